@@ -1,0 +1,117 @@
+"""The rolling aggregates of a keyed stream as reduce functions: sum, min, max, min_by, max_by.
+
+None of them changes a record. `sum`, `min` and `max` give the key's first record with one field replaced, so
+the other fields stay those of the first record; `min_by` and `max_by` give a whole record that came in.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from numbers import Number
+from typing import Any, ClassVar
+
+from tamias.contracts.fields import Field, checked_field, read_field, with_field
+from tamias.contracts.functions import ReduceFunction
+from tamias.errors import preview
+
+Better = Callable[[Any, Any], bool]
+
+
+class _OnField(ReduceFunction):
+    """An aggregate over one field."""
+
+    operation = ""
+
+    def __init__(self, field: Field = 0) -> None:
+        self.field = checked_field(field, f"the field of {self.operation}()")
+
+    def __repr__(self) -> str:
+        return f"{self.operation}({self.field!r})"
+
+
+class SumFunction(_OnField):
+    """The key's first record with the field replaced by the sum so far.
+
+    Example:
+        >>> SumFunction(1).reduce(("a", 3, 1), ("a", 4, 9))
+        ('a', 7, 1)
+    """
+
+    operation = "sum"
+
+    def reduce(self, value1: Any, value2: Any) -> Any:  # hot
+        """Add the field of a new record."""
+        field = self.field
+        total, term = read_field(value1, field), read_field(value2, field)
+        if not (isinstance(total, Number) and isinstance(term, Number)):
+            raise TypeError(
+                f"sum({field!r}) needs numbers: the field is {preview(total)} and {preview(term)} "
+                f"in records {preview(value1)} and {preview(value2)}"
+            )
+        return with_field(value1, field, total + term)  # type: ignore[operator]
+
+
+class _Extreme(_OnField):
+    """Compares the field of two records, the better one winning."""
+
+    better: ClassVar[Better]
+
+    def _wins(self, new: Any, old: Any) -> bool:  # hot
+        new_field, old_field = read_field(new, self.field), read_field(old, self.field)
+        try:
+            return self.better(new_field, old_field)
+        except TypeError as error:
+            raise TypeError(
+                f"{self.operation}({self.field!r}) cannot compare {preview(new_field)} with {preview(old_field)} "
+                f"in records {preview(new)} and {preview(old)}: {error}"
+            ) from None
+
+
+class MinFunction(_Extreme):
+    """The key's first record with the field replaced by the smallest so far."""
+
+    operation = "min"
+    better = staticmethod(operator.lt)
+
+    def reduce(self, value1: Any, value2: Any) -> Any:  # hot
+        """Take over the field of a new record when it is smaller."""
+        if self._wins(value2, value1):
+            return with_field(value1, self.field, read_field(value2, self.field))
+        return value1
+
+
+class MaxFunction(MinFunction):
+    """The key's first record with the field replaced by the largest so far."""
+
+    operation = "max"
+    better = staticmethod(operator.gt)
+
+
+class MinByFunction(_Extreme):
+    """The whole record whose field is the smallest so far.
+
+    Args:
+        field: position or name.
+        first: of records with equal fields keep the earliest, or else the latest.
+    """
+
+    operation = "min_by"
+    better = staticmethod(operator.lt)
+
+    def __init__(self, field: Field = 0, first: bool = True) -> None:
+        super().__init__(field)
+        self.first = first
+
+    def reduce(self, value1: Any, value2: Any) -> Any:  # hot
+        """Choose between the record so far and a new one."""
+        if self.first:
+            return value2 if self._wins(value2, value1) else value1
+        return value1 if self._wins(value1, value2) else value2
+
+
+class MaxByFunction(MinByFunction):
+    """The whole record whose field is the largest so far."""
+
+    operation = "max_by"
+    better = staticmethod(operator.gt)

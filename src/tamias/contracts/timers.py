@@ -1,0 +1,49 @@
+"""Timers as user code sees them: the two time domains and the service that registers timers."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+
+
+class TimeDomain(enum.Enum):
+    """Which clock a timer waits for."""
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
+
+
+class TimerService(ABC):
+    """Reads both clocks, and registers or deletes timers for the current key.
+
+    On a stream without keys the two `current_` methods work and the other four raise
+    `UnsupportedOperationError`.
+    """
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """The wall clock, in milliseconds."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """The operator's event-time watermark; -2**63 before the first one."""
+
+    @abstractmethod
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Call `on_timer` for the current key once the watermark reaches `timestamp`.
+
+        Registering the same timestamp twice gives one call. A timestamp at or below the current watermark
+        fires with the next watermark.
+        """
+
+    @abstractmethod
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Call `on_timer` for the current key once the wall clock has passed `timestamp`."""
+
+    @abstractmethod
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Forget the current key's event-time timer for `timestamp`; nothing happens if there is none."""
+
+    @abstractmethod
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Forget the current key's processing-time timer for `timestamp`; nothing happens if there is none."""
