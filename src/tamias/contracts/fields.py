@@ -55,7 +55,7 @@ def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
     if isinstance(value, tuple):
         position = _position_in(value, field)
         fields = (*value[:position], new, *value[position + 1 :])
-        return type(value)._make(fields) if hasattr(value, "_make") else type(value)(fields)  # type: ignore[attr-defined]
+        return type(value)._make(fields) if hasattr(value, "_make") else type(value)(fields)
     if isinstance(value, list):
         copied = list(value)
         copied[_position_in(value, field)] = new

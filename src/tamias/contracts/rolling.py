@@ -6,16 +6,12 @@ the other fields stay those of the first record; `min_by` and `max_by` give a wh
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from numbers import Number
-from typing import Any, ClassVar
+from typing import Any
 
 from tamias.contracts.fields import Field, checked_field, read_field, with_field
 from tamias.contracts.functions import ReduceFunction
 from tamias.errors import preview
-
-Better = Callable[[Any, Any], bool]
 
 
 class _OnField(ReduceFunction):
@@ -43,6 +39,10 @@ class SumFunction(_OnField):
     def reduce(self, value1: Any, value2: Any) -> Any:  # hot
         """Add the field of a new record."""
         field = self.field
+        if type(value1) is tuple and type(field) is int and type(value2) is tuple and len(value1) > field < len(value2):
+            total, term = value1[field], value2[field]  # nearly every sum; the calls below cost as much as the rest
+            if type(total) is int is type(term) or type(total) is float is type(term):
+                return (*value1[:field], total + term, *value1[field + 1 :])
         total, term = read_field(value1, field), read_field(value2, field)
         if not (isinstance(total, Number) and isinstance(term, Number)):
             raise TypeError(
@@ -53,14 +53,14 @@ class SumFunction(_OnField):
 
 
 class _Extreme(_OnField):
-    """Compares the field of two records, the better one winning."""
+    """Compares the field of two records: the smaller wins, or the larger."""
 
-    better: ClassVar[Better]
+    larger_wins = False
 
     def _wins(self, new: Any, old: Any) -> bool:  # hot
         new_field, old_field = read_field(new, self.field), read_field(old, self.field)
         try:
-            return self.better(new_field, old_field)
+            return bool(new_field > old_field if self.larger_wins else new_field < old_field)
         except TypeError as error:
             raise TypeError(
                 f"{self.operation}({self.field!r}) cannot compare {preview(new_field)} with {preview(old_field)} "
@@ -72,7 +72,6 @@ class MinFunction(_Extreme):
     """The key's first record with the field replaced by the smallest so far."""
 
     operation = "min"
-    better = staticmethod(operator.lt)
 
     def reduce(self, value1: Any, value2: Any) -> Any:  # hot
         """Take over the field of a new record when it is smaller."""
@@ -85,7 +84,7 @@ class MaxFunction(MinFunction):
     """The key's first record with the field replaced by the largest so far."""
 
     operation = "max"
-    better = staticmethod(operator.gt)
+    larger_wins = True
 
 
 class MinByFunction(_Extreme):
@@ -97,7 +96,6 @@ class MinByFunction(_Extreme):
     """
 
     operation = "min_by"
-    better = staticmethod(operator.lt)
 
     def __init__(self, field: Field = 0, first: bool = True) -> None:
         super().__init__(field)
@@ -114,4 +112,4 @@ class MaxByFunction(MinByFunction):
     """The whole record whose field is the largest so far."""
 
     operation = "max_by"
-    better = staticmethod(operator.gt)
+    larger_wins = True

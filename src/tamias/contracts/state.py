@@ -399,12 +399,10 @@ class FoldingStateDescriptor(StateDescriptor):
         return self.fold_function
 
 
-F = TypeVar("F", bound=Function)
+F = TypeVar("F")
 
 
-def _checked_function(
-    state: str, function: F | Callable[[Any, Any], Any], kind: type[F]
-) -> F | Callable[[Any, Any], Any]:
+def _checked_function(state: str, function: F, kind: type) -> F:
     if isinstance(function, type):
         raise TypeError(f"state {state!r}: {function.__name__} is a class; give an object of it: {function.__name__}()")
     if isinstance(function, kind) or (callable(function) and not isinstance(function, Function)):
