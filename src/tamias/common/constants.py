@@ -1,0 +1,12 @@
+"""The ends of event time: a record without a timestamp, and the watermark after the last record."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["MAX_TIMESTAMP", "MIN_TIMESTAMP"]
+
+# Flink: timestamps are Java longs, and both ends are visible to programs (a source's first `record_timestamp`, the last
+# watermark), so they keep Java's values although Python integers have no ends.
+MIN_TIMESTAMP: Final = -(2**63)
+MAX_TIMESTAMP: Final = 2**63 - 1

@@ -1,0 +1,95 @@
+"""`JobClient`: the user's hold on a running job. The work is done by the job's handle."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from tamias.common.completable_future import CompletableFuture
+from tamias.common.job_execution_result import JobExecutionResult
+from tamias.common.job_id import JobID
+from tamias.common.job_status import JobStatus
+
+__all__ = ["JobClient", "JobHandle"]
+
+
+class JobHandle(Protocol):
+    """What a job offers to its client. Calls return at once; what takes time is in the future they return."""
+
+    @property
+    def job_id(self) -> JobID:
+        """The job's id."""
+        ...
+
+    def status(self) -> JobStatus:
+        """Where the job is in its life, now."""
+        ...
+
+    def cancel(self) -> Future[None]:
+        """End the job without a savepoint; done when it is CANCELED."""
+        ...
+
+    def result(self) -> Future[JobExecutionResult]:
+        """Done when the job ends, with its result or with what ended it."""
+        ...
+
+    def accumulators(self) -> dict[str, Any]:
+        """The accumulators as they are now; each subtask's as of its last epoch."""
+        ...
+
+    def trigger_savepoint(self, directory: str | None) -> Future[str]:
+        """Make a savepoint and go on; done with its path."""
+        ...
+
+    def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
+        """End the job at a savepoint, after a last watermark when draining; done with its path."""
+        ...
+
+
+class JobClient:
+    """What ``execute_async`` returns."""
+
+    def __init__(self, handle: JobHandle) -> None:
+        self._handle = handle
+
+    def get_job_id(self) -> JobID:
+        """The job's id."""
+        return self._handle.job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Where the job is in its life."""
+        return CompletableFuture.completed(self._handle.status())
+
+    def cancel(self) -> CompletableFuture[None]:
+        """End the job without a savepoint; done when it is CANCELED."""
+        return CompletableFuture(self._handle.cancel())
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """End the job at a savepoint.
+
+        Args:
+            advance_to_end_of_event_time: Emit the last watermark first, so that every window and timer fires. Use it
+                when the job is never to be continued.
+            savepoint_directory: Where the savepoint goes; by default where the configuration says.
+
+        Returns:
+            A future of the savepoint's path.
+        """
+        return CompletableFuture(self._handle.stop_with_savepoint(advance_to_end_of_event_time, savepoint_directory))
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Make a savepoint and go on; a future of its path."""
+        return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The accumulators as they are now."""
+        return CompletableFuture.completed(self._handle.accumulators())
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """A future of the job's result; it raises what ended the job."""
+        return CompletableFuture(self._handle.result())
+
+    def __repr__(self) -> str:
+        return f"JobClient({self._handle.job_id})"

@@ -1,0 +1,213 @@
+"""Reading and writing the text of configuration values: durations, sizes, lists, maps.
+
+Every parser takes text and gives a value or raises `ValueError` with the reason alone; the caller, who knows the key,
+turns it into a `ConfigurationError`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+__all__ = [
+    "parse_bool",
+    "parse_choice",
+    "parse_duration_ms",
+    "parse_enum",
+    "parse_float",
+    "parse_int",
+    "parse_list",
+    "parse_map",
+    "parse_memory_bytes",
+    "split_quoted",
+    "value_text",
+]
+
+E = TypeVar("E", bound=Enum)
+
+_NANOS = {
+    **dict.fromkeys(("d", "day", "days"), 86_400 * 10**9),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600 * 10**9),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**9),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 10**9),
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 10**6),
+    **dict.fromkeys(("us", "µs", "micro", "micros", "microsecond", "microseconds"), 10**3),
+    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), 1),
+}
+_BYTES = {
+    **dict.fromkeys(("", "b", "bytes"), 1),
+    **dict.fromkeys(("k", "kb", "kibibytes"), 1024),
+    **dict.fromkeys(("m", "mb", "mebibytes"), 1024**2),
+    **dict.fromkeys(("g", "gb", "gibibytes"), 1024**3),
+    **dict.fromkeys(("t", "tb", "tebibytes"), 1024**4),
+}
+_ISO_DURATION = re.compile(
+    r"(?P<sign>-?)P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+_NUMBER_AND_UNIT = re.compile(r"(?P<number>\d+)\s*(?P<unit>[a-zµ]*)", re.IGNORECASE)
+
+
+def parse_bool(text: str) -> bool:
+    """``true`` or ``false``, in any case."""
+    lowered = text.strip().lower()
+    if lowered not in {"true", "false"}:
+        raise ValueError("expected true or false")
+    return lowered == "true"
+
+
+def parse_int(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
+def parse_float(text: str) -> float:
+    """A number."""
+    try:
+        return float(text.strip())
+    except ValueError:
+        raise ValueError("expected a number") from None
+
+
+def parse_duration_ms(text: str) -> int:
+    """A length of time in milliseconds, from ``10 s``, ``5 min``, ``PT10S``, or a bare number of milliseconds.
+
+    >>> parse_duration_ms("10 s"), parse_duration_ms("PT1M30S"), parse_duration_ms("200")
+    (10000, 90000, 200)
+    """
+    stripped = text.strip()
+    plain = _NUMBER_AND_UNIT.fullmatch(stripped)
+    if plain and plain["unit"].lower() in _NANOS:
+        return int(plain["number"]) * _NANOS[plain["unit"].lower()] // 10**6
+    iso = _ISO_DURATION.fullmatch(stripped)
+    if iso and any(iso[part] for part in ("days", "hours", "minutes", "seconds")):
+        whole_seconds = (int(iso["days"] or 0) * 24 + int(iso["hours"] or 0)) * 3600 + int(iso["minutes"] or 0) * 60
+        millis = whole_seconds * 1000 + int(float(iso["seconds"] or 0) * 1000)
+        return -millis if iso["sign"] else millis
+    raise ValueError("expected a duration such as '10 s', '5 min', '500 ms', 'PT10S' or a number of milliseconds")
+
+
+def parse_memory_bytes(text: str) -> int:
+    """A size in bytes, from ``64kb``, ``32 mb``, or a bare number of bytes; units are powers of 1024.
+
+    >>> parse_memory_bytes("64kb")
+    65536
+    """
+    plain = _NUMBER_AND_UNIT.fullmatch(text.strip())
+    if plain is None or plain["unit"].lower() not in _BYTES:
+        raise ValueError("expected a size such as '64kb', '32 mb' or a number of bytes")
+    return int(plain["number"]) * _BYTES[plain["unit"].lower()]
+
+
+def parse_list(text: str) -> list[str]:
+    """``a;b``, with quotes around entries that hold a semicolon; also YAML's ``[a, b]`` and ``- a`` lines.
+
+    >>> parse_list("a;b"), parse_list("[a, b]"), parse_list("'a;b';c")
+    (['a', 'b'], ['a', 'b'], ['a;b', 'c'])
+    """
+    stripped = text.strip()
+    if stripped.startswith("[") and stripped.endswith("]"):
+        return split_quoted(stripped[1:-1], ",")
+    lines = stripped.splitlines()
+    if lines and all(line.lstrip().startswith("- ") for line in lines):
+        return [_unquoted(line.lstrip()[2:]) for line in lines]
+    return split_quoted(stripped, ";")
+
+
+def parse_map(text: str) -> dict[str, str]:
+    """``k1:v1,k2:v2``; also YAML's ``{k1: v1, k2: v2}``.
+
+    >>> parse_map("a:1,b:2")
+    {'a': '1', 'b': '2'}
+    """
+    stripped = text.strip()
+    if stripped.startswith("{") and stripped.endswith("}"):
+        stripped = stripped[1:-1]
+    result = {}
+    for entry in split_quoted(stripped, ","):
+        key, colon, value = entry.partition(":")
+        if not colon or not key.strip():
+            raise ValueError(f"expected entries of the form key:value, found {entry!r}")
+        result[_unquoted(key)] = _unquoted(value)
+    return result
+
+
+def parse_choice(*choices: str) -> Callable[[str], str]:
+    """A parser for one of these words; case, ``-`` and ``_`` do not matter, the spelling given here is returned."""
+    by_word = {_word(choice): choice for choice in choices}
+
+    def parse(text: str) -> str:
+        try:
+            return by_word[_word(text)]
+        except KeyError:
+            raise ValueError(f"expected one of {', '.join(choices)}") from None
+
+    return parse
+
+
+def parse_enum(kind: type[E]) -> Callable[[str], E]:
+    """A parser for the name of a member."""
+    choose = parse_choice(*(member.name for member in kind))
+
+    def parse(text: str) -> E:
+        return kind[choose(text)]
+
+    return parse
+
+
+def split_quoted(text: str, separator: str) -> list[str]:
+    """The entries between separators, without blanks or quotes around them; a separator inside quotes is text."""
+    entries, current, quote = [], "", ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == separator:
+            entries.append(current)
+            current = ""
+            continue
+        current += char
+    if quote:
+        raise ValueError(f"a {quote} is not closed")
+    entries.append(current)
+    return [_unquoted(entry) for entry in entries if entry.strip()]
+
+
+def value_text(value: Any) -> str:
+    """A typed value as configuration text: what the parsers above read back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes | bytearray):
+        return "!!binary |-\n  " + base64.b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        return ",".join(f"{_quoted(key, ',:')}:{_quoted(each, ',')}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ";".join(_quoted(each, ";") for each in value)
+    if isinstance(value, Enum):
+        return value.name
+    return str(value)
+
+
+def _quoted(value: Any, specials: str) -> str:
+    text = value_text(value)
+    if not any(char in text for char in specials):
+        return text
+    return f'"{text}"' if "'" in text else f"'{text}'"
+
+
+def _unquoted(text: str) -> str:
+    stripped = text.strip()
+    if len(stripped) >= 2 and stripped[0] == stripped[-1] and stripped[0] in "'\"":
+        return stripped[1:-1]
+    return stripped
+
+
+def _word(text: str) -> str:
+    return text.strip().replace("-", "").replace("_", "").lower()

@@ -1,0 +1,524 @@
+"""Every exception tamias raises: one tree, one page.
+
+An error keeps its fields in ``args`` and finds its words in ``__str__``. Errors travel from slots to the driver by
+pickle, and pickle rebuilds an exception by calling its class with ``args``: an error that composed its sentence in
+``__init__`` would compose it a second time there, or fail to be rebuilt at all.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+__all__ = [
+    "AccumulatorError",
+    "CheckpointError",
+    "CheckpointFailed",
+    "ConfigurationError",
+    "CorruptFileError",
+    "DeploymentError",
+    "InvalidKeyError",
+    "InvalidProgramError",
+    "JobCancelledError",
+    "JobExecutionError",
+    "NoCurrentKey",
+    "RecordTypeError",
+    "RestoreError",
+    "SlotLostError",
+    "StateError",
+    "StateMigrationError",
+    "StateMigrationException",
+    "StateNotKeyed",
+    "StateTypeMismatch",
+    "TamiasError",
+    "UnsupportedOperationError",
+    "UserFunctionError",
+    "preview",
+]
+
+PREVIEW_CHARS = 200
+
+
+def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:
+    """The repr of a user's value, cut to ``limit`` characters; never raises, whatever the value's own repr does.
+
+    >>> preview("a" * 500, limit=10)
+    "'aaaaaa..."
+    """
+    try:
+        text = repr(value)
+    except Exception as error:  # a broken __repr__ of the user must not hide the error being reported
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _where(operator_name: str | None, uid: str | None, subtask_index: int | None) -> str:
+    """``operator 'count' (uid 'u1', subtask 0)``, with the parts that are known."""
+    details = []
+    if uid is not None:
+        details.append(f"uid {uid!r}")
+    if subtask_index is not None:
+        details.append(f"subtask {subtask_index}")
+    name = "an operator" if operator_name is None else f"operator {operator_name!r}"
+    return f"{name} ({', '.join(details)})" if details else name
+
+
+class TamiasError(Exception):
+    """Base of everything tamias raises on purpose."""
+
+
+# ---------------------------------------------------------------------------------------------- the program
+
+
+class InvalidProgramError(TamiasError):
+    """The program as drawn cannot be run; raised where the wrong call was written."""
+
+
+class ConfigurationError(TamiasError, ValueError):
+    """A configuration value cannot be read, or contradicts another one."""
+
+
+class UnsupportedOperationError(TamiasError, NotImplementedError):
+    """The operation exists in Flink's vocabulary but is not allowed, or not offered, here."""
+
+
+class AccumulatorError(TamiasError):
+    """Two accumulators under one name do not fit together, or one could not be merged."""
+
+
+class InvalidKeyError(TamiasError, TypeError):
+    """A key selector returned something that cannot be a key."""
+
+    def __init__(self, record_preview: str, key_preview: str, reason: str) -> None:
+        super().__init__(record_preview, key_preview, reason)
+
+    @property
+    def record_preview(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def key_preview(self) -> str:
+        return str(self.args[1])
+
+    @property
+    def reason(self) -> str:
+        return str(self.args[2])
+
+    def __str__(self) -> str:
+        record, key, reason = self.args
+        return f"cannot use {key} as the key of record {record}: {reason}"
+
+
+class RecordTypeError(TamiasError, TypeError):
+    """A function returned a value that does not fit the type declared for its output."""
+
+    def __init__(self, declared: str, value_preview: str, reason: str) -> None:
+        super().__init__(declared, value_preview, reason)
+
+    @property
+    def declared(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def value_preview(self) -> str:
+        return str(self.args[1])
+
+    @property
+    def reason(self) -> str:
+        return str(self.args[2])
+
+    def __str__(self) -> str:
+        declared, value, reason = self.args
+        return (
+            f"the value {value} does not fit the declared type {declared}: {reason}; "
+            "return a fitting value, or declare another output_type"
+        )
+
+
+class UserFunctionError(TamiasError):
+    """An exception of the user's code, wrapped in a slot on its way to the driver.
+
+    It holds text only: the user's exception may belong to a class the driver cannot import or that does not pickle.
+    """
+
+    def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
+        self,
+        operator_name: str,
+        uid: str | None,
+        subtask_index: int,
+        record_preview: str | None,
+        traceback_text: str,
+        original_type: str,
+        original_message: str = "",
+    ) -> None:
+        super().__init__(
+            operator_name, uid, subtask_index, record_preview, traceback_text, original_type, original_message
+        )
+
+    @classmethod
+    def wrap(
+        cls,
+        error: BaseException,
+        *,
+        operator_name: str,
+        uid: str | None,
+        subtask_index: int,
+        record: Any = None,
+        has_record: bool = True,
+    ) -> UserFunctionError:
+        """Wrap what user code raised; ``has_record=False`` when no record was being processed (open, timers)."""
+        try:
+            message = str(error)
+        except Exception:  # a broken __str__ of the user's exception must not hide the exception
+            message = ""
+        return cls(
+            operator_name,
+            uid,
+            subtask_index,
+            preview(record) if has_record else None,
+            "".join(traceback.format_exception(error)),
+            type(error).__qualname__,
+            message,
+        )
+
+    @property
+    def operator_name(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def uid(self) -> str | None:
+        return None if self.args[1] is None else str(self.args[1])
+
+    @property
+    def subtask_index(self) -> int:
+        return int(self.args[2])
+
+    @property
+    def record_preview(self) -> str | None:
+        return None if self.args[3] is None else str(self.args[3])
+
+    @property
+    def traceback_text(self) -> str:
+        return str(self.args[4])
+
+    @property
+    def original_type(self) -> str:
+        return str(self.args[5])
+
+    @property
+    def original_message(self) -> str:
+        return str(self.args[6])
+
+    def __str__(self) -> str:
+        name, uid, subtask, record, trace, original_type, message = self.args
+        head = f"{original_type}: {message}" if message else original_type
+        at = "" if record is None else f" while processing record {record}"
+        return f"{head} in {_where(name, uid, subtask)}{at}\n{trace.rstrip()}"
+
+
+# --------------------------------------------------------------------------------------------------- the job
+
+
+class JobExecutionError(TamiasError):
+    """A job ended in failure: who, where, on which record, and the user's own traceback.
+
+    Args:
+        job_name: The name given to ``execute``.
+        message: What happened, in one line.
+        operator_name: The operator that failed, where one is known.
+        uid: Its uid.
+        subtask_index: Its subtask.
+        record_preview: The record in hand, as :func:`preview` gives it.
+        user_traceback: The user's traceback as text.
+        log_path: Where the whole story is kept.
+        restarts: How many restarts were made before the job was given up.
+        restart_description: The restart strategy that refused another one.
+    """
+
+    def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
+        self,
+        job_name: str,
+        message: str,
+        operator_name: str | None = None,
+        uid: str | None = None,
+        subtask_index: int | None = None,
+        record_preview: str | None = None,
+        user_traceback: str | None = None,
+        log_path: str | None = None,
+        restarts: int = 0,
+        restart_description: str | None = None,
+    ) -> None:
+        super().__init__(
+            job_name,
+            message,
+            operator_name,
+            uid,
+            subtask_index,
+            record_preview,
+            user_traceback,
+            log_path,
+            restarts,
+            restart_description,
+        )
+
+    @classmethod
+    def from_user_error(
+        cls,
+        job_name: str,
+        error: UserFunctionError,
+        *,
+        log_path: str | None = None,
+        restarts: int = 0,
+        restart_description: str | None = None,
+    ) -> JobExecutionError:
+        """The job's failure when its cause is an exception of user code."""
+        message = error.original_type
+        if error.original_message:
+            message += f": {error.original_message}"
+        return cls(
+            job_name,
+            message,
+            error.operator_name,
+            error.uid,
+            error.subtask_index,
+            error.record_preview,
+            error.traceback_text,
+            log_path,
+            restarts,
+            restart_description,
+        )
+
+    @property
+    def job_name(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def message(self) -> str:
+        return str(self.args[1])
+
+    @property
+    def operator_name(self) -> str | None:
+        return self._text(2)
+
+    @property
+    def uid(self) -> str | None:
+        return self._text(3)
+
+    @property
+    def subtask_index(self) -> int | None:
+        return None if self.args[4] is None else int(self.args[4])
+
+    @property
+    def record_preview(self) -> str | None:
+        return self._text(5)
+
+    @property
+    def user_traceback(self) -> str | None:
+        return self._text(6)
+
+    @property
+    def log_path(self) -> str | None:
+        return self._text(7)
+
+    @property
+    def restarts(self) -> int:
+        return int(self.args[8])
+
+    @property
+    def restart_description(self) -> str | None:
+        return self._text(9)
+
+    def _text(self, index: int) -> str | None:
+        return None if self.args[index] is None else str(self.args[index])
+
+    def __str__(self) -> str:
+        message = " ".join(self.message.split()) or "no reason was given"
+        head = f"job {self.job_name!r} failed"
+        if self.operator_name is not None or self.uid is not None:
+            head += f" in {_where(self.operator_name, self.uid, self.subtask_index)}"
+        if self.record_preview is not None:
+            head += f" on record {self.record_preview}"
+        head += f": {message}"
+        if self.restarts:
+            head += f" (given up after {self.restarts} restart{'s' if self.restarts != 1 else ''}"
+            head += f"; {self.restart_description})" if self.restart_description else ")"
+        elif self.restart_description:
+            head += f" (not restarted: {self.restart_description})"
+        lines = [head]
+        if self.user_traceback:
+            lines.append(self.user_traceback.rstrip())
+        if self.log_path:
+            lines.append(f"log: {self.log_path}")
+        return "\n".join(lines)
+
+
+class JobCancelledError(TamiasError):
+    """The job was cancelled, so it has no result."""
+
+    def __init__(self, job_name: str) -> None:
+        super().__init__(job_name)
+
+    @property
+    def job_name(self) -> str:
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"job {self.args[0]!r} was cancelled"
+
+
+class DeploymentError(TamiasError):
+    """The job could not be started: a slot, an interpreter or an import was missing."""
+
+
+class SlotLostError(TamiasError):
+    """A slot's process is gone or does not answer; the job goes back to its last checkpoint."""
+
+    def __init__(self, slot: int, why: str) -> None:
+        super().__init__(slot, why)
+
+    @property
+    def slot(self) -> int:
+        return int(self.args[0])
+
+    @property
+    def why(self) -> str:
+        return str(self.args[1])
+
+    def __str__(self) -> str:
+        slot, why = self.args
+        return f"slot {slot} was lost: {why}"
+
+
+# ------------------------------------------------------------------------------------------------- the state
+
+
+class StateError(TamiasError):
+    """State was asked for, or used, in a way that has no meaning."""
+
+
+class StateNotKeyed(StateError):
+    """Keyed state was asked for by a function that does not run on a keyed stream."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(state)
+
+    @property
+    def state(self) -> str:
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return (
+            f"keyed state {self.args[0]!r} was asked for on a stream that is not keyed; "
+            "call key_by(...) before this function"
+        )
+
+
+class NoCurrentKey(StateError):
+    """Keyed state was read or written while no record or timer was being processed."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(state)
+
+    @property
+    def state(self) -> str:
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return (
+            f"keyed state {self.args[0]!r} was used where there is no current key; "
+            "use it while processing a record or a timer, not in open() or close()"
+        )
+
+
+class StateMigrationError(StateError):
+    """A state's new declaration cannot read what the old one stored."""
+
+
+# Flink: programs written for it catch this name.
+StateMigrationException = StateMigrationError
+
+
+# ------------------------------------------------------------------------------- checkpoints and what they restore
+
+
+class CheckpointError(TamiasError):
+    """A checkpoint or savepoint could not be made, found or read."""
+
+
+class CheckpointFailed(CheckpointError):
+    """One checkpoint was given up; the job goes on unless too many fail in a row."""
+
+    def __init__(self, checkpoint_id: int, reason: str) -> None:
+        super().__init__(checkpoint_id, reason)
+
+    @property
+    def checkpoint_id(self) -> int:
+        return int(self.args[0])
+
+    @property
+    def reason(self) -> str:
+        return str(self.args[1])
+
+    def __str__(self) -> str:
+        checkpoint_id, reason = self.args
+        return f"checkpoint {checkpoint_id} failed: {reason}"
+
+
+class CorruptFileError(CheckpointError):
+    """A file read back is torn, foreign or of an unknown version."""
+
+    def __init__(self, path: str, found: str, expected: str) -> None:
+        super().__init__(path, found, expected)
+
+    @property
+    def path(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def found(self) -> str:
+        return str(self.args[1])
+
+    @property
+    def expected(self) -> str:
+        return str(self.args[2])
+
+    def __str__(self) -> str:
+        path, found, expected = self.args
+        return (
+            f"cannot read {path!r}: found {found}, expected {expected}; "
+            "restore from an older checkpoint, or from a copy of this file"
+        )
+
+
+class RestoreError(TamiasError):
+    """The job could not start from the checkpoint or savepoint it was given."""
+
+
+class StateTypeMismatch(RestoreError):
+    """A savepoint's type for a state is not the one the job declares."""
+
+    def __init__(self, uid: str, state: str, saved: str, declared: str) -> None:
+        super().__init__(uid, state, saved, declared)
+
+    @property
+    def uid(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def state(self) -> str:
+        return str(self.args[1])
+
+    @property
+    def saved(self) -> str:
+        return str(self.args[2])
+
+    @property
+    def declared(self) -> str:
+        return str(self.args[3])
+
+    def __str__(self) -> str:
+        uid, state, saved, declared = self.args
+        return (
+            f"cannot restore state {state!r} of operator {uid!r}: the savepoint holds {saved}, "
+            f"the job declares {declared}; declare {saved}, or rename the state to start it empty"
+        )

@@ -1,0 +1,223 @@
+"""Metrics: what functions and the runtime count, in groups with names.
+
+A subtask owns a tree of groups; `MetricGroup.snapshot` flattens it into plain numbers, which is what leaves the
+process. Nothing here is synchronized: a tree belongs to the one thread that runs its subtask.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from tamias.common.clock import Clock, SystemClock
+
+__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
+
+logger = logging.getLogger(__name__)
+
+
+class Metric(ABC):
+    """Anything a group can hold."""
+
+    @abstractmethod
+    def values(self) -> Mapping[str, Any]:
+        """What is reported, by suffix; the empty suffix stands for the metric's own name."""
+
+
+M = TypeVar("M", bound=Metric)
+
+
+class Counter(Metric):
+    """A number that goes up and down."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def inc(self, n: int = 1) -> None:
+        """Count up."""
+        self._count += n
+
+    def dec(self, n: int = 1) -> None:
+        """Count down."""
+        self._count -= n
+
+    def get_count(self) -> int:
+        """The number."""
+        return self._count
+
+    def values(self) -> Mapping[str, Any]:
+        return {"": self._count}
+
+
+class Gauge(Metric):
+    """A number asked for when it is reported."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+
+    def get_value(self) -> Any:
+        """The number now."""
+        return self._function()
+
+    def values(self) -> Mapping[str, Any]:
+        return {"": self._function()}
+
+
+class Meter(Metric):
+    """How many events there were, and how many per second over the last while.
+
+    Args:
+        time_span_in_seconds: How far back the rate looks.
+        clock: Where the time comes from.
+    """
+
+    __slots__ = ("_buckets", "_clock", "_count", "_span_seconds")
+
+    def __init__(self, time_span_in_seconds: int = 60, clock: Clock | None = None) -> None:
+        if time_span_in_seconds <= 0:
+            raise ValueError(f"a meter's time span must be positive, but is {time_span_in_seconds} s")
+        self._span_seconds = time_span_in_seconds
+        self._clock = clock or SystemClock()
+        self._count = 0
+        self._buckets: deque[list[int]] = deque()  # [second, events in it], oldest first
+
+    def mark_event(self, value: int = 1) -> None:
+        """Say that so many events happened now."""
+        second = int(self._clock.monotonic())
+        if self._buckets and self._buckets[-1][0] == second:
+            self._buckets[-1][1] += value
+        else:
+            self._buckets.append([second, value])
+            self._forget(second)
+        self._count += value
+
+    def get_count(self) -> int:
+        """How many events there were in all."""
+        return self._count
+
+    def get_rate(self) -> float:
+        """Events per second over the time span."""
+        self._forget(int(self._clock.monotonic()))
+        return sum(events for _, events in self._buckets) / self._span_seconds
+
+    def values(self) -> Mapping[str, Any]:
+        return {"count": self._count, "rate": self.get_rate()}
+
+    def _forget(self, second: int) -> None:
+        while self._buckets and self._buckets[0][0] <= second - self._span_seconds:
+            self._buckets.popleft()
+
+
+class Distribution(Metric):
+    """The count, sum, least, greatest and mean of the values it was given."""
+
+    __slots__ = ("_count", "_max", "_min", "_sum")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._sum: float = 0
+        self._min: float | None = None
+        self._max: float | None = None
+
+    def update(self, value: float) -> None:
+        """Take in one value."""
+        self._count += 1
+        self._sum += value
+        self._min = value if self._min is None or value < self._min else self._min
+        self._max = value if self._max is None or value > self._max else self._max
+
+    def values(self) -> Mapping[str, Any]:
+        mean = self._sum / self._count if self._count else None
+        return {"count": self._count, "sum": self._sum, "min": self._min, "max": self._max, "mean": mean}
+
+
+class MetricGroup:
+    """Metrics and groups by name.
+
+    >>> group = MetricGroup()
+    >>> group.add_group("shop").counter("orders").inc(2)
+    >>> group.snapshot()
+    {'shop.orders': 2}
+
+    Args:
+        clock: Given to the meters made here.
+        variables: Names and values that describe the whole group, such as the operator's name.
+    """
+
+    def __init__(self, clock: Clock | None = None, variables: Mapping[str, str] | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._variables = dict(variables or {})
+        self._metrics: dict[str, Metric] = {}
+        self._groups: dict[str, MetricGroup] = {}
+
+    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+        """The group of this name inside this one, made on first use.
+
+        Args:
+            name: The group's name.
+            extra: When given, ``name`` is a variable with this value: a group for the name with one for the value.
+        """
+        group = self._group(name, {})
+        return group if extra is None else group._group(extra, {name: extra})
+
+    def counter(self, name: str) -> Counter:
+        """A number that goes up and down."""
+        return self._register(name, Counter())
+
+    def gauge(self, name: str, obj: Callable[[], Any]) -> None:
+        """A number asked for by calling ``obj`` when it is reported."""
+        if not callable(obj):
+            raise TypeError(f"the gauge {name!r} takes a function without arguments, not {obj!r}")
+        self._register(name, Gauge(obj))
+
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """Events per second over the last while."""
+        return self._register(name, Meter(time_span_in_seconds, self._clock))
+
+    def distribution(self, name: str) -> Distribution:
+        """Count, sum, least, greatest and mean of values."""
+        return self._register(name, Distribution())
+
+    def get_all_variables(self) -> dict[str, str]:
+        """The names and values that describe this group."""
+        return dict(self._variables)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Every value in the tree now, by its dotted name; a meter ``m`` gives ``m.count`` and ``m.rate``.
+
+        A gauge whose function raises is left out and logged: a metric must never fail a job.
+        """
+        flat: dict[str, Any] = {}
+        for name, metric in self._metrics.items():
+            try:
+                values = metric.values()
+            except Exception:  # the function is the user's
+                logger.warning("the gauge %r raised and is left out of the report", name, exc_info=True)
+                continue
+            for suffix, value in values.items():
+                flat[f"{name}.{suffix}" if suffix else name] = value
+        for group_name, group in self._groups.items():
+            for name, value in group.snapshot().items():
+                flat[f"{group_name}.{name}"] = value
+        return flat
+
+    def _group(self, name: str, variables: Mapping[str, str]) -> MetricGroup:
+        if name not in self._groups:
+            self._groups[name] = MetricGroup(self._clock, {**self._variables, **variables})
+        return self._groups[name]
+
+    def _register(self, name: str, metric: M) -> M:
+        first = self._metrics.setdefault(name, metric)
+        if first is metric:
+            return metric
+        # Flink: the first of a name is reported, later ones work and are not seen. A second one of the same kind counts
+        # into the first, as PyFlink's do; of another kind, it stands alone.
+        logger.warning("the metric %r is registered already; the first one is reported", name)
+        return first if type(first) is type(metric) and not isinstance(first, Gauge) else metric
