@@ -282,6 +282,7 @@ def _operator(node: Node, operator_id: OperatorId) -> Operator:
         input_type=node.input_types[0] if node.input_types else None,
         output_type=node.output_type,
         description=node.description,
+        buffer_timeout_ms=node.buffer_timeout_ms,
     )
 
 

@@ -179,7 +179,7 @@ class StreamGraph:
 
     def discard(self, node: Node) -> None:
         """Take back an operator that nothing was made of."""
-        self._pending.remove(node)
+        self._pending = [pending for pending in self._pending if pending is not node]
 
     def nodes(self) -> list[Node]:
         """All operators that are to run and what they read from, inputs first."""

@@ -1,0 +1,94 @@
+"""Flink's DataStream API: environments, streams, functions, state."""
+
+from __future__ import annotations
+
+from tamias.datastream.checkpoint_config import CheckpointConfig
+from tamias.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from tamias.datastream.checkpointing_mode import CheckpointingMode
+from tamias.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
+from tamias.datastream.execution_mode import RuntimeExecutionMode
+from tamias.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from tamias.datastream.functions import (
+    AggregateFunction,
+    BroadcastProcessFunction,
+    CheckpointedFunction,
+    CheckpointListener,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FilterFunction,
+    FlatMapFunction,
+    FoldFunction,
+    Function,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    ListCheckpointed,
+    MapFunction,
+    ParallelSourceFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+    RuntimeContext,
+    SinkFunction,
+    SourceFunction,
+    TwoPhaseCommitSinkFunction,
+)
+from tamias.datastream.output_tag import OutputTag
+from tamias.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
+from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
+from tamias.datastream.time_domain import TimeDomain
+from tamias.datastream.timerservice import TimerService
+
+__all__ = [
+    "AggregateFunction",
+    "BroadcastProcessFunction",
+    "CheckpointConfig",
+    "CheckpointListener",
+    "CheckpointStorage",
+    "CheckpointedFunction",
+    "CheckpointingMode",
+    "CloseableIterator",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "DataStream",
+    "DataStreamSink",
+    "ExternalizedCheckpointRetention",
+    "FileSystemCheckpointStorage",
+    "FilterFunction",
+    "FlatMapFunction",
+    "FoldFunction",
+    "Function",
+    "HashMapStateBackend",
+    "JobManagerCheckpointStorage",
+    "KeySelector",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStream",
+    "ListCheckpointed",
+    "MapFunction",
+    "MemorySize",
+    "OutputTag",
+    "ParallelSourceFunction",
+    "Partitioner",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "RuntimeExecutionMode",
+    "SinkFunction",
+    "SlotSharingGroup",
+    "SourceFunction",
+    "StateBackend",
+    "StreamExecutionEnvironment",
+    "TimeDomain",
+    "TimerService",
+    "TwoPhaseCommitSinkFunction",
+]

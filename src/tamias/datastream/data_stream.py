@@ -1,0 +1,10 @@
+"""The streams under the path where PyFlink has them."""
+
+from __future__ import annotations
+
+from tamias.datastream.closeable_iterator import CloseableIterator
+from tamias.datastream.data_stream_sink import DataStreamSink
+from tamias.datastream.keyed_stream import KeyedStream
+from tamias.datastream.stream import DataStream
+
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]

@@ -1,0 +1,7 @@
+"""The name and type of a side output."""
+
+from __future__ import annotations
+
+from tamias.contracts.output_tag import OutputTag
+
+__all__ = ["OutputTag"]
