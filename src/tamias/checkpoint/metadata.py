@@ -1,0 +1,357 @@
+"""The `_metadata` file: everything a checkpoint knows of itself, as a value and as bytes.
+
+A line with the proof, then JSON: a person can read it, and no class of ours is pickled into it. The file's existence
+is what makes a checkpoint exist; where it lies is `storage.py`'s business.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tamias.errors import ConfigurationError, CorruptFileError
+from tamias.graph.job_graph import JobGraph
+from tamias.state.files import check_path
+from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
+
+__all__ = [
+    "FORMAT_VERSION",
+    "CheckpointMetadata",
+    "OperatorMetadata",
+    "assemble",
+    "decode_metadata",
+    "encode_metadata",
+]
+
+# docs/formats/metadata.md
+MAGIC = "TAMIAS-CHECKPOINT"
+FORMAT_VERSION = 1
+LONGEST_HEADER = 100
+
+Kind = Literal["checkpoint", "savepoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMetadata:
+    """One operator's part of a checkpoint: what it was, and what each of its subtasks stored."""
+
+    operator_id: str
+    uid: str | None
+    name: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[OperatorSnapshot | None, ...]  # by subtask; None when it stored nothing
+    finished: tuple[bool, ...]  # by subtask: it had read its whole input
+    states: tuple[StateInfo, ...] = ()
+
+    @property
+    def has_state(self) -> bool:
+        """True when any subtask stored anything."""
+        return any(s is not None and (s.keyed or s.operator_state) for s in self.subtasks)
+
+    @property
+    def fully_finished(self) -> bool:
+        """True when no subtask has anything left to read."""
+        return all(self.finished)
+
+    def files(self) -> Iterator[StateFile]:
+        """Every state file of every subtask."""
+        for snapshot in self.subtasks:
+            if snapshot is not None:
+                if snapshot.keyed is not None:
+                    yield from snapshot.keyed.files
+                if snapshot.operator_state is not None:
+                    yield snapshot.operator_state
+
+    def label(self) -> str:
+        """How errors name it: ``'count' (uid 'u1', id 0ab…)``."""
+        uid = "no uid" if self.uid is None else f"uid {self.uid!r}"
+        return f"{self.name!r} ({uid}, id {self.operator_id})"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMetadata:
+    """A completed checkpoint or savepoint."""
+
+    checkpoint_id: int
+    job_id: str
+    job_name: str
+    timestamp_ms: int  # when it was triggered
+    operators: tuple[OperatorMetadata, ...]
+    kind: Kind = "checkpoint"
+    term: int = 0  # of the driver that wrote it: see ownership.py
+    format_version: int = FORMAT_VERSION
+
+    def operator(self, operator_id: str) -> OperatorMetadata | None:
+        """One operator's part, or None."""
+        return next((o for o in self.operators if o.operator_id == operator_id), None)
+
+    def files(self) -> Iterator[StateFile]:
+        """Every state file of the checkpoint, inline ones too."""
+        for operator in self.operators:
+            yield from operator.files()
+
+    def paths(self) -> frozenset[str]:
+        """The paths of its state files, relative to the job's directory."""
+        return frozenset(file.path for file in self.files() if file.path is not None)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of state it refers to, whoever wrote them first."""
+        return sum(file.size for file in self.files())
+
+
+def assemble(
+    graph: JobGraph,
+    *,
+    job_id: str,
+    checkpoint_id: int,
+    timestamp_ms: int,
+    snapshots: Iterable[SubtaskSnapshot],
+    finished: Iterable[tuple[int, int]] = (),
+    kind: Kind = "checkpoint",
+    term: int = 0,
+) -> CheckpointMetadata:
+    """Turn what the subtasks answered into metadata, operator by operator.
+
+    Args:
+        graph: The job that answered.
+        snapshots: One for each subtask that took part.
+        finished: Subtasks, as (vertex, subtask), that had finished in an earlier checkpoint and took no part.
+    """
+    answered = {(s.vertex, s.subtask): s for s in snapshots}
+    gone = set(finished)
+    operators = []
+    for vertex in graph.vertices:
+        parts = [answered.get((vertex.id, index)) for index in range(vertex.parallelism)]
+        for index, part in enumerate(parts):
+            assert part is not None or (vertex.id, index) in gone, f"subtask {index} of {vertex.name!r} did not answer"
+        flags = tuple(part is None or part.finished for part in parts)
+        for operator in vertex.operators:
+            subtasks = tuple(None if part is None else _of(part, operator.id) for part in parts)
+            states = {info.name: info for s in subtasks if s is not None for info in s.states}
+            operators.append(
+                OperatorMetadata(
+                    operator_id=operator.id,
+                    uid=operator.uid,
+                    name=operator.name,
+                    parallelism=vertex.parallelism,
+                    max_parallelism=vertex.max_parallelism,
+                    subtasks=subtasks,
+                    finished=flags,
+                    states=tuple(states.values()),
+                )
+            )
+    return CheckpointMetadata(
+        checkpoint_id=checkpoint_id,
+        job_id=job_id,
+        job_name=graph.name,
+        timestamp_ms=timestamp_ms,
+        operators=tuple(operators),
+        kind=kind,
+        term=term,
+    )
+
+
+def _of(snapshot: SubtaskSnapshot, operator_id: str) -> OperatorSnapshot | None:
+    return next((o for o in snapshot.operators if o.operator_id == operator_id), None)
+
+
+# ----------------------------------------------------------------------------------------------------------- to bytes
+
+
+def encode_metadata(metadata: CheckpointMetadata) -> bytes:
+    """The `_metadata` file."""
+    document = {
+        "checkpoint_id": metadata.checkpoint_id,
+        "job_id": metadata.job_id,
+        "job_name": metadata.job_name,
+        "timestamp_ms": metadata.timestamp_ms,
+        "kind": metadata.kind,
+        "term": metadata.term,
+        "operators": [_encode_operator(operator) for operator in metadata.operators],
+    }
+    body = json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    header = f"{MAGIC} {metadata.format_version} {len(body)} {zlib.crc32(body):08x}\n"
+    return header.encode("ascii") + body
+
+
+def _encode_operator(operator: OperatorMetadata) -> dict[str, Any]:
+    numbers: dict[StateInfo, Any] = {info: number for number, info in enumerate(operator.states)}
+    return {
+        "id": operator.operator_id,
+        "uid": operator.uid,
+        "name": operator.name,
+        "parallelism": operator.parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "finished": [index for index, done in enumerate(operator.finished) if done],
+        "states": [
+            {"name": info.name, "kind": info.kind, "type": info.type_text, "ttl": info.ttl} for info in operator.states
+        ],
+        "subtasks": [None if s is None else _encode_snapshot(s, numbers) for s in operator.subtasks],
+    }
+
+
+def _encode_snapshot(snapshot: OperatorSnapshot, numbers: dict[StateInfo, Any]) -> dict[str, Any]:
+    keyed = snapshot.keyed
+    return {
+        "keyed": None
+        if keyed is None
+        else {
+            "key_groups": [keyed.key_group_first, keyed.key_group_last],
+            "files": [_encode_file(file) for file in keyed.files],
+        },
+        "operator_state": None if snapshot.operator_state is None else _encode_file(snapshot.operator_state),
+        # By number where the operator's list has it; in full where subtasks disagree about a state.
+        "states": [numbers.get(info, [info.name, info.kind, info.type_text, info.ttl]) for info in snapshot.states],
+    }
+
+
+def _encode_file(file: StateFile) -> dict[str, Any]:
+    document: dict[str, Any] = {"size": file.size, "crc32": f"{file.crc32:08x}"}
+    if file.path is not None:
+        document["path"] = file.path
+    else:
+        document["inline"] = base64.b64encode(file.inline or b"").decode("ascii")
+    return document
+
+
+# --------------------------------------------------------------------------------------------------------- from bytes
+
+
+def decode_metadata(data: bytes, where: str) -> CheckpointMetadata:
+    """What `encode_metadata` was given; `where` names the file in an error.
+
+    Raises:
+        CorruptFileError: The bytes are torn, changed, foreign, of a newer format, or name files outside the directory.
+    """
+    body = _check_header(data, where)
+    try:
+        return _decode_document(json.loads(body))
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # The checksum was right, so this was written so: by another program, or with intent.
+        found = f"a document that is not metadata ({type(error).__name__}: {error})"
+        raise CorruptFileError(where, found, "checkpoint metadata") from error
+
+
+def _check_header(data: bytes, where: str) -> bytes:
+    line, newline, body = data[:LONGEST_HEADER].partition(b"\n")
+    words = line.split(b" ")
+    if words[0] != MAGIC.encode("ascii") or not newline or len(words) != 4:
+        raise CorruptFileError(where, f"a file that starts with {data[:24]!r}", f"checkpoint metadata ({MAGIC})")
+    body = data[len(line) + 1 :]
+    # Compared as the text that would have been written, so that "007", "+7" or upper case are not taken for 7.
+    if words[1] != str(FORMAT_VERSION).encode("ascii"):
+        found = f"metadata format version {words[1].decode('ascii', 'replace')}"
+        expected = f"version {FORMAT_VERSION}, the newest this release of tamias reads; use the release that wrote it"
+        raise CorruptFileError(where, found, expected)
+    if words[2] != str(len(body)).encode("ascii"):
+        expected = f"{words[2].decode('ascii', 'replace')} bytes of metadata"
+        raise CorruptFileError(where, f"{len(body)} bytes", expected)
+    crc32 = f"{zlib.crc32(body):08x}"
+    if words[3] != crc32.encode("ascii"):
+        raise CorruptFileError(where, f"crc32 {crc32}", f"crc32 {words[3].decode('ascii', 'replace')}")
+    return body
+
+
+def _decode_document(document: dict[str, Any]) -> CheckpointMetadata:
+    kind = document["kind"]
+    if kind not in ("checkpoint", "savepoint"):
+        raise ValueError(f"kind {kind!r}")
+    operators = tuple(_decode_operator(operator) for operator in document["operators"])
+    if len({operator.operator_id for operator in operators}) != len(operators):
+        raise ValueError("an operator id twice")
+    return CheckpointMetadata(
+        checkpoint_id=_number(document["checkpoint_id"], at_least=0),
+        job_id=_text(document["job_id"]),
+        job_name=_text(document["job_name"]),
+        timestamp_ms=_number(document["timestamp_ms"]),
+        operators=operators,
+        kind=kind,
+        term=_number(document["term"], at_least=0),
+    )
+
+
+def _decode_operator(document: dict[str, Any]) -> OperatorMetadata:
+    operator_id, name = _text(document["id"]), _text(document["name"])
+    uid = None if document["uid"] is None else _text(document["uid"])
+    parallelism = _number(document["parallelism"], at_least=1)
+    max_parallelism = _number(document["max_parallelism"], at_least=parallelism)
+    states = tuple(_decode_info(s["name"], s["kind"], s["type"], s["ttl"]) for s in document["states"])
+    if len(document["subtasks"]) != parallelism:
+        raise ValueError(f"{len(document['subtasks'])} subtasks of {name!r}, but parallelism {parallelism}")
+    finished = {_number(index, at_least=0) for index in document["finished"]}
+    if finished and max(finished) >= parallelism:
+        raise ValueError(f"subtask {max(finished)} of {name!r} finished, but parallelism {parallelism}")
+
+    def snapshot(part: dict[str, Any] | None) -> OperatorSnapshot | None:
+        if part is None:
+            return None
+        return OperatorSnapshot(
+            operator_id=operator_id,
+            uid=uid,
+            name=name,
+            keyed=None if part["keyed"] is None else _decode_keyed(part["keyed"], max_parallelism),
+            operator_state=None if part["operator_state"] is None else _decode_file(part["operator_state"]),
+            states=tuple(
+                _decode_info(*s) if isinstance(s, list) else states[_number(s, at_least=0)] for s in part["states"]
+            ),
+        )
+
+    return OperatorMetadata(
+        operator_id=operator_id,
+        uid=uid,
+        name=name,
+        parallelism=parallelism,
+        max_parallelism=max_parallelism,
+        subtasks=tuple(snapshot(part) for part in document["subtasks"]),
+        finished=tuple(index in finished for index in range(parallelism)),
+        states=states,
+    )
+
+
+def _decode_info(name: Any, kind: Any, type_text: Any, ttl: Any) -> StateInfo:
+    if not isinstance(ttl, bool):
+        raise TypeError(f"ttl {ttl!r}")
+    return StateInfo(name=_text(name), kind=_text(kind), type_text=_text(type_text), ttl=ttl)
+
+
+def _decode_keyed(document: dict[str, Any], max_parallelism: int) -> KeyedFiles:
+    first, last = (_number(bound, at_least=0) for bound in document["key_groups"])
+    if not first <= last < max_parallelism:
+        raise ValueError(f"key groups {first} to {last} of {max_parallelism}")
+    return KeyedFiles(first, last, tuple(_decode_file(file) for file in document["files"]))
+
+
+def _decode_file(document: dict[str, Any]) -> StateFile:
+    size = _number(document["size"], at_least=0)
+    crc32 = int(_text(document["crc32"]), 16)
+    if ("path" in document) == ("inline" in document):
+        raise ValueError("a state file with both or neither of path and inline bytes")
+    if "path" in document:
+        path = _text(document["path"])
+        try:
+            check_path(path)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+        return StateFile(size=size, crc32=crc32, path=path)
+    inline = base64.b64decode(_text(document["inline"]), validate=True)
+    if len(inline) != size or zlib.crc32(inline) != crc32:
+        raise ValueError("inline state that does not match its size and crc32")
+    return StateFile(size=size, crc32=crc32, inline=inline)
+
+
+def _number(value: Any, *, at_least: int | None = None) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or (at_least is not None and value < at_least):
+        raise ValueError(f"{value!r} where a number was expected")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} where text was expected")
+    return value
