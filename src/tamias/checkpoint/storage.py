@@ -1,0 +1,276 @@
+"""A job's checkpoint directory: made, claimed, written to, read from and cleaned.
+
+    <checkpoint dir>/<job id>/{shared, taskowned, owner, chk-<n>}
+
+The order that makes a checkpoint: state files (by the slots), then `chk-<n>/_metadata`, then everyone hears of it.
+Which files are still needed is decided in `retention.py`; this module does what it is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
+from tamias.checkpoint.names import METADATA, SHARED, TASK_OWNED, checkpoint_directory, checkpoint_id_of, created_for
+from tamias.checkpoint.ownership import OWNER, Driver, History, Ownership, claim
+from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
+from tamias.state.files import FileStore, open_files
+
+__all__ = ["CheckpointStorage", "Listing", "resolve"]
+
+_LOG = logging.getLogger(__name__)
+_JOB_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What lies in a job's directory, needed or not."""
+
+    checkpoints: tuple[int, ...] = ()  # directories chk-<n>, complete or not
+    shared: tuple[str, ...] = ()  # paths shared/<name>
+
+
+class CheckpointStorage:
+    """The checkpoints of one job.
+
+    Args:
+        store: The checkpoint directory that the user configured.
+        job_id: The job's; the name of its directory below that one.
+        create_subdir: False to do without that directory: then the checkpoint directory belongs to this job alone.
+
+    Attributes:
+        files: The store rooted in the job's directory: what the paths of its state files are relative to.
+    """
+
+    def __init__(self, store: FileStore, job_id: str, *, create_subdir: bool = True) -> None:
+        if not _JOB_ID.fullmatch(job_id):
+            raise ConfigurationError(f"job id {job_id!r} cannot be the name of a directory")
+        self.job_id = job_id
+        self.files = store.below(job_id) if create_subdir else store
+        self._base = store if create_subdir else None
+        self._ownership: Ownership | None = None
+
+    @property
+    def directory(self) -> str:
+        """The job's directory, in the form `open_files` takes: what a slot is given."""
+        return self.files.url
+
+    @property
+    def term(self) -> int:
+        """The number of this driver among those that owned the directory; part of every file name."""
+        return self._owner.term
+
+    @property
+    def _owner(self) -> Ownership:
+        assert self._ownership is not None, "initialise() comes first"
+        return self._ownership
+
+    def initialise(self, driver: Driver, now_ms: int, *, take_over: bool = False) -> None:
+        """Make the directories, prove that they can be written to, and claim them for this driver.
+
+        Raises:
+            CheckpointError: They cannot be written to; says why. This is before any input is read.
+            DirectoryInUse: Another driver runs on them.
+        """
+        try:
+            for directory in (SHARED, TASK_OWNED, OWNER):
+                self.files.make_dirs(directory)
+            probe = f"{SHARED}/.probe-{driver.token}"
+            self.files.write(probe, b"")
+            self.files.delete(probe)
+            self._ownership = claim(self.files, driver, now_ms, take_over=take_over)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot write checkpoints to {self.directory!r}: {error}; "
+                "give a directory that this user may write to (execution.checkpointing.dir)"
+            ) from error
+
+    def start_from(self, checkpoint_id: int | None) -> None:
+        """Record which checkpoint *of this directory* the driver starts from, after `initialise` and before the first
+        epoch; None when it starts empty or from another directory."""
+        self._owner.start_from(checkpoint_id)
+
+    def renew(self, now_ms: int) -> None:
+        """Show that this driver lives. Call it from the loop, as often as convenient."""
+        self._owner.renew(now_ms)
+
+    def check_owner(self) -> None:
+        """Raise `Fenced` when another driver has taken over."""
+        self._owner.check()
+
+    def release(self) -> None:
+        """At the end of the job: the next driver need not wait."""
+        self._owner.release()
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def complete(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
+        """Make a checkpoint exist; on return it is durable and ours, and everyone may hear of it.
+
+        Returns:
+            The metadata as written, with this driver's term.
+
+        Raises:
+            Fenced: Another driver has taken over. Tell nobody that the checkpoint is complete, and delete nothing.
+            OSError: The metadata could not be written; whether it is there is then unknown until `discard`.
+        """
+        metadata = replace(metadata, term=self.term)
+        self._check_paths(metadata)
+        self._owner.check()
+        path = f"{checkpoint_directory(metadata.checkpoint_id)}/{METADATA}"
+        data = encode_metadata(metadata)
+        try:
+            self.files.publish(path, data)
+        except FileExistsError:
+            self._settle_conflict(path, data)
+        # Only now: see rule 1 in ownership.py.
+        self._owner.check()
+        return metadata
+
+    def _check_paths(self, metadata: CheckpointMetadata) -> None:
+        own = checkpoint_directory(metadata.checkpoint_id)
+        for path in metadata.paths():
+            directory = path.split("/")[0]
+            if directory not in (own, SHARED, TASK_OWNED):
+                raise CheckpointError(
+                    f"checkpoint {metadata.checkpoint_id} refers to {path!r}, which goes when its own checkpoint goes; "
+                    f"state kept over several checkpoints belongs in {SHARED}/"
+                )
+
+    def _settle_conflict(self, path: str, data: bytes) -> None:
+        """The name is taken: by this very checkpoint, whose writing seemed to fail, or by a replaced driver's."""
+        found = self.files.read(path)
+        if found == data:
+            return
+        other = decode_metadata(found, f"{self.directory}/{path}")
+        if other.term >= self.term:
+            raise CheckpointError(f"{self.directory}/{path} exists already; checkpoint ids are never used twice")
+        _LOG.warning("removing %s/%s: its driver (term %d) had been replaced", self.directory, path, other.term)
+        self.files.delete(path)
+        self.files.publish(path, data)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def completed_ids(self) -> list[int]:
+        """Checkpoints whose metadata exists, oldest first; whether it can be read is another question."""
+        found = []
+        for checkpoint_id in self.listing(shared=False).checkpoints:
+            if self.files.exists(f"{checkpoint_directory(checkpoint_id)}/{METADATA}"):
+                found.append(checkpoint_id)
+        return found
+
+    def highest_id(self) -> int:
+        """The highest checkpoint id ever begun here, 0 when there is none: the next one must be above it."""
+        listing = self.listing()
+        return max((*listing.checkpoints, *(created_for(path) or 0 for path in listing.shared)), default=0)
+
+    def load(self, checkpoint_id: int) -> CheckpointMetadata:
+        """The metadata of one checkpoint of this job.
+
+        Raises:
+            CorruptFileError: It is missing, damaged, not this checkpoint's, or from a driver that had been replaced.
+        """
+        metadata = _load(self.files, checkpoint_directory(checkpoint_id))
+        if metadata.checkpoint_id != checkpoint_id:
+            where = f"{self.directory}/{checkpoint_directory(checkpoint_id)}/{METADATA}"
+            raise CorruptFileError(where, f"checkpoint {metadata.checkpoint_id}", f"checkpoint {checkpoint_id}")
+        return metadata
+
+    def listing(self, *, shared: bool = True) -> Listing:
+        """What lies there now."""
+        ids = (checkpoint_id_of(name) for name in self.files.list())
+        return Listing(
+            checkpoints=tuple(sorted(i for i in ids if i is not None)),
+            shared=tuple(f"{SHARED}/{name}" for name in self.files.list(SHARED)) if shared else (),
+        )
+
+    # ------------------------------------------------------------------------------------------------------ cleaning
+
+    def discard(self, checkpoint_id: int) -> None:
+        """Remove one checkpoint's directory; its shared files are others' business.
+
+        The metadata goes first: a checkpoint must not be found when its files are half gone.
+        """
+        self._owner.check()
+        directory = checkpoint_directory(checkpoint_id)
+        self.files.delete(f"{directory}/{METADATA}")
+        self.files.delete_tree(directory)
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """Remove single state files."""
+        self._owner.check()
+        for path in paths:
+            self.files.delete(path)
+
+    def delete_everything(self) -> None:
+        """Remove all checkpoints and the job's directory, at its end."""
+        for checkpoint_id in self.listing(shared=False).checkpoints:
+            self.discard(checkpoint_id)
+        if self._base is not None:
+            self._base.delete_tree(self.job_id)
+        else:
+            for directory in (SHARED, TASK_OWNED, OWNER):
+                self.files.delete_tree(directory)
+
+
+def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
+    """Find the checkpoint or savepoint that a user names, to restore from it.
+
+    Args:
+        path: Its directory or its `_metadata` file, as a local path or a file:// URL.
+
+    Returns:
+        The store that its files' paths are relative to, and its metadata.
+
+    Raises:
+        RestoreError: There is no such checkpoint.
+        CorruptFileError: It cannot be read.
+    """
+    directory = path.rstrip("/")
+    if directory.rsplit("/", 1)[-1] == METADATA:
+        directory = directory[: -len(METADATA)].rstrip("/")
+    if "://" not in directory:
+        directory = os.path.realpath(directory)  # the user may point at it by a link, `latest` for one
+    store = open_files(directory)
+    if not store.exists(METADATA):
+        raise RestoreError(f"no checkpoint at {path!r}: {_hint(store)}")
+    parent, _, name = store.url.rpartition("/")
+    whole = decode_metadata(store.read(METADATA), f"{store.url}/{METADATA}")
+    if whole.kind == "savepoint":
+        return store, whole  # its files are beside its metadata, so that it can be moved
+    if checkpoint_id_of(name) is None:
+        raise RestoreError(
+            f"{path!r} holds checkpoint {whole.checkpoint_id}, but is not named chk-{whole.checkpoint_id}: a "
+            "checkpoint is not whole without the directories beside it; give the original, or move a savepoint instead"
+        )
+    job_files = open_files(parent or "/")
+    return job_files, _load(job_files, name)
+
+
+def _load(job_files: FileStore, directory: str) -> CheckpointMetadata:
+    where = f"{job_files.url}/{directory}/{METADATA}"
+    try:
+        data = job_files.read(f"{directory}/{METADATA}")
+    except FileNotFoundError:
+        raise CorruptFileError(where, "no such file", "the metadata of a completed checkpoint") from None
+    metadata = decode_metadata(data, where)
+    if not History.read(job_files).holds(metadata.checkpoint_id, metadata.term):
+        found = f"a checkpoint of a driver (term {metadata.term}) that had been replaced when it completed it"
+        raise CorruptFileError(where, found, "a checkpoint of the job's own history")
+    return metadata
+
+
+def _hint(store: FileStore) -> str:
+    names = store.list()
+    if not names:
+        return "there is no such directory, or it is empty"
+    inside = [name for name in names if store.exists(f"{name}/{METADATA}")]
+    if inside:
+        return f"it holds no {METADATA} itself; give one of the checkpoints below it: {', '.join(sorted(inside))}"
+    if any(checkpoint_id_of(name) is not None for name in names):
+        return f"the checkpoints below it were never completed (no {METADATA})"
+    return f"it holds no {METADATA}; a checkpoint is complete when that file exists"

@@ -1,0 +1,249 @@
+"""Two drivers on one job: the second is refused, or fences the first; and no interleaving splits the job's history."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from checkpoint_values import JOB, driver, graph, metadata, opened, vertex
+from faulty_files import FaultyFiles
+
+from tamias.checkpoint.metadata import encode_metadata
+from tamias.checkpoint.ownership import DirectoryInUse, Driver, Fenced, claim
+from tamias.checkpoint.recovery import choose_checkpoint
+from tamias.checkpoint.storage import CheckpointStorage
+from tamias.errors import CheckpointError, CorruptFileError
+from tamias.state.files import LocalFiles, MemoryFiles
+
+JOB_GRAPH = graph(vertex(0, "source", source=True))
+
+
+def start(store, name, **kwargs):
+    """A driver that claims the directory and starts from the newest checkpoint, as a real one does."""
+    storage = opened(store, name=name, **kwargs)
+    chosen = choose_checkpoint(storage)
+    storage.start_from(None if chosen is None else chosen.metadata.checkpoint_id)
+    return storage, (None if chosen is None else chosen.metadata.checkpoint_id)
+
+
+def complete(storage, checkpoint_id):
+    return storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id, attempt=f"{storage.term}.0"))
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request, tmp_path):
+    return LocalFiles(tmp_path) if request.param == "local" else MemoryFiles()
+
+
+# ------------------------------------------------------------------------------------------------------------ the claim
+
+
+def test_a_second_driver_is_refused_with_who_holds_the_directory(store):
+    opened(store)
+    with pytest.raises(DirectoryInUse, match=r"process id 42 on host 'there'.*another job id"):
+        away = MemoryFiles()
+        CheckpointStorage(away, JOB).initialise(driver("one", host="there", pid=42), 0)
+        CheckpointStorage(away, JOB).initialise(driver("two", host="here"), 5_000)
+    this = Driver.this_process()
+    CheckpointStorage(store, "other").initialise(this, 0)
+    with pytest.raises(DirectoryInUse):
+        CheckpointStorage(store, "other").initialise(replace(this, token="second"), 10**9)
+
+
+def test_an_owner_on_another_host_that_falls_silent_is_replaced(store):
+    owner = claim(store, driver("one", host="there"), 0)
+    owner.renew(20_000)
+    with pytest.raises(DirectoryInUse):
+        claim(store, driver("two"), 49_999)
+    owner.check()
+    successor = claim(store, driver("two"), 50_000)
+    assert successor.term == owner.term + 1
+    successor.check()
+    with pytest.raises(Fenced, match="term 1"):
+        owner.check()
+
+
+def test_an_owner_that_released_the_directory_is_replaced_at_once(store):
+    claim(store, driver("one", host="there"), 0).release()
+    assert claim(store, driver("two"), 1).term == 2
+
+
+def test_a_living_owner_is_replaced_when_asked_for(store):
+    first = claim(store, driver("one", host="there"), 0)
+    claim(store, driver("two"), 1, take_over=True)
+    with pytest.raises(Fenced):
+        first.check()
+
+
+def test_an_owner_whose_process_ended_is_replaced_at_once(store):
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    this = Driver.this_process()
+    with open(f"/proc/{process.pid}/stat", "rb") as file:
+        started = file.read().rpartition(b")")[2].split()[19].decode()
+    dead = Driver(this.host, process.pid, started, "dead")
+    claim(store, dead, 0)
+    with pytest.raises(DirectoryInUse):
+        claim(store, this, 10**9)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, but not yet taken note of by its parent
+    assert claim(store, this, 1).term == 2
+    process.communicate()
+    assert dead.is_gone(this)
+
+
+def test_a_process_id_used_again_is_not_mistaken_for_the_owner():
+    this = Driver.this_process()
+    assert not this.is_gone(this)
+    assert replace(this, process_start="1").is_gone(this)
+
+
+def test_signs_of_life_are_rare(store):
+    counted = FaultyFiles(store)
+    owner = claim(counted, driver(), 0)
+    counted.calls.clear()
+    for now_ms in range(0, 20_000, 100):
+        owner.renew(now_ms)
+    assert len(counted.calls) == 3
+
+
+def test_a_clock_that_goes_back_does_not_stop_the_signs_of_life(store):
+    owner = claim(store, driver(host="there"), 1_000_000)
+    owner.renew(5)
+    assert json.loads(store.read("owner/alive-000001")) == {"now_ms": 5}
+
+
+def test_a_damaged_claim_still_takes_its_number(store):
+    store.write("owner/claim-000001", b"\xff")
+    assert claim(store, driver(), 100_000).term == 2
+
+
+def test_a_removed_directory_fences_its_driver(store):
+    storage = opened(store)
+    storage.delete_everything()
+    with pytest.raises(Fenced, match="removed"):
+        complete(storage, 1)
+
+
+# ------------------------------------------------------------------------------------------ what a replaced driver does
+
+
+def test_a_replaced_driver_cannot_complete_or_delete_anything(store):
+    first, _ = start(store, "one")
+    complete(first, 1)
+    second, restored = start(store, "two", take_over=True)
+    assert restored == 1
+    for action in (
+        lambda: complete(first, 2),
+        lambda: first.discard(1),
+        lambda: first.delete_files(["shared/x"]),
+        first.delete_everything,
+        first.check_owner,
+    ):
+        with pytest.raises(Fenced):
+            action()
+    assert second.completed_ids() == [1]
+    complete(second, 2)
+    assert second.load(2).term == 2
+
+
+def interrupted(first, second, at):
+    """Let `second` run at the moment `first` is about to make its n-th call to the store."""
+    count = 0
+    inner = first.files._store
+
+    class Interrupting:
+        url = inner.url
+
+        def __getattr__(self, name):
+            method = getattr(inner, name)
+
+            def call(*args):
+                nonlocal count
+                count += 1
+                if count == at:
+                    second()
+                return method(*args)
+
+            return call
+
+    first.files._store = first._owner._store = Interrupting()
+    return lambda: count
+
+
+def test_whenever_the_second_driver_takes_over_there_is_one_history():
+    outcomes = set()
+    for at in range(1, 40):
+        store = MemoryFiles()
+        first, _ = start(FaultyFiles(store), "one")
+        complete(first, 1)
+        value = metadata(JOB_GRAPH, first.files, 2)
+        result = {}
+
+        def take_over(store=store, result=result):
+            result["second"], result["restored"] = start(store, "two", take_over=True)
+
+        calls = interrupted(first, take_over, at)
+        try:
+            first.complete(value)
+            acknowledged = True
+        except Fenced:
+            acknowledged = False
+        if calls() < at:
+            break
+        # The invariant: what the first driver told its sinks to commit is what the second one starts from.
+        if acknowledged:
+            assert result["restored"] == 2
+        outcomes.add((acknowledged, result["restored"]))
+        # The second goes on to its own checkpoint, which always works, and a third driver starts from that.
+        second = result["second"]
+        assert result["restored"] == 2 or _is_refused(second, 2)
+        complete(second, 3)
+        assert start(store, "three", take_over=True)[1] == 3
+    # Every way out was met: kept silent and given up, kept silent but taken over, and told before the claim.
+    assert outcomes == {(False, 1), (False, 2), (True, 2)}
+
+
+def _is_refused(storage, checkpoint_id):
+    try:
+        storage.load(checkpoint_id)
+    except CorruptFileError:
+        return True
+    return False
+
+
+def test_what_a_replaced_driver_published_after_all_is_never_restored(store):
+    first, _ = start(store, "one")
+    complete(first, 1)
+    second, restored = start(store, "two", take_over=True)
+    assert restored == 1
+    # The first driver had passed its check before the claim, slept, and publishes now.
+    late = replace(metadata(JOB_GRAPH, first.files, 5), term=1)
+    first.files.publish("chk-5/_metadata", encode_metadata(late))
+    with pytest.raises(CorruptFileError, match="had been replaced"):
+        second.load(5)
+    assert start(store, "three", take_over=True)[1] == 1
+
+
+def test_a_late_publication_does_not_block_the_number_for_the_owner(store):
+    first, _ = start(store, "one")
+    second, _ = start(store, "two", take_over=True)
+    late = replace(metadata(JOB_GRAPH, first.files, 2), term=1)
+    first.files.publish("chk-2/_metadata", encode_metadata(late))
+    complete(second, 2)
+    assert second.load(2).term == 2
+
+
+def test_a_driver_replaced_before_it_started_says_so(store):
+    first = opened(store, name="one")
+    opened(store, name="two", take_over=True)
+    with pytest.raises(Fenced):
+        first.start_from(None)
+
+
+def test_the_errors_are_checkpoint_errors_and_survive_pickling():
+    for error in (Fenced("dir", 3), DirectoryInUse("dir", "host", 7)):
+        assert isinstance(error, CheckpointError)
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -1,0 +1,231 @@
+"""The checkpoint directory: its layout, its commit point, and what a user may point at."""
+
+import os
+import re
+
+import pytest
+from checkpoint_values import JOB, all_files, driver, graph, metadata, opened, vertex
+from faulty_files import Fault, FaultyFiles
+
+from tamias.checkpoint.metadata import encode_metadata
+from tamias.checkpoint.names import SnapshotNames, created_for
+from tamias.checkpoint.storage import CheckpointStorage, Listing, resolve
+from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
+from tamias.state.files import LocalFiles, MemoryFiles, read_state
+
+JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request, tmp_path):
+    return LocalFiles(tmp_path / "checkpoints") if request.param == "local" else MemoryFiles()
+
+
+def test_the_directories_are_there_before_the_first_checkpoint(store):
+    opened(store)
+    assert store.list() == [JOB]
+    assert {"shared", "taskowned"} <= set(store.list(JOB))
+    assert store.list(f"{JOB}/shared") == []
+
+
+def test_a_completed_checkpoint_is_found_and_reads_back(store):
+    storage = opened(store)
+    written = storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    assert storage.completed_ids() == [7]
+    assert storage.load(7) == written
+    assert written.term == storage.term == 1
+    assert store.exists(f"{JOB}/chk-7/_metadata")
+
+
+def test_a_checkpoint_without_metadata_does_not_exist(store):
+    storage = opened(store)
+    metadata(JOB_GRAPH, storage.files, 7)
+    assert storage.completed_ids() == []
+    assert storage.highest_id() == 7
+    with pytest.raises(CorruptFileError, match="no such file"):
+        storage.load(7)
+
+
+def test_without_a_subdirectory_the_checkpoint_directory_is_the_jobs(store):
+    storage = CheckpointStorage(store, JOB, create_subdir=False)
+    storage.initialise(driver(), 0)
+    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    assert store.exists("chk-1/_metadata")
+    storage.delete_everything()
+    assert all_files(store) == []
+
+
+def test_discarding_removes_the_metadata_before_anything_else():
+    store = FaultyFiles(MemoryFiles())
+    storage = opened(store)
+    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    store.add(Fault("delete_tree", "*"))
+    with pytest.raises(OSError, match="injected"):
+        storage.discard(7)
+    assert storage.completed_ids() == []
+    storage.discard(7)
+    assert storage.listing().checkpoints == ()
+
+
+def test_discarding_leaves_shared_files_alone(store):
+    storage = opened(store)
+    kept = metadata(JOB_GRAPH, storage.files, 7)
+    storage.complete(kept)
+    storage.discard(7)
+    assert set(storage.listing().shared) == {p for p in kept.paths() if p.startswith("shared/")}
+    storage.delete_files(storage.listing().shared)
+    assert storage.listing() == Listing()
+
+
+def test_nothing_is_left_when_everything_is_deleted(store):
+    storage = opened(store)
+    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    metadata(JOB_GRAPH, storage.files, 8)
+    storage.delete_everything()
+    assert store.list() == []
+
+
+def test_a_publication_whose_answer_was_lost_is_recognised_when_repeated():
+    store = FaultyFiles(MemoryFiles(), Fault("publish", "*_metadata", after=True))
+    storage = opened(store)
+    value = metadata(JOB_GRAPH, storage.files, 7)
+    with pytest.raises(OSError, match="injected"):
+        storage.complete(value)
+    storage.complete(value)
+    assert storage.completed_ids() == [7]
+
+
+def test_a_checkpoint_id_is_not_used_twice(store):
+    storage = opened(store)
+    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    with pytest.raises(CheckpointError, match="never used twice"):
+        storage.complete(metadata(JOB_GRAPH, storage.files, 7, chance=None, attempt="1.1"))
+
+
+def test_a_checkpoint_that_leans_on_another_ones_directory_is_refused(store):
+    storage = opened(store)
+    other = metadata(JOB_GRAPH, storage.files, 6)
+    exclusive = next(f for f in other.files() if f.path.startswith("chk-6/"))
+    with pytest.raises(CheckpointError, match=r"chk-6/.*belongs in shared/"):
+        storage.complete(metadata(JOB_GRAPH, storage.files, 7, reuse=(exclusive,)))
+
+
+def test_metadata_put_under_another_number_is_found(store):
+    storage = opened(store)
+    storage.files.publish("chk-8/_metadata", encode_metadata(metadata(JOB_GRAPH, storage.files, 7)))
+    with pytest.raises(CorruptFileError, match="checkpoint 7"):
+        storage.load(8)
+
+
+@pytest.mark.parametrize("job_id", ["", ".", "..", "a/b", "/abs", "-x"])
+def test_a_job_id_must_be_able_to_name_a_directory(job_id):
+    with pytest.raises(ConfigurationError, match="job id"):
+        CheckpointStorage(MemoryFiles(), job_id)
+
+
+def test_a_directory_that_cannot_be_written_to_fails_at_the_start_with_the_cause():
+    store = FaultyFiles(
+        MemoryFiles(), Fault("write", "shared/.probe-*", error=PermissionError(13, "Permission denied"))
+    )
+    with pytest.raises(CheckpointError, match=r"cannot write checkpoints to .*Permission denied.*checkpointing\.dir"):
+        opened(store)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_directory_fails_at_the_start(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(CheckpointError, match="cannot write checkpoints"):
+        opened(LocalFiles(tmp_path))
+
+
+def test_a_directory_that_is_a_file_fails_at_the_start(tmp_path):
+    (tmp_path / "checkpoints").write_text("not a directory")
+    with pytest.raises(CheckpointError, match="cannot write checkpoints"):
+        opened(LocalFiles(tmp_path / "checkpoints"))
+
+
+# ------------------------------------------------------------------------------------------------------------ the names
+
+
+def test_two_writers_of_one_subtask_never_share_a_name():
+    zombie, current = SnapshotNames(1, 0, "1.0"), SnapshotNames(1, 0, "1.0")
+    made = [name for names in (zombie, current) for _ in range(100) for name in (names.shared(7), names.exclusive(7))]
+    assert len(set(made)) == len(made)
+
+
+def test_a_name_says_which_checkpoint_it_was_made_for():
+    names = SnapshotNames(1, 0, "2.13")
+    assert re.fullmatch(r"shared/7-v1-s0-a2\.13-[0-9a-f]{16}", names.shared(7))
+    assert created_for(names.shared(7)) == created_for(names.exclusive(7)) == 7
+    assert created_for("taskowned/7-x") is None
+    assert created_for("shared/something") is None
+
+
+# --------------------------------------------------------------------------------------------- what a user may point at
+
+
+@pytest.fixture
+def retained(tmp_path):
+    storage = opened(LocalFiles(tmp_path))
+    storage.complete(metadata(JOB_GRAPH, storage.files, 6))
+    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    return tmp_path / JOB
+
+
+@pytest.mark.parametrize(
+    "form", ["{}/chk-7", "{}/chk-7/", "{}/chk-7/_metadata", "file://{}/chk-7", "file://{}/chk-7/_metadata"]
+)
+def test_a_checkpoint_is_found_by_its_directory_or_its_metadata(retained, form):
+    store, found = resolve(form.format(retained))
+    assert found.checkpoint_id == 7
+    for file in found.files():
+        read_state(store, file)
+
+
+def test_a_link_to_a_checkpoint_is_followed(retained, tmp_path):
+    (tmp_path / "latest").symlink_to(retained / "chk-7")
+    store, found = resolve(str(tmp_path / "latest"))
+    assert found.checkpoint_id == 7
+    assert store.exists("chk-7/_metadata")
+
+
+def test_the_directory_above_is_answered_with_what_it_holds(retained):
+    with pytest.raises(RestoreError, match=r"give one of the checkpoints below it: chk-6, chk-7"):
+        resolve(str(retained))
+
+
+def test_a_path_with_nothing_there_is_refused(tmp_path):
+    with pytest.raises(RestoreError, match="no such directory"):
+        resolve(str(tmp_path / "chk-1"))
+    (tmp_path / "chk-2").mkdir()
+    (tmp_path / "chk-2" / "state").write_bytes(b"x")
+    with pytest.raises(RestoreError, match="complete when that file exists"):
+        resolve(str(tmp_path / "chk-2"))
+    with pytest.raises(RestoreError, match="never completed"):
+        resolve(str(tmp_path))
+
+
+def test_a_checkpoint_moved_away_from_its_shared_files_is_refused_with_the_reason(retained, tmp_path):
+    (retained / "chk-7").rename(tmp_path / "copy")
+    with pytest.raises(RestoreError, match="not named chk-7"):
+        resolve(str(tmp_path / "copy"))
+
+
+def test_damaged_metadata_is_named(retained):
+    path = retained / "chk-7" / "_metadata"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptFileError, match="chk-7/_metadata"):
+        resolve(str(retained / "chk-7"))
+
+
+def test_metadata_that_is_a_link_to_elsewhere_is_refused(retained, tmp_path):
+    path = retained / "chk-7" / "_metadata"
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match="leads out of"):
+        resolve(str(retained / "chk-7"))
+
+
+def test_a_scheme_without_storage_is_refused():
+    with pytest.raises(ConfigurationError, match="supported are"):
+        resolve("s3://bucket/chk-1")
