@@ -1,0 +1,260 @@
+"""A slot from the inside: the subtasks that live in it, and the thread that writes their snapshots.
+
+Knows nothing of processes and connections: the Spark engine puts one into each slot process, the local engine
+keeps them all at home.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import shutil
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+
+from tamias.checkpoint.names import SnapshotNames
+from tamias.common.clock import Clock
+from tamias.engine.base import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.errors import CheckpointFailed, SlotLostError, UnsupportedOperationError
+from tamias.faults import point
+from tamias.graph.job_graph import Vertex
+from tamias.metrics.metricbase import MetricGroup
+from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.outbox import Parcel
+from tamias.runtime.place import Place
+from tamias.runtime.subtask import Captured, Subtask
+from tamias.state.files import FileStore, open_files, write_state
+from tamias.state.snapshots import StateFile
+
+SubtaskId = tuple[int, int]  # vertex, index
+
+_log = logging.getLogger(__name__)
+
+
+class SlotHost:
+    """The subtasks of one slot in one attempt."""
+
+    def __init__(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None], folder: str | None = None) -> None:
+        self.slot = slot
+        self._clock = clock
+        self._folder = folder or tempfile.mkdtemp(prefix="tamias-slot-")
+        self._subtasks: dict[SubtaskId, Subtask] = {}
+        self._deployment: Deployment | None = None
+        self._epochs_run: dict[SubtaskId, int] = {}
+        self._dirty = False
+        self._writer = SnapshotWriter(report)
+
+    @property
+    def attempt(self) -> int | None:
+        """The attempt that lives here now."""
+        return None if self._deployment is None else self._deployment.attempt
+
+    def deploy(self, deployment: Deployment, subtasks: list[SubtaskId]) -> None:
+        """Drop what was here and open the subtasks of a new attempt."""
+        self.discard()
+        self._deployment = deployment
+        self._dirty = False
+        self._writer.begin(deployment)
+        restore = deployment.restore
+        store = open_files(restore.directory) if restore is not None and restore.directory else None
+        point("restore", self.slot)
+        for vertex_id, index in subtasks:
+            vertex = deployment.graph.vertices[vertex_id]
+            subtask = Subtask(self._place(deployment, vertex, index))
+            self._subtasks[vertex_id, index] = subtask
+            saved = restore.subtasks.get((vertex_id, index)) if restore is not None else None
+            subtask.open(saved, store)
+
+    def _place(self, deployment: Deployment, vertex: Vertex, index: int) -> Place:
+        return Place(
+            job_id=deployment.job_id,
+            graph=deployment.graph,
+            vertex=vertex,
+            index=index,
+            attempt=deployment.attempt,
+            clock=self._clock,
+            metrics=MetricGroup(),
+            cached_file=self._cached_file,
+            state_backend=deployment.state_backend,
+            incremental=deployment.incremental,
+            scratch=self._scratch,
+        )
+
+    def _scratch(self) -> str:
+        os.makedirs(self._folder, exist_ok=True)
+        return tempfile.mkdtemp(dir=self._folder)
+
+    def _cached_file(self, name: str) -> str:
+        assert self._deployment is not None
+        for file in self._deployment.graph.settings.cached_files:
+            if file.name == name:
+                return self._copy_of(file.path, name, executable=file.executable)
+        known = ", ".join(repr(f.name) for f in self._deployment.graph.settings.cached_files) or "none"
+        raise UnsupportedOperationError(f"no cached file is registered as {name!r}; registered: {known}")
+
+    def _copy_of(self, path: str, name: str, *, executable: bool) -> str:
+        target = os.path.join(self._folder, "cache", name)
+        if not os.path.exists(target):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            source = path.removeprefix("file://")
+            if os.path.isdir(source):
+                shutil.copytree(source, target)
+            else:
+                shutil.copyfile(source, target)
+            if executable:
+                os.chmod(target, 0o755)
+        return target
+
+    def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[bytes]) -> Iterator[Parcel | Ack]:
+        """Run one subtask's epoch: what leaves it, then its acknowledgement.
+
+        An epoch is run once, whatever Spark retries or speculates: a second run, or one of another attempt, is
+        refused, and after a failed one nothing is run until the next `deploy`.
+        """
+        if attempt != self.attempt or subtask_id not in self._subtasks:
+            raise SlotLostError(self.slot, f"it hosts attempt {self.attempt} of the job, not attempt {attempt}")
+        if self._dirty or self._epochs_run.get(subtask_id, -1) >= order.number:
+            raise SlotLostError(self.slot, f"epoch {order.number} has been run here already")
+        self._epochs_run[subtask_id] = order.number
+        subtask = self._subtasks[subtask_id]
+        self._dirty = True
+        yield from subtask.run_epoch(order, blobs)
+        if order.checkpoint_id is not None and subtask_id not in order.settled:
+            self._writer.add(subtask.snapshot(order.checkpoint_id))
+        self._dirty = False
+        yield subtask.ack
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Tell the subtasks that a checkpoint is complete."""
+        point("notify", self.slot)
+        for subtask in reversed(self._subtasks.values()):
+            subtask.checkpoint_completed(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the subtasks that a checkpoint was given up."""
+        for subtask in reversed(self._subtasks.values()):
+            subtask.checkpoint_aborted(checkpoint_id)
+
+    def close_subtasks(self) -> None:
+        """Close all subtasks; the first error of the user's code is raised when all have been closed."""
+        errors: list[Exception] = []
+        point("close", self.slot)
+        for subtask in reversed(self._subtasks.values()):
+            try:
+                subtask.close()
+            except Exception as error:  # the others still have something to release
+                errors.append(error)
+        self._forget()
+        if errors:
+            raise errors[0]
+
+    def discard(self) -> None:
+        """Close what is here after a failure: errors in `close` no longer matter."""
+        for subtask in reversed(self._subtasks.values()):
+            try:
+                subtask.close()
+            except Exception as error:  # Flink: only logged when the attempt has failed already
+                _log.warning("close after a failure: %s", error)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._subtasks.clear()
+        self._epochs_run.clear()
+
+    def shutdown(self) -> None:
+        """Close everything and remove the slot's folder."""
+        self._writer.stop()
+        self.discard()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class SnapshotWriter:
+    """Writes captured snapshots one after another on a thread of its own."""
+
+    def __init__(self, report: Callable[[SlotEvent], None]) -> None:
+        self._report = report
+        self._queue: queue.SimpleQueue[tuple[Deployment, Captured] | None] = queue.SimpleQueue()
+        self._deployment: Deployment | None = None
+        self._store: FileStore | None = None
+        self._thread = threading.Thread(target=self._run, name="snapshot-writer", daemon=True)
+        self._thread.start()
+
+    def begin(self, deployment: Deployment) -> None:
+        """A new attempt: what is still queued belongs to the old one and is skipped."""
+        self._deployment = deployment
+        directory = deployment.checkpoint_directory
+        self._store = open_files(directory) if directory is not None else None
+
+    def add(self, captured: Captured) -> None:
+        """Write this one as soon as possible."""
+        assert self._deployment is not None
+        self._queue.put((self._deployment, captured))
+
+    def stop(self) -> None:
+        """Finish the one being written and end."""
+        self._deployment = None
+        self._queue.put(None)
+        self._thread.join(timeout=10.0)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            deployment, captured = item
+            if deployment is self._deployment:
+                self._report(self._write(deployment, captured))
+
+    def _write(self, deployment: Deployment, captured: Captured) -> SlotEvent:
+        place = captured.place
+        names = SnapshotNames(place.vertex.id, place.index, f"{deployment.term}.{deployment.attempt}")
+        target = Target(names, captured.checkpoint_id, self._store, deployment)
+        try:
+            point("snapshot", place.index)
+            snapshot = captured.write(target)
+            point("state-written", place.index)
+        except Exception as error:  # whatever went wrong, the coordinator decides what it means
+            return SnapshotNotWritten(
+                captured.checkpoint_id,
+                deployment.attempt,
+                place.vertex.id,
+                place.index,
+                f"{place.name}: {type(error).__name__}: {error}",
+            )
+        return SnapshotWritten(captured.checkpoint_id, deployment.attempt, snapshot)
+
+
+class Target:
+    """Where the files of one subtask's snapshot go."""
+
+    def __init__(
+        self, names: SnapshotNames, checkpoint_id: int, store: FileStore | None, deployment: Deployment
+    ) -> None:
+        self._names = names
+        self._checkpoint_id = checkpoint_id
+        self._store = store
+        self._deployment = deployment
+        self.bytes_written = 0
+
+    def shared(self, label: str) -> str:
+        return self._names.shared(self._checkpoint_id)
+
+    def exclusive(self, label: str) -> str:
+        return self._names.exclusive(self._checkpoint_id)
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        self.bytes_written += len(payload)
+        if self._store is not None:
+            return write_state(self._store, path, payload, self._deployment.inline_threshold)
+        limit = self._deployment.max_state_size
+        if len(payload) > limit:
+            raise CheckpointFailed(
+                self._checkpoint_id,
+                f"a state of {len(payload):,} bytes is too large for checkpoints in the driver's memory "
+                f"(at most {limit:,}); set a checkpoint directory (execution.checkpointing.dir)",
+            )
+        return _in_memory(payload)
+
+
+def _in_memory(payload: bytes) -> StateFile:
+    return StateFile(size=len(payload), crc32=zlib.crc32(payload), inline=payload)

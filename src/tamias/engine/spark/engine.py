@@ -1,0 +1,260 @@
+"""The engine on Spark: an epoch is one Spark job, a level one stage, a subtask's epoch one task."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+import queue
+import sys
+import threading
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import cloudpickle
+
+from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
+from tamias.engine.spark.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
+from tamias.engine.spark.session import SparkLog, spark_context
+from tamias.engine.spark.slots import SlotPool
+from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition_of
+from tamias.errors import DeploymentError, SlotLostError, TamiasError, UserFunctionError
+from tamias.graph.job_graph import JobGraph
+from tamias.runtime.epoch import Ack, EpochOrder
+
+_log = logging.getLogger(__name__)
+
+
+class SparkEngine:
+    """Runs one job on a Spark session, with slot processes beside it."""
+
+    def __init__(self, graph: JobGraph, configuration: dict[str, str], *, job_label: str) -> None:
+        self._graph = graph
+        self._configuration = configuration
+        self._label = job_label
+        self._group = f"tamias-{job_label}"
+        self._pool = SlotPool(graph.slot_count, python=configuration.get("python.executable"))
+        self._pool.begin_start()  # while Spark starts
+        try:
+            self._context = spark_context(configuration)
+        except BaseException:
+            self._pool.shutdown()
+            raise
+        self._deployment: Deployment | None = None
+        self._cancelled = threading.Event()
+        self._levels = graph.levels
+        self._base: Any = None
+        self._held: list[SlotEvent] = []
+        self._partitions = [
+            [(v, i) for v in level for i in range(v.parallelism)] for level in self._levels
+        ]
+
+    @property
+    def log_path(self) -> str | None:
+        """Where Spark's own log is, if we know."""
+        return SparkLog.path
+
+    @property
+    def slot_pids(self) -> tuple[int, ...]:
+        """The slots' processes."""
+        return tuple(slot.process.pid for slot in self._pool.slots)
+
+    # ------------------------------------------------------------------------------------------- deployments
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        self._deployment = deployment
+        try:
+            self._pool.ensure()
+            data = dump_deployment(deployment)
+        except TamiasError as error:
+            return Failure(error)
+        by_slot: dict[int, list[tuple[int, int]]] = {slot.number: [] for slot in self._pool.slots}
+        for vertex in deployment.graph.vertices:
+            for index in range(vertex.parallelism):
+                by_slot[deployment.graph.slot_of(vertex, index)].append((vertex.id, index))
+        return self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
+
+    def _ask_all(self, requests: dict[int, Request]) -> Failure | None:
+        """Put a request to every slot at once and wait for all; the first failure."""
+        for number, request in requests.items():
+            self._pool.slots[number].tell(request)
+        failures = [(number, self._pool.slots[number].answer()) for number in requests]
+        # The user's own error says more than the loss of a slot that followed from it.
+        failures.sort(key=lambda f: isinstance(f[1], SlotLostError))
+        return next((Failure(error, number) for number, error in failures if error is not None), None)
+
+    def _ask_each(self, request: Request) -> Failure | None:
+        return self._ask_all({slot.number: request for slot in self._pool.slots})
+
+    # ------------------------------------------------------------------------------------------------ epochs
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        assert self._deployment is not None, "deploy comes before the first epoch"
+        try:
+            found = outcomes(self._spark_job(order))
+        except Exception as error:  # py4j and Spark raise what they like; the failure is handled the same way
+            return EpochResult(failure=Failure(self._explained(error)))
+        errors = [o for o in found if isinstance(o, BaseException)]
+        if errors:
+            errors.sort(key=lambda e: not isinstance(e, UserFunctionError))
+            return EpochResult(failure=Failure(self._with_cause(errors[0])))
+        acks: list[Ack] = [o for o in found if isinstance(o, Ack)]
+        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)))
+
+    def _spark_job(self, order: EpochOrder) -> Iterable[Any]:
+        """All levels as one chain of stages: every subtask runs once, whatever the fan-out."""
+        assert self._deployment is not None
+        context = self._context
+        context.setJobGroup(self._group, self._describe(order), interruptOnCancel=False)
+        if self._base is None:
+            first = len(self._partitions[0])
+            self._base = context.parallelize(range(first), first)
+        rdd = self._base
+        with _named_stages(context) as name:
+            for task in self._tasks(order):
+                name(f"epoch {order.number}: " + ", ".join(v.name for v in self._levels[task.level]))
+                if task.level > 0:
+                    rdd = rdd.partitionBy(len(task.stops), partition_of)
+                rdd = rdd.mapPartitionsWithIndex(task, preservesPartitioning=True)
+            return rdd.collect()  # type: ignore[no-any-return]
+
+    def _tasks(self, order: EpochOrder) -> Iterable[LevelTask]:
+        assert self._deployment is not None
+        routes = self._routes()
+        for level, partitions in enumerate(self._partitions):
+            following = self._partitions[level + 1] if level + 1 < len(self._partitions) else None
+            yield LevelTask(
+                level=level,
+                stops=tuple(self._stop(v.id, i, self._graph.slot_of(v, i)) for v, i in partitions),
+                next_partitions=len(following) if following is not None else 1,
+                routes={e: r for e, r in routes.items() if self._level_of_source(e) == level},
+                secret=self._pool.secret,
+                attempt=self._deployment.attempt,
+                order=order,
+            )
+
+    def _stop(self, vertex: int, subtask: int, slot: int) -> Stop:
+        return Stop(vertex, subtask, slot, self._pool.slots[slot].address)
+
+    def _routes(self) -> dict[int, Route]:
+        first: dict[int, Route] = {}
+        for level, partitions in enumerate(self._partitions):
+            for number, (vertex, index) in enumerate(partitions):
+                if index == 0:
+                    first[vertex.id] = Route(level, number)
+        return {e.id: first[e.target] for e in self._graph.exchanges}
+
+    def _level_of_source(self, exchange: int) -> int:
+        found = next(e for e in self._graph.exchanges if e.id == exchange)
+        return self._graph.vertices[found.source].level
+
+    def _describe(self, order: EpochOrder) -> str:
+        carried = f", checkpoint {order.checkpoint_id}" if order.checkpoint_id is not None else ""
+        return f"{self._graph.name}: epoch {order.number}{carried}"
+
+    def _explained(self, error: Exception) -> BaseException:
+        """What happened to a Spark job, in words: not a wall of JVM frames."""
+        if self._cancelled.is_set():
+            return DeploymentError("the epoch was cancelled")
+        lost = self._lost_slot()
+        if lost is not None:
+            return lost
+        text = str(error)
+        reason = next((line.strip() for line in text.splitlines() if "Exception" in line or "Error" in line), text[:300])
+        return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {self.log_path or 'see your session'}")
+
+    def _with_cause(self, error: BaseException) -> BaseException:
+        """A broken connection to a slot says little: find out how the slot ended."""
+        return (self._lost_slot() or error) if isinstance(error, SlotLostError) else error
+
+    def _lost_slot(self) -> SlotLostError | None:
+        for slot in self._pool.slots:
+            if not slot.process.alive:
+                return SlotLostError(slot.number, slot.process.how_it_ended() or "its process ended")
+        return None
+
+    def cancel_epoch(self) -> None:
+        self._cancelled.set()
+        with contextlib.suppress(Exception):  # nothing runs, or the session is gone: both are fine
+            self._context.cancelJobGroup(self._group)
+
+    # ---------------------------------------------------------------------------------------------- the rest
+
+    def events(self) -> list[SlotEvent]:
+        found: list[SlotEvent] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                event = self._pool.events.get_nowait()
+                if event is not None:
+                    found.append(event)
+        return found + self._take_held()
+
+    def wait(self, timeout_s: float) -> None:
+        with contextlib.suppress(queue.Empty):
+            event = self._pool.events.get(timeout=max(timeout_s, 0.0))
+            if event is not None:
+                self._held.append(event)
+
+    def wake(self) -> None:
+        self._pool.events.put(None)
+
+    def _take_held(self) -> list[SlotEvent]:
+        held, self._held = self._held, []
+        return held
+
+
+
+    def notify_completed(self, checkpoint_id: int) -> Failure | None:
+        return self._ask_each(Completed(checkpoint_id))
+
+    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
+        return self._ask_each(Aborted(checkpoint_id))
+
+    def close_subtasks(self) -> Failure | None:
+        return self._ask_each(CloseSubtasks())
+
+    def shutdown(self) -> None:
+        self._ask_each(Discard())
+        self._pool.shutdown()
+        with contextlib.suppress(Exception):  # the user may have stopped the session before us
+            self._context.setJobGroup("", "")
+
+
+def dump_deployment(deployment: Deployment) -> bytes:
+    """Pickle a deployment with the user's code, and beside it the classes of the main program.
+
+    A class of `__main__` travels by value inside the user's functions, but its instances must be found by name
+    when records and state are pickled in a slot: so the slots get the classes under their names as well.
+    """
+    main = sys.modules.get("__main__")
+    classes: dict[str, Any] = {}
+    for name, value in vars(main).items() if isinstance(main, types.ModuleType) else ():
+        if isinstance(value, type) and value.__module__ == "__main__":
+            try:
+                cloudpickle.dumps(value)
+            except Exception:  # refers to something that cannot travel: then no record can be one
+                continue
+            classes[name] = value
+    try:
+        return bytes(cloudpickle.dumps((deployment, classes), pickle.HIGHEST_PROTOCOL))
+    except Exception as error:
+        raise DeploymentError(f"the job cannot be sent to its slots: {type(error).__name__}: {error}") from error
+
+
+class _named_stages:  # noqa: N801 - used as a `with` statement
+    """Gives Spark's stages the names of the operators they run, where Spark would show a line of this file."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __enter__(self) -> Any:
+        from pyspark.traceback_utils import SCCallSiteSync
+
+        # While one call site is active, PySpark does not set another for the calls inside.
+        self._site = SCCallSiteSync(self._context)
+        self._site.__enter__()
+        return self._context._jsc.setCallSite
+
+    def __exit__(self, *exc: Any) -> None:
+        self._site.__exit__(*exc)

@@ -1,0 +1,225 @@
+"""The slot process: hosts subtasks, serves the driver and Spark's tasks over authenticated connections.
+
+It lives exactly as long as the driver wants it to: its standard input is a pipe that only the driver holds (on a
+cluster, a connection to the driver), and when that ends, however the driver ended, so does the slot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import pickle
+import queue
+import socket
+import struct
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from tamias.common.clock import SystemClock
+from tamias.engine.base import Deployment, SlotEvent
+from tamias.engine.host import SlotHost
+from tamias.engine.spark.link import Address, Link, accept, listen
+from tamias.engine.spark.messages import (
+    ACK,
+    FAILED,
+    PARCEL,
+    Aborted,
+    CloseSubtasks,
+    Completed,
+    Deploy,
+    Discard,
+    Done,
+    Exit,
+    Request,
+    RunEpoch,
+    Subscribe,
+)
+from tamias.faults import point
+from tamias.runtime.epoch import Ack
+from tamias.wire.values import dumps
+
+_log = logging.getLogger(__name__)
+_TARGET = struct.Struct("<II")
+
+
+@dataclass(frozen=True)
+class SlotConfig:
+    """What a slot process is told at its start, over its standard input: never on a command line."""
+
+    slot: int
+    address: Address
+    secret: bytes
+    folder: str
+    python_path: list[str]
+    log_file: str | None = None
+
+
+class SlotServer:
+    """One slot: a host, and the connections to it."""
+
+    def __init__(self, config: SlotConfig) -> None:
+        self._config = config
+        self._events: queue.SimpleQueue[SlotEvent] = queue.SimpleQueue()
+        self._host = SlotHost(config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}"))
+        self._turn = threading.Lock()  # one request at a time: user code is never called concurrently
+        self._listener = listen(config.address)
+        self.ended = threading.Event()
+
+    @property
+    def address(self) -> Address:
+        """Where it listens."""
+        name = self._listener.getsockname()
+        return name if isinstance(name, str) else (name[0], name[1])
+
+    def serve(self) -> None:
+        """Accept connections until the slot ends; each has a thread of its own."""
+        while not self.ended.is_set():
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._converse, args=(sock,), daemon=True).start()
+
+    def stop(self) -> None:
+        """End: close subtasks, remove the folder."""
+        self.ended.set()
+        self._listener.close()
+        if not isinstance(self._config.address, tuple):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._config.address)
+        if self._turn.acquire(timeout=5.0):  # a request that hangs in user code is left behind
+            self._host.shutdown()
+
+    def _converse(self, sock: socket.socket) -> None:
+        link = accept(sock, self._config.secret)
+        if link is None:
+            return
+        try:
+            while True:
+                request: Request = pickle.loads(link.receive())
+                if not self._answer(link, request):
+                    return
+        except (EOFError, OSError):
+            pass  # the peer is gone; a task that died in the middle of an epoch leaves the slot dirty
+        finally:
+            link.close()
+
+    def _answer(self, link: Link, request: Request) -> bool:
+        match request:
+            case RunEpoch():
+                self._run(link, request)
+            case Subscribe():
+                link.send(dumps(Done()))
+                self._publish(link)
+            case Exit():
+                link.send(dumps(Done()))
+                self.ended.set()
+                return False
+            case Deploy() | Completed() | Aborted() | CloseSubtasks() | Discard():
+                link.send(dumps(Done(self._perform(request))))
+            case _:
+                assert_never(request)
+        return True
+
+    def _perform(self, request: Deploy | Completed | Aborted | CloseSubtasks | Discard) -> BaseException | None:
+        with self._turn:
+            try:
+                match request:
+                    case Deploy(data, subtasks):
+                        gc.unfreeze()
+                        self._host.deploy(load_deployment(data), subtasks)
+                        # Restored state lives as long as the attempt: keep the collector from walking it again.
+                        gc.collect()
+                        gc.freeze()
+                    case Completed(checkpoint_id):
+                        self._host.checkpoint_completed(checkpoint_id)
+                    case Aborted(checkpoint_id):
+                        self._host.checkpoint_aborted(checkpoint_id)
+                    case CloseSubtasks():
+                        self._host.close_subtasks()
+                    case Discard():
+                        self._host.discard()
+            except Exception as error:  # travels to the driver, which knows what it means
+                return _portable(error)
+        return None
+
+    def _run(self, link: Link, request: RunEpoch) -> None:
+        blobs: list[bytes] = []
+        while blob := link.receive():
+            blobs.append(blob)
+        with self._turn:
+            try:
+                point("epoch", self._config.slot)
+                for item in self._host.run((request.vertex, request.subtask), request.attempt, request.order, blobs):
+                    if isinstance(item, Ack):
+                        link.send(ACK, dumps(item))
+                    else:
+                        link.send(PARCEL, _TARGET.pack(item.exchange, item.target), item.data)
+            except (EOFError, OSError) as error:
+                raise EOFError("the Spark task is gone") from error
+            except Exception as error:  # travels to the driver through the task
+                link.send(FAILED, dumps(_portable(error)))
+
+    def _publish(self, link: Link) -> None:
+        while not self.ended.is_set():
+            with contextlib.suppress(queue.Empty):
+                link.send(dumps(self._events.get(timeout=1.0)))
+
+
+def load_deployment(data: bytes) -> Deployment:
+    """Unpickle a deployment, and let instances of the main program's classes be pickled by name from now on."""
+    deployment, main_classes = pickle.loads(data)
+    main = sys.modules["__main__"]
+    for name, cls in main_classes.items():
+        setattr(main, name, cls)
+    loaded: Deployment = deployment
+    return loaded
+
+
+def _portable(error: BaseException) -> BaseException:
+    """The error, or words in its place if it does not survive pickling."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # the user's exception classes may do anything
+        from tamias.errors import DeploymentError
+
+        return DeploymentError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def main() -> None:
+    """Entry point of the process: configuration from standard input, then serve until the pipe ends."""
+    pipe = sys.stdin.buffer
+    length = int.from_bytes(pipe.read(8), "little")
+    config: SlotConfig = pickle.loads(pipe.read(length))
+    sys.path[:] = config.python_path
+    logging.basicConfig(
+        filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
+    )
+    gc.set_threshold(50_000, 20, 50)  # records come and go by the ten thousand
+    server = SlotServer(config)
+    sys.stdin = open(os.devnull)
+    threading.Thread(target=server.serve, name="serve", daemon=True).start()
+    print_ready(server.address)
+
+    def watch() -> None:
+        pipe.read()  # returns when the driver is gone
+        server.ended.set()
+
+    threading.Thread(target=watch, name="driver-watch", daemon=True).start()
+    server.ended.wait()
+    server.stop()
+    with contextlib.suppress(OSError):  # the driver removes it too; the last one to end finds it empty
+        os.rmdir(config.folder)
+    os._exit(0)  # user code may have left threads behind that would keep the process alive
+
+
+def print_ready(address: Any) -> None:
+    """Tell the parent where the slot listens, on the descriptor it gave us."""
+    fd = int(os.environ.pop("TAMIAS_READY_FD"))
+    with os.fdopen(fd, "wb") as ready:
+        ready.write(pickle.dumps(address))

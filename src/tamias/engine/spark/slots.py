@@ -1,0 +1,223 @@
+"""The driver's side of the slots: starting processes, talking to them, noticing when one is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import queue
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+
+from tamias.engine.base import SlotEvent
+from tamias.engine.spark.link import Address, Link, connect
+from tamias.engine.spark.messages import Done, Exit, Request, Subscribe
+from tamias.engine.spark.slot import SlotConfig
+from tamias.errors import DeploymentError, SlotLostError
+from tamias.wire.values import dumps
+
+_log = logging.getLogger(__name__)
+_START_S = 60.0
+
+
+class Slot:
+    """One slot process, as the driver sees it."""
+
+    def __init__(self, number: int, address: Address, secret: bytes, process: SlotProcess) -> None:
+        self.number = number
+        self.address = address
+        self.process = process
+        self._secret = secret
+        self._control: Link | None = None
+
+    def connect(self, on_event: Callable[[SlotEvent], None]) -> None:
+        """Open the connections for requests and for events."""
+        self._control = connect(self.address, self._secret)
+        events = connect(self.address, self._secret)
+        events.send(dumps(Subscribe()))
+        events.receive()
+        threading.Thread(target=_listen, args=(events, on_event), name=f"slot-{self.number}-events", daemon=True).start()
+
+    def ask(self, request: Request) -> BaseException | None:
+        """Have a request carried out; the error it ended with, if any. A slot that is gone is a `SlotLostError`."""
+        self.tell(request)
+        return self.answer()
+
+    def tell(self, request: Request) -> None:
+        """Send a request; `answer` waits for its end."""
+        if self._control is not None:
+            with contextlib.suppress(OSError):  # `answer` reports a slot that is gone
+                self._control.send(dumps(request))
+
+    def answer(self) -> BaseException | None:
+        """Wait for the end of the request sent last."""
+        try:
+            if self._control is None:
+                raise EOFError("not connected")
+            done: Done = pickle.loads(self._control.receive())
+            return done.error
+        except (OSError, EOFError) as error:
+            return SlotLostError(self.number, self.process.how_it_ended() or str(error))
+
+    def close(self) -> None:
+        """Drop the connection and make sure that the process ends."""
+        if self._control is not None:
+            self._control.close()
+        self.process.end()
+
+
+def _listen(link: Link, on_event: Callable[[SlotEvent], None]) -> None:
+    with contextlib.suppress(OSError, EOFError):  # the slot is gone: requests to it will say so
+        while True:
+            on_event(pickle.loads(link.receive()))
+
+
+class SlotProcess:
+    """The operating system's side of a slot that this process started."""
+
+    def __init__(self, config: SlotConfig, python: str, environment: dict[str, str]) -> None:
+        ready, theirs = os.pipe()
+        self._ready = ready
+        self._process = subprocess.Popen(
+            [python, "-m", "tamias.engine.spark.slot_main"],
+            stdin=subprocess.PIPE,
+            pass_fds=(theirs,),
+            env=environment | {"TAMIAS_READY_FD": str(theirs)},
+            start_new_session=True,  # ctrl-C is for the driver, which ends its slots in order
+        )
+        os.close(theirs)
+        data = pickle.dumps(config)
+        assert self._process.stdin is not None
+        self._process.stdin.write(len(data).to_bytes(8, "little") + data)
+        self._process.stdin.flush()
+        self.pid = self._process.pid
+
+    def wait_ready(self) -> Address:
+        """Wait until the slot listens; where it does."""
+        with os.fdopen(self._ready, "rb") as pipe:
+            data = _read_within(pipe.fileno(), _START_S)
+        if not data:
+            raise DeploymentError(f"a slot process did not start: {self.how_it_ended() or 'no answer in time'}")
+        address: Address = pickle.loads(data)
+        return address
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def how_it_ended(self) -> str | None:
+        """Words for the process's end, or None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(timeout=0.5)
+            return f"its process {self.pid} was killed by signal {-code}" if code < 0 else f"its process exited with {code}"
+        return None
+
+    def end(self) -> None:
+        """Close the pipe that keeps the slot alive; kill it if it does not go."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _read_within(fd: int, seconds: float) -> bytes:
+    data = b""
+    while select.select([fd], [], [], seconds)[0]:
+        part = os.read(fd, 65536)
+        if not part:
+            return data
+        data += part
+    return b""
+
+
+class SlotPool:
+    """The slots of one job: as many as it needs, one replaced when it is gone."""
+
+    def __init__(self, count: int, *, python: str | None = None, log_file: str | None = None) -> None:
+        self.secret = secrets.token_bytes(32)
+        self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
+        self._count = count
+        self._python = python or sys.executable
+        self._log_file = log_file
+        self.folder = _short_folder()
+        self._generation = 0
+        self.slots: list[Slot] = []
+        self._starting: list[SlotProcess] | None = None
+
+    def begin_start(self) -> None:
+        """Start all processes, without waiting for them: Spark starts meanwhile."""
+        self._starting = [self._start(number) for number in range(self._count)]
+
+    def ensure(self) -> list[int]:
+        """Have every slot running and connected; the numbers of those that were (re)started."""
+        fresh: list[int] = []
+        if not self.slots:
+            processes = self._starting or [self._start(number) for number in range(self._count)]
+            self._starting = None
+            self.slots = [self._connected(number, process) for number, process in enumerate(processes)]
+            return list(range(self._count))
+        for slot in list(self.slots):
+            if not slot.process.alive:
+                slot.close()
+                _log.info("slot %d is replaced: %s", slot.number, slot.process.how_it_ended())
+                self.slots[slot.number] = self._connected(slot.number, self._start(slot.number))
+                fresh.append(slot.number)
+        return fresh
+
+    def replace(self, number: int) -> None:
+        """Give up a slot that does not answer and start another in its place."""
+        self.slots[number].close()
+        self.slots[number] = self._connected(number, self._start(number))
+
+    def _start(self, number: int) -> SlotProcess:
+        self._generation += 1
+        config = SlotConfig(
+            slot=number,
+            address=os.path.join(self.folder, f"s{number}-{self._generation}"),
+            secret=self.secret,
+            folder=self.folder,
+            python_path=[p or os.getcwd() for p in sys.path],
+            log_file=self._log_file,
+        )
+        environment = dict(os.environ)
+        # `-m tamias...` must find the package before the slot has been told the driver's path.
+        environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
+        environment.setdefault("PYTHONHASHSEED", "0")
+        return SlotProcess(config, self._python, environment)
+
+    def _connected(self, number: int, process: SlotProcess) -> Slot:
+        slot = Slot(number, process.wait_ready(), self.secret, process)
+        slot.connect(self.events.put)
+        return slot
+
+    def shutdown(self) -> None:
+        """End all processes and remove the folder."""
+        for slot in self.slots:
+            slot.tell(Exit())
+        for slot in self.slots:
+            slot.close()
+        for process in self._starting or ():
+            process.end()
+        self.slots, self._starting = [], None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _short_folder() -> str:
+    """A private folder whose path leaves room for a socket's name: at most 107 bytes in all."""
+    folder = tempfile.mkdtemp(prefix="tamias-")
+    if len(os.fsencode(folder)) > 80:
+        os.rmdir(folder)
+        folder = tempfile.mkdtemp(prefix="tamias-", dir="/tmp")
+    return folder

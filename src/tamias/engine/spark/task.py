@@ -1,0 +1,131 @@
+"""What runs inside Spark's Python workers: it carries blobs between Spark's shuffle and the slots.
+
+A row is `(partition, (level, partition, blob))`: Spark moves it to that partition of the next stage. A row for a
+deeper level passes through untouched, and so do acknowledgements, which go to level `DRIVER`. Nothing here looks
+inside a blob. A failure is a row like any other: Spark's own error machinery is for failures of Spark.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tamias.engine.spark.link import Address, Link, connect
+from tamias.engine.spark.messages import ACK, PARCEL, RunEpoch
+from tamias.errors import SlotLostError
+from tamias.runtime.epoch import EpochOrder
+from tamias.wire.values import dumps
+
+DRIVER = -1
+POISON = -2  # an epoch that has failed upstream: do not run, tell the rest
+
+Row = tuple[int, tuple[int, int, bytes]]
+
+_TARGET = struct.Struct("<II")
+_links: dict[tuple[Any, bytes], Link] = {}  # kept while Spark reuses the worker process
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where the subtask of a partition lives."""
+
+    vertex: int
+    subtask: int
+    slot: int
+    address: Address
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the blobs of an exchange go: the level, and the partition of its target's first subtask."""
+
+    level: int
+    first_partition: int
+
+
+@dataclass(frozen=True)
+class LevelTask:
+    """One level of one epoch: called by Spark for each partition."""
+
+    level: int
+    stops: tuple[Stop, ...]  # by partition
+    next_partitions: int  # of the next level; 1 after the last
+    routes: dict[int, Route]
+    secret: bytes
+    attempt: int
+    order: EpochOrder
+
+    def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
+        blobs: list[bytes] = []
+        poisoned = False
+        if self.level > 0:
+            for _, (level, target, data) in rows:
+                if level == self.level:
+                    blobs.append(data)
+                elif level == POISON:
+                    poisoned = True
+                else:
+                    yield self._row(level, target, data)
+        if poisoned:
+            yield from self._poison()
+        else:
+            yield from self._run(self.stops[partition], blobs)
+
+    def _run(self, stop: Stop, blobs: list[bytes]) -> Iterator[Row]:
+        link: Link | None = None
+        try:
+            link = self._link(stop)
+            link.send(dumps(RunEpoch(stop.vertex, stop.subtask, self.attempt, self.order)))
+            for blob in blobs:
+                link.send(blob)
+            link.send(b"")
+            while True:
+                message = link.receive()
+                kind = message[:1]
+                if kind != PARCEL:
+                    break
+                exchange, target = _TARGET.unpack_from(message, 1)
+                route = self.routes[exchange]
+                yield self._row(route.level, route.first_partition + target, message[1 + _TARGET.size :])
+        except (OSError, EOFError) as error:
+            if link is not None:
+                link.close()
+            _links.pop((stop.address, self.secret), None)
+            yield self._row(DRIVER, 0, dumps(SlotLostError(stop.slot, str(error) or type(error).__name__)))
+            yield from self._poison()
+            return
+        yield self._row(DRIVER, 0, message[1:])
+        if kind != ACK:
+            yield from self._poison()
+
+    def _link(self, stop: Stop) -> Link:
+        key = (stop.address, self.secret)
+        link = _links.get(key)
+        if link is None:
+            if len(_links) > 64:  # of jobs that are long over
+                for old in _links.values():
+                    old.close()
+                _links.clear()
+            link = _links[key] = connect(stop.address, self.secret)
+        return link
+
+    def _row(self, level: int, partition: int, data: bytes) -> Row:
+        via = partition if level == self.level + 1 else partition % self.next_partitions
+        return max(via, 0), (level, partition, data)
+
+    def _poison(self) -> Iterator[Row]:
+        for partition in range(self.next_partitions):
+            yield partition, (POISON, 0, b"")
+
+
+def partition_of(key: int) -> int:
+    """Spark's partition function: the key of a row is its partition."""
+    return key
+
+
+def outcomes(rows: Iterable[Row]) -> list[Any]:
+    """What the driver finds in the rows of the last level: acknowledgements and errors."""
+    return [pickle.loads(data) for _, (level, _, data) in rows if level == DRIVER]

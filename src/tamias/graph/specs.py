@@ -1,0 +1,177 @@
+"""What an operator is, as a value: frozen, printable, comparable. `runtime/build.py` makes them run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tamias.common.typeinfo import TypeInformation
+from tamias.common.watermark_strategy import WatermarkStrategy
+from tamias.contracts.sinks import Sink, SinkFunction
+from tamias.contracts.sources import Source, SourceFunction
+
+UserFunction = Any  # a Function object or a plain callable, as the user gave it
+
+
+@dataclass(frozen=True)
+class KeySpec:
+    """How a record's key is found."""
+
+    selector: UserFunction
+    type_info: TypeInformation | None = None
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    source: Source
+    watermarks: WatermarkStrategy | None = None
+
+
+@dataclass(frozen=True)
+class SourceFunctionSpec:
+    function: SourceFunction[Any]
+
+
+@dataclass(frozen=True)
+class MapSpec:
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class FlatMapSpec:
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class FilterSpec:
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class ProjectSpec:
+    fields: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """A `ProcessFunction`, or on a keyed stream a `KeyedProcessFunction`."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class ReduceSpec:
+    """A rolling reduce per key; also sum, min, max, min_by and max_by, whose function is ours."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class FoldSpec:
+    initial: Any
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class WithStateSpec:
+    """`map_with_state` and its filter and flat-map forms: `function(value, state) -> (result, state)`."""
+
+    form: Literal["map", "filter", "flat_map"]
+    function: Callable[[Any, Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class TimestampsSpec:
+    watermarks: WatermarkStrategy
+
+
+@dataclass(frozen=True)
+class SinkFunctionSpec:
+    function: SinkFunction[Any]
+
+
+@dataclass(frozen=True)
+class WriterSpec:
+    """A `Sink` given to `sink_to`: a writer per subtask, and its committer."""
+
+    sink: Sink[Any]
+
+
+@dataclass(frozen=True)
+class PrintSpec:
+    identifier: str | None = None
+
+
+@dataclass(frozen=True)
+class CollectSpec:
+    """Records go to the driver with the epoch's acknowledgements, for `execute_and_collect`."""
+
+    key: KeySpec | None = None
+
+
+OperatorSpec = (
+    SourceSpec
+    | SourceFunctionSpec
+    | MapSpec
+    | FlatMapSpec
+    | FilterSpec
+    | ProjectSpec
+    | ProcessSpec
+    | ReduceSpec
+    | FoldSpec
+    | WithStateSpec
+    | TimestampsSpec
+    | SinkFunctionSpec
+    | WriterSpec
+    | PrintSpec
+    | CollectSpec
+)
+
+
+@dataclass(frozen=True)
+class Forward:
+    """To the subtask with the same index."""
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """Round robin over all subtasks."""
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """Round robin over the subtasks of the pointwise subset."""
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """To a random subtask."""
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """To every subtask."""
+
+
+@dataclass(frozen=True)
+class Global:
+    """To subtask 0."""
+
+
+@dataclass(frozen=True)
+class Hash:
+    """To the subtask that owns the key's group."""
+
+    key: KeySpec
+
+
+@dataclass(frozen=True)
+class Custom:
+    """To the subtask that the user's partitioner names for the key."""
+
+    partitioner: UserFunction
+    key: KeySpec
+
+
+Partitioning = Forward | Rebalance | Rescale | Shuffle | Broadcast | Global | Hash | Custom

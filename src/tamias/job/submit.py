@@ -1,0 +1,36 @@
+"""A job goes to its engine, and a thread of the driver sees it through."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from tamias.common.clock import SystemClock
+from tamias.common.job_status import JobStatus
+from tamias.engine.base import Engine
+from tamias.graph.job_graph import JobGraph
+from tamias.job.handle import JobHandle, Progress
+from tamias.job.loop import EngineFactory, JobLoop
+from tamias.job.settings import JobSettings
+
+
+def submit(graph: JobGraph, settings: JobSettings, make_engine: EngineFactory | None = None) -> JobHandle:
+    """Start a job; the handle tells how it goes.
+
+    What is wrong with the place it should run in (no Spark, no Java, a checkpoint directory that cannot be
+    written to, a checkpoint that does not fit) is raised here, before any record is read.
+    """
+    handle = JobHandle(settings.job_id, settings.job_name, Progress(status=JobStatus.CREATED))
+    loop = JobLoop(graph, settings, handle, make_engine or _on_spark(settings), SystemClock())
+    threading.Thread(target=loop.run, name=f"tamias-{settings.job_name}", daemon=True).start()
+    return handle
+
+
+def _on_spark(settings: JobSettings) -> EngineFactory:
+    def make(graph: JobGraph) -> Engine:
+        from tamias.engine.spark.engine import SparkEngine
+
+        configuration: Mapping[str, str] = settings.configuration
+        return SparkEngine(graph, dict(configuration), job_label=str(settings.job_id)[:8])
+
+    return make

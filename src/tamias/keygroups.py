@@ -1,0 +1,193 @@
+"""Key -> key group -> subtask. The only place that hashes a key.
+
+The hash decides where restored state goes, so it is the same in every process, on every machine and in
+every Python version: never the built-in `hash` of a string, which is salted. Numbers are the exception:
+Python defines their hash for all numeric types alike, unsalted, and equal numbers of different types
+must land in one group.
+
+Placement and identity are two things. Keys that compare equal share a group, but `1`, `1.0` and `True`
+are three keys, as in Flink; `state_key` tells them apart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import struct
+import uuid
+import zlib
+from collections.abc import Callable
+from typing import Any, NewType
+
+from tamias.errors import InvalidKeyError, preview
+
+KeyGroup = NewType("KeyGroup", int)
+
+MAX_PARALLELISM_LIMIT = 1 << 15
+_MASK = 0xFFFFFFFF
+_NUMERIC_HASH_WIDTH = (1 << 61) - 1  # the modulus of Python's numeric hash on 64-bit platforms
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """The maximum parallelism of an operator that sets none: 1.5 times, a power of two, 128 to 32768.
+
+    >>> [default_max_parallelism(p) for p in (1, 85, 86, 171, 1000, 32768)]
+    [128, 128, 256, 256, 2048, 32768]
+    """
+    wanted = parallelism + parallelism // 2
+    return min(max(1 << max(wanted - 1, 0).bit_length(), 128), MAX_PARALLELISM_LIMIT)
+
+
+def key_group(key: Any, max_parallelism: int) -> KeyGroup:
+    """The key group of a key.
+
+    Raises:
+        InvalidKeyError: the key is None, or has no hash that is stable between processes.
+    """
+    mixed = (stable_hash(key) * 0x9E3779B1) & _MASK
+    return KeyGroup((mixed ^ (mixed >> 15)) % max_parallelism)
+
+
+def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
+    """The subtask that owns a key group."""
+    return group * parallelism // max_parallelism
+
+
+def key_group_range(max_parallelism: int, parallelism: int, index: int) -> tuple[int, int]:
+    """The first and the last key group of a subtask, both inclusive; the ranges partition all groups.
+
+    >>> [key_group_range(10, 3, i) for i in range(3)]
+    [(0, 3), (4, 6), (7, 9)]
+    """
+    first = (index * max_parallelism + parallelism - 1) // parallelism
+    last = ((index + 1) * max_parallelism - 1) // parallelism
+    return first, last
+
+
+def stable_hash(key: Any) -> int:
+    """A 32-bit hash of a key that is the same everywhere."""
+    hasher = _HASHERS.get(type(key))
+    return hasher(key) if hasher is not None else _hash_other(key)
+
+
+def _hash_text(key: str) -> int:
+    return zlib.crc32(key.encode("utf-8", "surrogatepass"))
+
+
+def _hash_number(key: Any) -> int:
+    number = hash(key) % _NUMERIC_HASH_WIDTH
+    return (number ^ (number >> 32)) & _MASK
+
+
+def _hash_tuple(key: tuple[Any, ...]) -> int:
+    return zlib.crc32(struct.pack(f">{len(key)}I", *(0 if k is None else stable_hash(k) for k in key)), 1)
+
+
+def _hash_frozenset(key: frozenset[Any]) -> int:
+    return _hash_tuple(tuple(sorted(0 if k is None else stable_hash(k) for k in key)))
+
+
+def _hash_datetime(key: datetime.datetime) -> int:
+    if key.tzinfo is not None:  # equal instants in different zones are equal
+        key = key.astimezone(datetime.UTC).replace(tzinfo=None)
+    return _hash_text(key.isoformat())
+
+
+def _hash_time(key: datetime.time) -> int:
+    return _hash_text(repr(key))
+
+
+_HASHERS: dict[type, Callable[[Any], int]] = {
+    str: _hash_text,
+    int: _hash_number,
+    bool: _hash_number,
+    float: _hash_number,
+    complex: _hash_number,
+    decimal.Decimal: _hash_number,
+    fractions.Fraction: _hash_number,
+    bytes: zlib.crc32,
+    tuple: _hash_tuple,
+    frozenset: _hash_frozenset,
+    uuid.UUID: lambda key: _hash_number(key.int),
+    datetime.date: lambda key: _hash_text(key.isoformat()),
+    datetime.datetime: _hash_datetime,
+    datetime.time: _hash_time,
+    datetime.timedelta: lambda key: _hash_number(key // datetime.timedelta(microseconds=1)),
+}
+
+
+def _hash_other(key: Any) -> int:
+    """Keys of a type that is not a plain value: found by what they are, or refused with the reason."""
+    cls = type(key)
+    if key is None:
+        raise InvalidKeyError("", repr(key), "None is not a key; filter such records out or give them a key of their own")
+    if isinstance(key, enum.Enum):
+        return _hash_text(f"{cls.__qualname__}.{key.name}")
+    if cls.__hash__ is None:
+        raise InvalidKeyError("", preview(key), f"a {cls.__name__} can change, so it has no stable hash; use a tuple or a str")
+    if cls.__hash__ is object.__hash__:
+        raise InvalidKeyError(
+            "",
+            preview(key),
+            f"{cls.__name__} has no __eq__ and __hash__ of its own: two equal records would be two keys; "
+            f"use a frozen dataclass, a tuple or a str",
+        )
+    if dataclasses.is_dataclass(key):
+        fields = tuple(getattr(key, f.name) for f in dataclasses.fields(key) if f.compare)
+        return _hash_tuple((cls.__qualname__, *fields))
+    for base in (tuple, str, bytes, int, float, frozenset, datetime.datetime, datetime.date):
+        if isinstance(key, base):  # a named tuple, a str or int of one's own
+            return _HASHERS[base](key)
+    fields_of = getattr(key, "_fields_for_hash", None)  # Row: its values, in order
+    if fields_of is not None:
+        return _hash_tuple(tuple(fields_of()))
+    stable = getattr(key, "__stable_hash__", None)
+    if stable is not None:
+        return int(stable()) & _MASK
+    raise InvalidKeyError(
+        "",
+        preview(key),
+        f"the hash of {cls.__name__} need not be the same in another process; "
+        f"use a frozen dataclass, a tuple or a str, or give the class a method __stable_hash__() -> int",
+    )
+
+
+# What `state_key` wraps a key in when equal keys of other types may exist. A tuple of the user's that starts
+# with this very marker is wrapped too, so a wrapped key is never mistaken for a key.
+_TYPED = b"\x00typed"
+_PLAIN = frozenset({str, int, bytes, type(None)})
+
+
+def state_key(key: Any) -> Any:
+    """The key as state tables hold it: the key itself, or wrapped with its types where `==` is too generous.
+
+    >>> state_key("a"), state_key(1), state_key(("a", 1))
+    ('a', 1, ('a', 1))
+    >>> state_key(1.0) == state_key(1), state_key(True) == state_key(1)
+    (False, False)
+    """
+    cls = type(key)
+    if cls in _PLAIN:
+        return key
+    if cls is tuple:
+        for field in key:
+            if type(field) not in _PLAIN or field == _TYPED:
+                return (_TYPED, _signature(key), key)
+        return key
+    return (_TYPED, _signature(key), key)
+
+
+def user_key(stored: Any) -> Any:
+    """The key that `state_key` was given."""
+    if type(stored) is tuple and stored and type(stored[0]) is bytes and stored[0] == _TYPED:
+        return stored[2]
+    return stored
+
+
+def _signature(key: Any) -> str:
+    if type(key) is tuple:
+        return "(" + ",".join(map(_signature, key)) + ")"
+    return type(key).__name__

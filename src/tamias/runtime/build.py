@@ -1,0 +1,51 @@
+"""The list of operators: one function turns a spec into a running one."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
+from tamias.graph import specs
+from tamias.graph.job_graph import Operator
+from tamias.runtime.operators import rolling, sinks, sources, stateless, timestamps
+from tamias.runtime.operators.base import RuntimeOperator
+from tamias.runtime.place import Place
+
+
+def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOperator:
+    """Make one operator of a subtask."""
+    match operator.spec:
+        case specs.SourceSpec() as spec:
+            return sources.SplitSourceOperator(operator, spec, place)
+        case specs.SourceFunctionSpec() as spec:
+            return sources.SourceFunctionOperator(operator, spec, place)
+        case specs.MapSpec() as spec:
+            return stateless.MapOperator(operator, spec, place)
+        case specs.FlatMapSpec() as spec:
+            return stateless.FlatMapOperator(operator, spec, place)
+        case specs.FilterSpec() as spec:
+            return stateless.FilterOperator(operator, spec, place)
+        case specs.ProjectSpec() as spec:
+            return stateless.ProjectOperator(operator, spec, place)
+        case specs.ProcessSpec() as spec:
+            return stateless.ProcessOperator(operator, spec, place)
+        case specs.ReduceSpec() as spec:
+            return rolling.ReduceOperator(operator, spec, place)
+        case specs.FoldSpec() as spec:
+            return rolling.FoldOperator(operator, spec, place)
+        case specs.WithStateSpec() as spec:
+            return rolling.WithStateOperator(operator, spec, place)
+        case specs.TimestampsSpec() as spec:
+            return timestamps.TimestampsOperator(operator, spec.watermarks, place)
+        case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):
+            return sinks.TwoPhaseOperator(operator, spec, place)
+        case specs.SinkFunctionSpec() as spec:
+            return sinks.SinkFunctionOperator(operator, spec, place)
+        case specs.WriterSpec() as spec:
+            return sinks.WriterOperator(operator, spec, place)
+        case specs.PrintSpec() as spec:
+            return sinks.PrintOperator(operator, spec, place, report)
+        case specs.CollectSpec() as spec:
+            return sinks.CollectOperator(operator, spec, place, report)
+        case _:
+            assert_never(operator.spec)

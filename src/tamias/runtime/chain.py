@@ -1,0 +1,177 @@
+"""A chain of operators, compiled: one loop over a run of records for the whole chain.
+
+What operator i emits goes to the operators linked behind it and to the exchanges that leave from it. The
+statements of all of them are written one inside the other, from the head down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tamias.graph.job_graph import Exchange, JobGraph, Link, Vertex
+from tamias.graph.specs import Broadcast, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
+from tamias.contracts.functions import Partitioner
+from tamias.runtime.code import Code, Compiled
+from tamias.runtime.operators.base import Emit, Out, RuntimeOperator
+from tamias.runtime.operators.keys import key_expression
+from tamias.runtime.outbox import Outbox, Router
+from tamias.wire.values import IMMUTABLE, own
+
+_DEEPEST = 12  # blocks inside one another before the rest goes into a function: Python allows 20 loops
+
+Process = Callable[[list[Any]], None]
+ProcessTimed = Callable[[list[Any], list[int | None]], None]
+
+
+class Chain:
+    """The operators of a vertex in one subtask, and the loops that run them."""
+
+    def __init__(self, graph: JobGraph, vertex: Vertex, operators: list[RuntimeOperator], outbox: Outbox, seed: int) -> None:
+        self.operators = operators
+        self._graph = graph
+        self._vertex = vertex
+        self._outbox = outbox
+        self._exchanges = graph.outputs_of(vertex.id)
+        self._routers = {
+            e.id: Router(outbox.writers[e.id], graph.vertices[e.target], seed + e.id) for e in self._exchanges
+        }
+        self._reuse = graph.settings.object_reuse
+        self._functions: dict[tuple[int, str | None], str] = {}
+        self._modes: list[tuple[str, str]] = []
+        self.compiled = self._compile()
+        self.process: Process = self.compiled.function("process")
+        self.process_timed: ProcessTimed = self.compiled.function("process_timed")
+
+    def _compile(self) -> Compiled:
+        code = Code()
+        for name, header, time in (
+            ("process", "for v in values:", "None"),
+            ("process_timed", "for v, t in zip(values, times):", "t"),
+        ):
+            arguments = "values" if time == "None" else "values, times"
+            with code.function(f"def {name}({arguments}):"):
+                self._with_modes(code, lambda header=header, time=time: self._loop(code, header, time))
+        for index, operator in enumerate(self.operators):
+            if operator.needs_out:
+                for tag in (None, *self._tags(index)):
+                    self._emit_function(code, index, tag)
+        compiled = code.compile(self._vertex.name)
+        for (index, tag), name in self._functions.items():
+            out: Out = compiled.function(name)
+            if tag is None:
+                self.operators[index].out = out
+            else:
+                self.operators[index].side_out[tag] = out
+        return compiled
+
+    def _loop(self, code: Code, header: str, time: str) -> None:
+        with code.block(header):
+            self._write(code, 0, "v", time)
+
+    def _with_modes(self, code: Code, write: Callable[[], None]) -> None:
+        """Write a function's body, and before it which exchanges it writes to with timestamps and which without."""
+        outer, self._modes = self._modes, []
+        position = code.position()
+        write()
+        for writer, timed in dict.fromkeys(self._modes):
+            code.insert(position, f"{writer}.mode({timed})")
+        self._modes = outer
+
+    def _write(self, code: Code, index: int, value: str, time: str) -> None:
+        """Write operator `index` on the record in a variable."""
+        with code.at(index, value):
+            self.operators[index].write(
+                code,
+                value,
+                time,
+                lambda v, t: self._emit(code, index, None, v, t),
+                {tag: self._emit_to(code, index, tag) for tag in self._tags(index)},
+            )
+
+    def _emit_to(self, code: Code, index: int, tag: str) -> Emit:
+        return lambda v, t: self._emit(code, index, tag, v, t)
+
+    def _emit(self, code: Code, index: int, tag: str | None, value: str, time: str) -> None:
+        """Write what happens to a record that operator `index` emits."""
+        if code.depth > _DEEPEST:
+            code.line(f"{self._emit_function(code, index, tag)}({value}, {time})")
+            return
+        exchanges = [e for e in self._exchanges if e.source_operator == index and e.tag == tag]
+        links = [link for link in self._vertex.links if link.source == index and link.tag == tag]
+        with code.at(index, value):
+            if exchanges:
+                self._send(code, exchanges, value, time)
+        for link in links:
+            self._follow(code, link, value, time, last=link is links[-1])
+
+    def _follow(self, code: Code, link: Link, value: str, time: str, *, last: bool) -> None:
+        """Hand a record to the next operator: as it is to the last one, as a copy to those before."""
+        if not last and not self._reuse:
+            copy = code.fresh("v")
+            code.line(f"{copy} = {code.bind(own, 'own')}({value})")
+            value = copy
+        self._write(code, link.target, value, time)
+
+    def _send(self, code: Code, exchanges: list[Exchange], value: str, time: str) -> None:
+        """Put a record into the channels of exchanges; one that could be changed later goes in as a copy."""
+        changeable = [e for e in exchanges if e.type_info is None or not e.type_info.is_immutable()]
+        if changeable and not self._reuse:
+            kept = code.fresh("v")
+            plain, copy = code.bind(IMMUTABLE, "immutable"), code.bind(own, "own")
+            code.line(f"{kept} = {value} if {value}.__class__ in {plain} else {copy}({value})")
+            value = kept
+        for exchange in exchanges:
+            self._send_over(code, exchange, value, time)
+
+    def _send_over(self, code: Code, exchange: Exchange, value: str, time: str) -> None:
+        router = self._routers[exchange.id]
+        self._modes.append((code.bind(router.writer, "exchange"), str(time != "None")))
+        append, add_time = code.fresh("a"), code.fresh("at")
+        match exchange.partitioning:
+            case Forward() | Global():
+                first = router.appends[0]
+                append, add_time = code.bind(first[0], "append"), code.bind(first[1], "append_time")
+            case Rebalance() | Rescale() | Shuffle():
+                if len(router.appends) == 1:
+                    first = router.appends[0]
+                    append, add_time = code.bind(first[0], "append"), code.bind(first[1], "append_time")
+                else:
+                    code.line(f"{append}, {add_time} = {code.bind(router.next, 'next_channel')}()")
+            case Hash(key):
+                k, found = code.fresh("k"), code.fresh("c")
+                code.line(f"{k} = {key_expression(code, key, value)}")
+                code.line(f"{found} = {code.bind(router.routes.get, 'route')}({k})")
+                with code.block(f"if {found} is None:"):
+                    code.line(f"{found} = {code.bind(router.resolve, 'resolve')}({k})")
+                append, add_time = f"{found}[0]", f"{found}[1]"
+            case Custom(partitioner, key):
+                choose = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+                target = f"{code.bind(choose, 'partition')}({key_expression(code, key, value)}, {len(router.appends)})"
+                code.line(f"{append}, {add_time} = {code.bind(router.custom, 'custom')}({target})")
+            case Broadcast():
+                with code.block(f"for {append}, {add_time} in {code.bind(router.appends, 'channels')}:"):
+                    self._append(code, append, add_time, value, time)
+                return
+        self._append(code, append, add_time, value, time)
+
+    @staticmethod
+    def _append(code: Code, append: str, add_time: str, value: str, time: str) -> None:
+        code.line(f"{append}({value})")
+        if time != "None":
+            code.line(f"{add_time}({time})")
+
+    def _emit_function(self, code: Code, index: int, tag: str | None) -> str:
+        """The name of a function that emits one record of an operator; written on first use."""
+        name = self._functions.get((index, tag))
+        if name is None:
+            name = self._functions[index, tag] = code.fresh(f"emit_from_{index}_")
+            with code.function(f"def {name}(v, t):"):
+                self._with_modes(code, lambda: self._emit(code, index, tag, "v", "t"))
+        return name
+
+    def _tags(self, index: int) -> list[str]:
+        """The side outputs of an operator that somebody reads."""
+        tags = [e.tag for e in self._exchanges if e.source_operator == index]
+        tags += [link.tag for link in self._vertex.links if link.source == index]
+        return [t for t in dict.fromkeys(tags) if t is not None]

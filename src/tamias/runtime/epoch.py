@@ -1,0 +1,40 @@
+"""What a subtask is told before an epoch, and what it answers after it. Plain values: they cross processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tamias.common.constants import MIN_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOrder:
+    """One epoch: how much sources may read, and the checkpoint it carries, if any."""
+
+    number: int
+    max_records: int = 1 << 30
+    max_source_ms: int = 1 << 30
+    checkpoint_id: int | None = None
+    settled: frozenset[tuple[int, int]] = frozenset()  # subtasks that had finished in an earlier checkpoint
+
+
+@dataclass(slots=True)
+class Ack:
+    """How one subtask's epoch went."""
+
+    vertex: int
+    subtask: int
+    epoch: int
+    records_in: int = 0
+    records_out: int = 0
+    backlog: bool = False
+    finished: bool = False
+    watermark: int = MIN_TIMESTAMP
+    next_timer_ms: int | None = None
+    busy_ms: float = 0.0
+    bytes_out: int = 0
+    lines: list[str] = field(default_factory=list)
+    records: list[Any] = field(default_factory=list)  # for execute_and_collect
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,178 @@
+"""What every operator in a chain is: it writes its part of the loop, and takes part in the subtask's life."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from tamias.contracts.functions import Function
+from tamias.contracts.runtime_context import RuntimeContext
+from tamias.contracts.state import ListStateDescriptor
+from tamias.errors import InvalidProgramError
+from tamias.graph.job_graph import Operator
+from tamias.runtime.code import Code
+from tamias.runtime.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
+from tamias.runtime.place import Place
+from tamias.state.files import FileStore
+from tamias.state.heap import HeapStateBackend
+from tamias.state.keyed import KeyedStateBackend
+from tamias.state.operator_state import OperatorState
+from tamias.state.operator_store import OperatorStates
+from tamias.state.snapshots import OperatorRestore, StateInfo
+
+Emit = Callable[[str, str], None]
+"""Writes what happens to an emitted record: given the variables of its value and its time."""
+
+Out = Callable[[Any, int | None], None]
+"""Emits a record from outside the loop: its value and its time."""
+
+_LIST_CHECKPOINTED = ListStateDescriptor("_list_checkpointed")
+
+
+class RuntimeOperator(ABC):
+    """One operator of a chain in one subtask."""
+
+    needs_out = False
+    """Whether it emits outside the loop too (from timers, at the end); `out` is then set before `open`."""
+
+    def __init__(self, operator: Operator, place: Place) -> None:
+        self.operator = operator
+        self.place = place
+        self.out: Out = _nowhere
+        self.side_out: dict[str, Out] = {}
+        self.backend: KeyedStateBackend | None = make_backend(place) if operator.key is not None else None
+        self.states = OperatorStates()
+
+    @abstractmethod
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        """Write the statements that take one record, held by variable `value`, with its time (or `None`)."""
+
+    def functions(self) -> Iterable[Any]:
+        """The user's function objects in this operator."""
+        return ()
+
+    def restore(self, restored: OperatorRestore | None, parts: OperatorState | None, store: FileStore | None) -> None:
+        """Take over restored state; comes first."""
+        self._restored = restored
+        self.states = OperatorStates(parts)
+        if restored is not None and self.backend is not None and restored.keyed:
+            assert store is not None
+            self.backend.restore(restored, store, self.key_groups())
+
+    def key_groups(self) -> tuple[int, int]:
+        """The first and last key group of this subtask."""
+        from tamias.keygroups import key_group_range
+
+        vertex = self.place.vertex
+        return key_group_range(vertex.max_parallelism, vertex.parallelism, self.place.index)
+
+    def initialize(self) -> None:
+        """Let the user's functions ask for their state."""
+        restored = self._restored
+        context = InitializationContext(
+            restored.restored_checkpoint_id if restored is not None else None,
+            restored=restored is not None,
+            operator_store=self.states,
+            keyed_store=StateStore(self.backend, self.operator.name),
+        )
+        for function in self.functions():
+            if isinstance(function, CheckpointedFunction):
+                if isinstance(function, ListCheckpointed):
+                    raise InvalidProgramError(
+                        f"{type(function).__name__} extends CheckpointedFunction and ListCheckpointed; keep one of them"
+                    )
+                function.initialize_state(context)
+            elif isinstance(function, ListCheckpointed):
+                elements = list(self.states.get_list_state(_LIST_CHECKPOINTED).get())
+                if restored is not None:
+                    function.restore_state(elements)
+
+    def open(self) -> None:
+        """Open the user's functions."""
+        context = self.runtime_context()
+        for function in self.functions():
+            if isinstance(function, Function):
+                function.open(context)
+
+    def runtime_context(self) -> RuntimeContext:
+        """The context given to `open`."""
+        metrics = self.place.metrics.add_group(self.operator.name)
+        return SubtaskContext(self.place, self.backend, self.operator.name, metrics)
+
+    def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
+        """Event time has advanced; emit what is due. The watermark itself is forwarded by the subtask."""
+
+    def on_clock(self, now_ms: int) -> None:  # noqa: B027
+        """Processing time has advanced; emit what is due."""
+
+    def next_timer_ms(self) -> int | None:
+        """When the wall clock is next awaited."""
+        return None
+
+    def end_key(self) -> None:  # noqa: B027
+        """BATCH: the records of the current key have ended."""
+
+    def finish(self) -> None:  # noqa: B027
+        """The input has ended for good: emit what is left."""
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        """Bring operator state up to date."""
+        context = SnapshotContext(checkpoint_id, now_ms)
+        for function in self.functions():
+            if isinstance(function, CheckpointedFunction):
+                function.snapshot_state(context)
+            elif isinstance(function, ListCheckpointed):
+                parts = function.snapshot_state(checkpoint_id, now_ms)
+                self.states.get_list_state(_LIST_CHECKPOINTED).update(list(parts or ()))
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete on all subtasks."""
+        if self.backend is not None:
+            self.backend.snapshot_completed(checkpoint_id)
+        for function in self.functions():
+            if isinstance(function, CheckpointListener):
+                function.notify_checkpoint_complete(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """A checkpoint was given up."""
+        for function in self.functions():
+            if isinstance(function, CheckpointListener):
+                function.notify_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        """Close the user's functions; the first error is raised when all have been closed."""
+        errors: list[Exception] = []
+        for function in self.functions():
+            if isinstance(function, Function):
+                try:
+                    function.close()
+                except Exception as error:  # the others still have something to release
+                    errors.append(error)
+        if self.backend is not None:
+            self.backend.close()
+        if errors:
+            raise errors[0]
+
+    def infos(self) -> tuple[StateInfo, ...]:
+        """What states the operator has."""
+        keyed = self.backend.infos() if self.backend is not None else ()
+        return keyed + self.states.infos()
+
+    _restored: OperatorRestore | None = None
+
+
+def make_backend(place: Place) -> KeyedStateBackend:
+    """The keyed state backend that the job is configured with."""
+    return HeapStateBackend(tracked=place.graph.settings.checkpointing, incremental=place.incremental)
+
+
+def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:
+    """The method of a function object, or the plain callable itself."""
+    found: Callable[..., Any] = getattr(function, name) if isinstance(function, kind) else function
+    return found
+
+
+def _nowhere(value: Any, time: int | None) -> None:
+    raise AssertionError("this operator said that it emits in the loop only")

@@ -1,0 +1,304 @@
+"""Sources: splits read by readers, and functions that push from a thread of their own.
+
+A source is the head of its chain. Each epoch it is asked for records until its budget is spent or nothing more
+is there; positions are operator state, taken at the end of the epoch that carries the checkpoint.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tamias.common.watermark_strategy import Watermark
+from tamias.contracts.sources import Batch, Boundedness, SourceContext, SourceFunction, Split, SplitReader
+from tamias.contracts.state import ListStateDescriptor
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import SourceFunctionSpec, SourceSpec
+from tamias.runtime.code import Code
+from tamias.runtime.operators.base import Emit, RuntimeOperator
+from tamias.runtime.place import Place
+
+BATCH_RECORDS = 4096
+_SPLITS = ListStateDescriptor("_splits")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a source subtask may read in one epoch."""
+
+    max_records: int
+    max_ms: int
+
+
+@dataclass(slots=True)
+class SourceProgress:
+    """How an epoch went for a source subtask."""
+
+    records: int = 0
+    backlog: bool = False  # it stopped because its budget was spent: there was more
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvent:
+    """What a source hands to its chain beside records: a watermark, or a change of idleness."""
+
+    watermark_ms: int | None = None
+    idle: bool | None = None
+
+
+class SourceHead(RuntimeOperator):
+    """The head of a source's chain."""
+
+    @abstractmethod
+    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        """Runs of records and what lies between them, until the budget is spent or nothing more is there."""
+
+    def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        """Stop the source where it stands; what it had handed over by then. `release` lets it go on."""
+        return iter(())
+
+    def release(self) -> None:  # noqa: B027
+        """Go on after a `cut`."""
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        emit(value, time)
+
+
+class SplitSourceOperator(SourceHead):
+    """Reads the splits of a `Source` that fall to this subtask, in turn."""
+
+    def __init__(self, operator: Operator, spec: SourceSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._source = spec.source
+        self._readers: dict[str, tuple[Split, SplitReader]] = {}
+        self._known: set[str] = set()  # every split ever seen, by any subtask, so that none is read twice
+        self._done: dict[str, Split] = {}
+        self._next_discovery_ms: int | None = None
+
+    def initialize(self) -> None:
+        super().initialize()
+        # Flink keeps splits in the enumerator; here every subtask sees all of them (union) and takes its own.
+        saved = list(self.states.get_union_list_state(_SPLITS).get())
+        for number, (split_id, what, position, finished) in enumerate(sorted(saved, key=lambda s: str(s[0]))):
+            self._known.add(split_id)
+            if number % self.place.vertex.parallelism == self.place.index:
+                split = Split(split_id, what)
+                if finished:
+                    self._done[split_id] = split
+                else:
+                    self._readers[split_id] = (split, self._source.create_reader(split, position))
+
+    def open(self) -> None:
+        super().open()
+        if self._restored is None:
+            self._discover()
+        interval = self._source.discovery_interval_ms
+        self._next_discovery_ms = None if interval is None else self.place.clock.now_ms() + interval
+
+    def _discover(self) -> None:
+        parallelism = self.place.vertex.parallelism
+        for number, split in enumerate(self._source.discover_splits(parallelism)):
+            if split.id not in self._known:
+                self._known.add(split.id)
+                if number % parallelism == self.place.index:
+                    self._readers[split.id] = (split, self._source.create_reader(split, None))
+
+    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        clock = self.place.clock
+        stop_ms = clock.now_ms() + budget.max_ms
+        if self._next_discovery_ms is not None and clock.now_ms() >= self._next_discovery_ms:
+            self._discover()
+            self._next_discovery_ms = clock.now_ms() + (self._source.discovery_interval_ms or 0)
+        idle = False
+        while self._readers and not idle:
+            idle = True
+            for split_id, (split, reader) in list(self._readers.items()):
+                left = budget.max_records - progress.records
+                if left <= 0 or clock.now_ms() >= stop_ms:
+                    progress.backlog = True
+                    return
+                batch = reader.read(min(BATCH_RECORDS, left))
+                if batch.values:
+                    idle = False
+                    progress.records += len(batch.values)
+                    yield batch
+                if reader.finished:
+                    idle = False
+                    reader.close()
+                    del self._readers[split_id]
+                    self._done[split_id] = split
+        bounded = self._source.boundedness is Boundedness.BOUNDED
+        progress.finished = bounded and not self._readers
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        super().before_snapshot(checkpoint_id, now_ms)
+        saved = [(s.id, s.what, r.position(), False) for s, r in self._readers.values()]
+        saved += [(s.id, s.what, None, True) for s in self._done.values()]
+        self.states.get_union_list_state(_SPLITS).update(saved)
+
+    def close(self) -> None:
+        for _, reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+        super().close()
+
+
+class SourceFunctionOperator(SourceHead):
+    """Runs a `SourceFunction` on a thread and hands over what it collected.
+
+    The function's thread and the job meet under the checkpoint lock: a batch is taken, and its offset
+    snapshotted, while the function is between two steps of its own.
+    """
+
+    def __init__(self, operator: Operator, spec: SourceFunctionSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._function: SourceFunction[Any] = spec.function
+        self._context = _Collector()
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def _run(self) -> None:
+        try:
+            self._function.run(self._context)
+        except BaseException as error:
+            if not self._context.cancelled:
+                self._error = error
+        finally:
+            self._context.finish()
+
+    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=f"source {self.operator.name}", daemon=True)
+            self._thread.start()
+        clock = self.place.clock
+        stop_ms = clock.now_ms() + budget.max_ms
+        while True:
+            items = self._context.take(wait_s=0.002 if not progress.records else 0.0)
+            if self._error is not None:
+                raise self._error
+            if not items:
+                break
+            yield from _runs(items, progress)
+            if progress.records >= budget.max_records or clock.now_ms() >= stop_ms:
+                progress.backlog = True
+                return
+        progress.finished = self._context.finished and self._context.is_empty()
+
+    def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        # The function may hold the lock while it waits for room in the buffer, so keep taking until we have it.
+        items: list[Any] = []
+        while not self._context.lock.acquire(timeout=0.005):
+            items += self._context.take(wait_s=0.0)
+        items += self._context.take(wait_s=0.0)
+        yield from _runs(items, progress)
+
+    def release(self) -> None:
+        self._context.lock.release()
+
+    def close(self) -> None:
+        self._context.cancel()
+        if self._thread is not None and self._thread.is_alive():
+            self._function.cancel()
+            self._thread.join(timeout=10.0)
+        super().close()
+
+
+class _Collector(SourceContext[Any]):
+    """The buffer between a source function's thread and the job."""
+
+    _CAPACITY = 50_000
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._changed = threading.Condition(threading.Lock())
+        self._items: deque[Any] = deque()
+        self.cancelled = False
+        self.finished = False
+
+    def collect(self, element: Any) -> None:
+        self._put((element, None))
+
+    def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+        self._put((element, timestamp))
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self._put(SourceEvent(watermark_ms=watermark.timestamp))
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._put(SourceEvent(idle=True))
+
+    def get_checkpoint_lock(self) -> Any:
+        return self.lock
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _put(self, item: Any) -> None:
+        with self._changed:
+            # The function may hold the checkpoint lock here. A full buffer is emptied without that lock, so
+            # waiting for room cannot wait for ourselves.
+            while len(self._items) >= self._CAPACITY and not self.cancelled:
+                self._changed.wait()
+            if self.cancelled:
+                raise _Cancelled
+            self._items.append(item)
+            if len(self._items) == 1:
+                self._changed.notify_all()
+
+    def take(self, wait_s: float) -> list[Any]:
+        """What was collected; waits a moment for the first item."""
+        with self._changed:
+            if not self._items and not self.finished and wait_s:
+                self._changed.wait(wait_s)
+            items = list(self._items)
+            self._items.clear()
+            self._changed.notify_all()
+        return items
+
+    def is_empty(self) -> bool:
+        return not self._items
+
+    def finish(self) -> None:
+        with self._changed:
+            self.finished = True
+            self._changed.notify_all()
+
+    def cancel(self) -> None:
+        with self._changed:
+            self.cancelled = True
+            self._changed.notify_all()
+
+
+class _Cancelled(BaseException):
+    """Unwinds a source function that is still collecting when the job has ended."""
+
+
+def _runs(items: list[Any], progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+    """Items as runs of records that all have, or all lack, a timestamp, with events between them."""
+    values: list[Any] = []
+    times: list[int] = []
+    for item in items:
+        if isinstance(item, SourceEvent):
+            if values:
+                yield Batch(values, times or None)
+                values, times = [], []
+            yield item
+            continue
+        value, time = item
+        if values and (time is None) == bool(times):
+            yield Batch(values, times or None)
+            values, times = [], []
+        values.append(value)
+        if time is not None:
+            times.append(time)
+        progress.records += 1
+    if values:
+        yield Batch(values, times or None)

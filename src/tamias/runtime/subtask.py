@@ -1,0 +1,360 @@
+"""One subtask of a vertex: its operators from open to close, and each epoch's path through them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from tamias.errors import UserFunctionError
+from tamias.graph.job_graph import Exchange
+from tamias.runtime.batch import KeySorter
+from tamias.runtime.blame import blame
+from tamias.runtime.build import build
+from tamias.runtime.chain import Chain
+from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.inputs import Inputs
+from tamias.runtime.operators.base import RuntimeOperator
+from tamias.runtime.operators.keys import key_function
+from tamias.runtime.operators.sinks import Report
+from tamias.runtime.operators.sources import Budget, SourceEvent, SourceHead, SourceProgress
+from tamias.runtime.operators.timestamps import TimestampsOperator
+from tamias.runtime.outbox import Outbox, Parcel, senders_of
+from tamias.runtime.place import Place
+from tamias.runtime.sort_keys import sort_key_for
+from tamias.state.files import FileStore, read_state
+from tamias.state.heap_snapshots import CapturedTables
+from tamias.state.keyed import SnapshotTarget
+from tamias.state.operator_state import OperatorState, decode_operator_state, encode_operator_state, redistribute
+from tamias.state.snapshots import OperatorRestore, OperatorSnapshot, SubtaskRestore, SubtaskSnapshot
+from tamias.wire.frames import END, IDLE, RECORDS, WATERMARK, Blob, Frame, in_order
+
+
+class Subtask:
+    """One parallel instance of a vertex, in one attempt of the job."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.report = Report()
+        self.operators: list[RuntimeOperator] = []
+        self.finished = False
+        self.chain: Chain | None = None
+        self._ended_before = False  # restored from a checkpoint taken after its input had ended
+        graph, vertex = place.graph, place.vertex
+        self.outbox = Outbox(graph, vertex, place.index)
+        self._inputs_of = graph.inputs_of(vertex.id)
+        self.inputs = Inputs(
+            (e.id, sender)
+            for e in self._inputs_of
+            for sender in senders_of(e, graph.vertices[e.source], vertex, place.index)
+        )
+        self._sorter: KeySorter | None = None
+        self._records_in = 0
+
+    # ------------------------------------------------------------------------------------------------ the start
+
+    def open(self, restored: SubtaskRestore | None, store: FileStore | None) -> None:
+        """Build the operators, hand them their state, and open them: from the end of the chain to its head."""
+        place = self.place
+        self._ended_before = restored is not None and restored.finished
+        for number, operator in enumerate(place.vertex.operators):
+            with self._blaming(number):
+                self.operators.append(build(operator, place, self.report))
+        for number in reversed(range(len(self.operators))):
+            operator = self.operators[number]
+            with self._blaming(number):
+                saved = restored.of(operator.operator.id) if restored is not None else None
+                operator.restore(saved, self._operator_state(saved, store), store)
+                operator.initialize()
+                operator.open()
+        seed = place.vertex.id * 100_003 + place.index
+        self.chain = Chain(place.graph, place.vertex, self.operators, self.outbox, seed)
+        for number, operator in enumerate(self.operators):
+            if isinstance(operator, TimestampsOperator):
+                operator.forward = lambda watermark, number=number: self._forward(number, watermark)  # type: ignore[misc]
+        if place.graph.settings.batch and self.operators[0].backend is not None:
+            key = place.vertex.operators[0].key
+            assert key is not None and place.scratch is not None
+            self._sorter = KeySorter(key_function(key.selector), sort_key_for(key.type_info), place.scratch)
+
+    def _operator_state(self, saved: OperatorRestore | None, store: FileStore | None) -> OperatorState | None:
+        if saved is None or not any(saved.operator_state):
+            return None
+        assert store is not None
+        old = [None if f is None else decode_operator_state(read_state(store, f)) for f in saved.operator_state]
+        return redistribute(old, self.place.vertex.parallelism, self.place.index)
+
+    # ------------------------------------------------------------------------------------------------ an epoch
+
+    def run_epoch(self, order: EpochOrder, blobs: list[bytes]) -> Iterator[Parcel]:
+        """Push one epoch through the chain in order; yield what leaves it. `ack` is there once it is exhausted."""
+        assert self.chain is not None, "open comes before the first epoch"
+        started = time.perf_counter()
+        ack = Ack(self.place.vertex.id, self.place.index, order.number)
+        self._records_in = 0
+        with self._blaming():
+            for operator in self.operators:
+                operator.on_clock(self.place.clock.now_ms())
+            if isinstance(self.operators[0], SourceHead):
+                yield from self._read_source(self.operators[0], order, ack)
+            else:
+                yield from self._read_blobs(blobs)
+            if not self.finished:
+                for operator in self.operators:
+                    operator.on_clock(self.place.clock.now_ms())
+            for parcel in self.outbox.flush():
+                ack.bytes_out += len(parcel.data)
+                yield parcel
+        self._complete(ack)
+        ack.busy_ms = (time.perf_counter() - started) * 1000
+        self.ack = ack
+
+    def _read_blobs(self, blobs: list[bytes]) -> Iterator[Parcel]:
+        for blob in in_order([Blob.decode(b) for b in blobs]):
+            channel = (blob.exchange, blob.sender)
+            for frame in blob.frames():
+                if frame[0] == RECORDS:
+                    self._process(frame[1], frame[2])
+                else:
+                    yield from self._control(channel, frame)
+            yield from self.outbox.take_full()
+
+    def _process(self, values: list[Any], times: list[int | None] | None) -> None:
+        assert self.chain is not None
+        self._records_in += len(values)
+        if self._sorter is not None:
+            self._sorter.add(values, times)
+        elif times is None:
+            self.chain.process(values)
+        else:
+            self.chain.process_timed(values, times)
+
+    def _control(self, channel: tuple[int, int], frame: Frame) -> Iterator[Parcel]:
+        """A watermark or a mark: between two runs, exactly where its sender put it."""
+        kind = frame[0]
+        if kind == WATERMARK:
+            self._advance(self.inputs.advance(channel, frame[1]))
+        elif kind == IDLE:
+            was_idle = self.inputs.idle
+            self._advance(self.inputs.set_idle(channel, frame[1]))
+            if self.inputs.idle is not was_idle:
+                self.outbox.mark((IDLE, self.inputs.idle))
+        elif kind == END and self.inputs.end(channel):
+            yield from self._finish()
+
+    def _advance(self, watermark: int | None) -> None:
+        if watermark is not None and self._sorter is None:
+            self._flow(0, watermark)
+
+    def _read_source(self, head: SourceHead, order: EpochOrder, ack: Ack) -> Iterator[Parcel]:
+        if self.finished:
+            return
+        progress = SourceProgress()
+        for item in head.read(Budget(order.max_records, order.max_source_ms), progress):
+            self._take(item)
+            yield from self.outbox.take_full()
+        if order.checkpoint_id is not None:
+            for item in head.cut(progress):  # the source stands still until its state is captured
+                self._take(item)
+                yield from self.outbox.take_full()
+        ack.backlog = progress.backlog
+        if progress.finished:
+            self._flow(0, MAX_TIMESTAMP)
+            yield from self._finish()
+
+    def _take(self, item: Any) -> None:
+        if isinstance(item, SourceEvent):
+            if item.watermark_ms is not None:
+                self._advance(self._later(item.watermark_ms))
+            if item.idle is not None:
+                self.outbox.mark((IDLE, item.idle))
+        else:
+            self._process(item.values, item.timestamps)
+
+    def _later(self, watermark_ms: int) -> int | None:
+        """A source's own watermark, if it moves time forward."""
+        if watermark_ms <= self.inputs.watermark:
+            return None
+        self.inputs.watermark = watermark_ms
+        return watermark_ms
+
+    # ---------------------------------------------------------------------------------------- time and the end
+
+    def _flow(self, number: int, watermark: int) -> None:
+        """Let a watermark reach operator `number`, then go on to what is behind it."""
+        operator = self.operators[number]
+        operator.on_watermark(watermark)
+        if isinstance(operator, TimestampsOperator) and watermark != MAX_TIMESTAMP:
+            return  # it makes watermarks of its own
+        if isinstance(operator, TimestampsOperator):
+            operator.last_emit()
+        self._forward(number, watermark)
+
+    def _forward(self, number: int, watermark: int) -> None:
+        for exchange in self._leaving(number):
+            self.outbox.writers[exchange.id].broadcast((WATERMARK, watermark))
+        for link in self.place.vertex.links:
+            if link.source == number:
+                self._flow(link.target, watermark)
+
+    def _leaving(self, number: int) -> list[Exchange]:
+        return [w.exchange for w in self.outbox.writers.values() if w.exchange.source_operator == number]
+
+    def _finish(self) -> Iterator[Parcel]:
+        """The whole input has been read: give out what is left, head first, and tell everyone behind."""
+        if self._sorter is not None:
+            yield from self._run_sorted(self._sorter)
+            self._flow(0, MAX_TIMESTAMP)
+        if not self._ended_before:
+            for number, operator in enumerate(self.operators):
+                with self._blaming(number):
+                    operator.finish()
+        self.outbox.end()
+        self.finished = True
+
+    def _run_sorted(self, sorter: KeySorter) -> Iterator[Parcel]:
+        """BATCH: the records of one key after another, state and results per key."""
+        assert self.chain is not None
+        head = self.operators[0]
+        for run in sorter.groups():
+            if any(t is not None for t in run.times):
+                self.chain.process_timed(run.values, run.times)
+            else:
+                self.chain.process(run.values)
+            head.end_key()
+            assert head.backend is not None
+            head.backend.drop_all()
+            yield from self.outbox.take_full()
+        self._sorter = None
+
+    def _complete(self, ack: Ack) -> None:
+        ack.records_in = self._records_in
+        ack.finished = self.finished
+        ack.watermark = self.inputs.watermark if self.operators else MIN_TIMESTAMP
+        timers = [t for t in (o.next_timer_ms() for o in self.operators) if t is not None]
+        ack.next_timer_ms = min(timers, default=None)
+        ack.lines, ack.records = self.report.take()
+        ack.accumulators = {name: a.clone() for name, a in self.place.accumulators.items()}
+        ack.metrics = self.place.metrics.snapshot()
+
+    # -------------------------------------------------------------------------------------------- checkpoints
+
+    def snapshot(self, checkpoint_id: int) -> Captured:
+        """The synchronous part of a snapshot, at the end of the epoch that carries the checkpoint: tail first."""
+        started = time.perf_counter()
+        now_ms = self.place.clock.now_ms()
+        parts: list[_CapturedOperator] = []
+        try:
+            for number in reversed(range(len(self.operators))):
+                operator = self.operators[number]
+                with self._blaming(number):
+                    operator.before_snapshot(checkpoint_id, now_ms)
+                    keyed = operator.backend.snapshot(checkpoint_id) if operator.backend is not None else None
+                    if isinstance(keyed, CapturedTables):
+                        keyed.key_groups = operator.key_groups()
+                    parts.append(_CapturedOperator(operator, keyed, encode_operator_state(operator.states.snapshot())))
+        finally:
+            if isinstance(self.operators[0], SourceHead):
+                self.operators[0].release()
+        sync_ms = (time.perf_counter() - started) * 1000
+        return Captured(self.place, checkpoint_id, tuple(reversed(parts)), self.finished, sync_ms)
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Tell the operators, tail first."""
+        for number in reversed(range(len(self.operators))):
+            with self._blaming(number):
+                self.operators[number].checkpoint_completed(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the operators, tail first."""
+        for number in reversed(range(len(self.operators))):
+            with self._blaming(number):
+                self.operators[number].checkpoint_aborted(checkpoint_id)
+
+    # ------------------------------------------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """Close the operators, tail first; the first error is raised when all have been closed."""
+        first: UserFunctionError | None = None
+        for number in reversed(range(len(self.operators))):
+            try:
+                with self._blaming(number):
+                    self.operators[number].close()
+            except UserFunctionError as error:
+                first = first or error
+        if self.chain is not None:
+            self.chain.compiled.release()
+        if first is not None:
+            raise first
+
+    def _blaming(self, number: int = 0) -> _Blaming:
+        return _Blaming(self, number)
+
+
+class _Blaming:
+    """Turns what is raised inside into an error that names the operator."""
+
+    __slots__ = ("_number", "_subtask")
+
+    def __init__(self, subtask: Subtask, number: int) -> None:
+        self._subtask = subtask
+        self._number = number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, frames: Any) -> None:
+        if error is None or isinstance(error, (UserFunctionError, GeneratorExit, KeyboardInterrupt)):
+            return
+        place, chain = self._subtask.place, self._subtask.chain
+        compiled = chain.compiled if chain is not None else None
+        raise blame(error, place.vertex, place.index, compiled, self._number) from error
+
+
+@dataclass(frozen=True)
+class _CapturedOperator:
+    operator: RuntimeOperator
+    keyed: Any
+    operator_state: bytes
+
+
+@dataclass(frozen=True)
+class Captured:
+    """The captured state of a subtask; `write` may run on another thread while the subtask goes on."""
+
+    place: Place
+    checkpoint_id: int
+    parts: tuple[_CapturedOperator, ...]
+    finished: bool
+    sync_ms: float
+
+    def write(self, target: SnapshotTarget) -> SubtaskSnapshot:
+        """Write the state files and say what the snapshot consists of."""
+        started = time.perf_counter()
+        operators = []
+        for part in self.parts:
+            operator = part.operator.operator
+            state = None
+            if part.operator.states.infos():
+                state = target.write(target.exclusive("operator"), part.operator_state)
+            operators.append(
+                OperatorSnapshot(
+                    operator_id=operator.id,
+                    uid=operator.uid,
+                    name=operator.name,
+                    keyed=part.keyed.write(target) if part.keyed is not None else None,
+                    operator_state=state,
+                    states=part.operator.infos(),
+                )
+            )
+        return SubtaskSnapshot(
+            vertex=self.place.vertex.id,
+            subtask=self.place.index,
+            operators=tuple(operators),
+            finished=self.finished,
+            bytes_written=target.bytes_written,
+            sync_ms=self.sync_ms,
+            async_ms=(time.perf_counter() - started) * 1000,
+        )

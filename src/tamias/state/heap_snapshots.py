@@ -1,0 +1,178 @@
+"""Snapshots of heap tables: what changed since the last completed checkpoint, on top of the files before.
+
+A snapshot is a chain of files: one that holds every entry, then files that hold only changed ones. An entry in
+a later file wins; a key listed as gone is removed. When the changes have grown as large as the whole, the next
+snapshot writes every entry again and the chain starts anew, so a chain costs at most twice the state to read.
+
+Changes are counted from the last *completed* checkpoint: one that was aborted may lose its files at any time.
+The layout of a file is in docs/formats/heap-state.md.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tamias.errors import CorruptFileError
+from tamias.keygroups import key_group, user_key
+from tamias.state.files import FileStore, read_state
+from tamias.state.keyed import SnapshotTarget
+from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
+from tamias.wire.values import dumps
+
+if TYPE_CHECKING:
+    from tamias.state.heap import Table
+
+_LENGTH = struct.Struct("<I")
+_CHUNK_ENTRIES = 50_000
+_LONGEST_CHAIN = 20
+
+
+class ChangeLog:
+    """Which keys changed since which snapshot, and which files the last completed one consists of."""
+
+    def __init__(self, *, incremental: bool) -> None:
+        self._incremental = incremental
+        self._pending: dict[int, dict[str, set[Any]]] = {}  # keys changed before each snapshot not yet completed
+        self._chains: dict[int, tuple[StateFile, ...]] = {}  # written, not yet completed
+        self._base: tuple[StateFile, ...] | None = None  # files of the last completed checkpoint
+        self._lock = threading.Lock()  # `written` comes from the writing thread
+
+    def capture(self, checkpoint_id: int, tables: dict[str, Table]) -> CapturedTables:
+        """Copy what changed since the last completed checkpoint; the entries themselves cannot change."""
+        self._pending[checkpoint_id] = {name: t.changed.copy() for name, t in tables.items()}
+        for table in tables.values():
+            table.changed.clear()
+        if self._base is None or not self._incremental or self._chain_is_long():
+            return CapturedTables(self, checkpoint_id, (), {n: _whole(t) for n, t in tables.items()})
+        changed: dict[str, _Entries] = {}
+        for name, table in tables.items():
+            keys = set().union(*(p.get(name, ()) for p in self._pending.values()))
+            if keys:
+                changed[name] = _some(table, keys)
+        return CapturedTables(self, checkpoint_id, self._base, changed)
+
+    def written(self, checkpoint_id: int, files: tuple[StateFile, ...]) -> None:
+        """A snapshot's files are all written (called on the writing thread)."""
+        with self._lock:
+            self._chains[checkpoint_id] = files
+
+    def completed(self, checkpoint_id: int) -> None:
+        """Build on this checkpoint from now on."""
+        with self._lock:
+            self._base = self._chains.get(checkpoint_id, self._base)
+            self._chains = {i: c for i, c in self._chains.items() if i > checkpoint_id}
+        self._pending = {i: p for i, p in self._pending.items() if i > checkpoint_id}
+
+    def _chain_is_long(self) -> bool:
+        assert self._base is not None
+        if not self._base:
+            return False
+        return len(self._base) > _LONGEST_CHAIN or sum(f.size for f in self._base[1:]) > self._base[0].size
+
+
+class _Entries:
+    """Keys with their values, and keys that are gone; `full` says that nothing else is there."""
+
+    __slots__ = ("full", "gone", "info", "keys", "values")
+
+    def __init__(self, info: StateInfo, keys: list[Any], values: list[Any], gone: list[Any], *, full: bool) -> None:
+        self.info, self.keys, self.values, self.gone, self.full = info, keys, values, gone, full
+
+
+_COPIES = {"list": list, "map": dict}  # the two kinds whose entries are changed in place
+
+
+def _whole(table: Table) -> _Entries:
+    data = table.data.copy()
+    values = list(data.values())
+    copy = _COPIES.get(table.info.kind)
+    return _Entries(table.info, list(data), [copy(v) for v in values] if copy else values, [], full=True)
+
+
+def _some(table: Table, keys: set[Any]) -> _Entries:
+    data, copy = table.data, _COPIES.get(table.info.kind)
+    there = [k for k in keys if k in data]
+    values = [copy(data[k]) for k in there] if copy else [data[k] for k in there]
+    gone = [k for k in keys if k not in data] if len(there) < len(keys) else []
+    return _Entries(table.info, there, values, gone, full=False)
+
+
+class CapturedTables:
+    """The captured entries of one checkpoint; `write` may run on another thread."""
+
+    def __init__(
+        self, log: ChangeLog, checkpoint_id: int, base: tuple[StateFile, ...], tables: dict[str, _Entries]
+    ) -> None:
+        self._log = log
+        self._checkpoint_id = checkpoint_id
+        self._base = base
+        self._tables = tables
+        self.key_groups: tuple[int, int] = (0, 0)
+
+    def write(self, target: SnapshotTarget) -> KeyedFiles:
+        """Write one file with what was captured and answer the whole chain."""
+        files = self._base
+        if any(t.keys or t.gone for t in self._tables.values()) or not files:
+            payload = b"".join(self._chunks())
+            if payload:
+                files = (*files, target.write(target.shared("keyed"), payload))
+        self._log.written(self._checkpoint_id, files)
+        return KeyedFiles(*self.key_groups, files)
+
+    def _chunks(self) -> Iterator[bytes]:
+        for name, entries in self._tables.items():
+            for start in range(0, len(entries.keys), _CHUNK_ENTRIES):
+                end = start + _CHUNK_ENTRIES
+                yield _chunk(name, entries.info.kind, entries.keys[start:end], entries.values[start:end], [])
+            if entries.gone:
+                yield _chunk(name, entries.info.kind, [], [], entries.gone)
+
+
+def _chunk(name: str, kind: str, keys: list[Any], values: list[Any], gone: list[Any]) -> bytes:
+    data = dumps((name, kind, keys, values, gone))
+    return _LENGTH.pack(len(data)) + data
+
+
+def read_entries(
+    restored: OperatorRestore, store: FileStore, key_groups: tuple[int, int]
+) -> Iterator[tuple[StateInfo, dict[Any, Any]]]:
+    """Read the states of a range of key groups from the snapshots of all the subtasks that held a part of it."""
+    first, last = key_groups
+    infos = {info.name: info for info in restored.states}
+    tables: dict[str, dict[Any, Any]] = {}
+    for part in restored.keyed:
+        of_part: dict[str, dict[Any, Any]] = {}
+        for file in part.files:
+            for name, kind, keys, values, gone in _read_chunks(read_state(store, file), file.path or "inline state"):
+                infos.setdefault(name, StateInfo(name, kind))
+                entries = of_part.setdefault(name, {})
+                entries.update(zip(keys, values, strict=True))
+                for key in gone:
+                    entries.pop(key, None)
+        inside = first <= part.key_group_first and part.key_group_last <= last
+        for name, entries in of_part.items():
+            table = tables.setdefault(name, {})
+            if inside:
+                table.update(entries)
+            else:
+                max_parallelism = restored.max_parallelism
+                table.update(
+                    (k, v) for k, v in entries.items() if first <= key_group(user_key(k), max_parallelism) <= last
+                )
+    for name, table in tables.items():
+        yield infos[name], table
+
+
+def _read_chunks(payload: bytes, path: str) -> Iterator[tuple[str, str, list[Any], list[Any], list[Any]]]:
+    position = 0
+    while position < len(payload):
+        (length,) = _LENGTH.unpack_from(payload, position)
+        position += _LENGTH.size
+        if position + length > len(payload):
+            raise CorruptFileError(path, f"a chunk of {length} bytes at {position} runs past the end", "whole chunks")
+        yield pickle.loads(payload[position : position + length])
+        position += length

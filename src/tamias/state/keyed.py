@@ -1,0 +1,127 @@
+"""What a keyed state backend is: the seam that the heap and RocksDB stand behind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from tamias.contracts.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    FoldingState,
+    FoldingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from tamias.errors import NoCurrentKey
+from tamias.state.files import FileStore
+from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
+
+
+class _NoKey:
+    """Stands where the current key goes while there is none; using it as a key says so."""
+
+    def __hash__(self) -> int:
+        raise NoCurrentKey()
+
+    def __reduce__(self) -> str:
+        return "NO_KEY"
+
+
+NO_KEY = _NoKey()
+
+
+class SnapshotTarget(Protocol):
+    """Where a snapshot writes: the file store, and the names for one subtask's files of one checkpoint."""
+
+    bytes_written: int
+
+    def shared(self, label: str) -> str:
+        """A new name below `shared/`, never used before."""
+
+    def exclusive(self, label: str) -> str:
+        """A new name below `chk-n/`, never used before."""
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        """Write a state file durably, or keep it inline when it is small."""
+
+
+class CapturedState(Protocol):
+    """The synchronous part of a snapshot: what changed, captured. Writing it may happen on another thread."""
+
+    def write(self, target: SnapshotTarget) -> KeyedFiles:
+        """Write what was captured and name all files that the state now consists of."""
+
+
+class KeyedStateBackend(ABC):
+    """Keyed state of one operator in one subtask.
+
+    `cell[0]` is the current key as `keygroups.state_key` gives it; the operator sets it before calling user code.
+    State handles read it there: one list store per record, no call.
+    """
+
+    def __init__(self) -> None:
+        self.cell: list[Any] = [NO_KEY]
+
+    @abstractmethod
+    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
+
+    @abstractmethod
+    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]: ...
+
+    @abstractmethod
+    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]: ...
+
+    @abstractmethod
+    def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]: ...
+
+    @abstractmethod
+    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]: ...
+
+    @abstractmethod
+    def folding_state(self, descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]: ...
+
+    @abstractmethod
+    def keys(self, state_name: str) -> Iterator[Any]:
+        """The keys (as the user gave them) that have an entry in a state."""
+
+    @abstractmethod
+    def drop_all(self) -> None:
+        """Forget every entry of every state."""
+
+    @abstractmethod
+    def snapshot(self, checkpoint_id: int) -> CapturedState:
+        """Capture what is to be written for a checkpoint; costs as much as changed since the last completed one."""
+
+    @abstractmethod
+    def snapshot_completed(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete: later snapshots may build on its files."""
+
+    @abstractmethod
+    def restore(self, restored: OperatorRestore, store: FileStore, key_groups: tuple[int, int]) -> None:
+        """Read the entries of a range of key groups. Called once, before any state is asked for."""
+
+    @abstractmethod
+    def infos(self) -> tuple[StateInfo, ...]:
+        """What states there are."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release memory and files."""
+
+
+def info_of(descriptor: StateDescriptor, kind: str) -> StateInfo:
+    """What a checkpoint says of a state."""
+    return StateInfo(
+        name=descriptor.name,
+        kind=kind,
+        type_text=str(descriptor.type_info) if descriptor.type_info is not None else "pickled",
+        ttl=descriptor.ttl_config is not None,
+    )

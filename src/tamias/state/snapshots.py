@@ -1,0 +1,99 @@
+"""What a checkpoint is made of, as values: from the subtask that took it, through the metadata, to the one restored.
+
+State is addressed by operator id and key group, never by subtask: a subtask number here only says who wrote it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """Bytes of state with their proof: a file below the checkpoint directory, or the bytes themselves.
+
+    `path` is relative to the job's checkpoint directory (`shared/…`, `chk-7/…`) or, in a savepoint, to the
+    savepoint's. Exactly one of `path` and `inline` is set.
+    """
+
+    size: int
+    crc32: int
+    path: str | None = None
+    inline: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedFiles:
+    """The keyed state of a range of key groups: entries in a later file win over those in an earlier one."""
+
+    key_group_first: int
+    key_group_last: int
+    files: tuple[StateFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateInfo:
+    """What is known of one named state, for listings and for the checks on restore."""
+
+    name: str
+    kind: str  # value, list, map, reducing, aggregating, folding, timers, list-split, list-union, broadcast
+    type_text: str = "pickled"
+    ttl: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSnapshot:
+    """One operator's part of one subtask's snapshot."""
+
+    operator_id: str
+    uid: str | None
+    name: str
+    keyed: KeyedFiles | None = None
+    operator_state: StateFile | None = None
+    states: tuple[StateInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskSnapshot:
+    """One subtask's snapshot: what the coordinator waits for."""
+
+    vertex: int
+    subtask: int
+    operators: tuple[OperatorSnapshot, ...] = ()
+    finished: bool = False  # it had read its whole input; it has no more part in later checkpoints
+    bytes_written: int = 0  # new bytes this checkpoint cost, without the shared files it refers to
+    sync_ms: float = 0.0
+    async_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRestore:
+    """What one operator of one new subtask starts from."""
+
+    operator_id: str
+    keyed: tuple[KeyedFiles, ...] = ()  # of the old subtasks whose key groups overlap the new one's
+    operator_state: tuple[StateFile | None, ...] = ()  # of every old subtask, in order
+    states: tuple[StateInfo, ...] = ()
+    restored_checkpoint_id: int | None = None
+    max_parallelism: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskRestore:
+    """What one new subtask starts from."""
+
+    operators: tuple[OperatorRestore, ...] = ()
+    finished: bool = False
+
+    def of(self, operator_id: str) -> OperatorRestore | None:
+        """The part of one operator, or None when the checkpoint has none."""
+        return next((o for o in self.operators if o.operator_id == operator_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """Everything a deployment restores, by (vertex, subtask), and where the files are."""
+
+    directory: str
+    checkpoint_id: int
+    subtasks: dict[tuple[int, int], SubtaskRestore] = field(default_factory=dict)
