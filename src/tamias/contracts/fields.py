@@ -1,7 +1,7 @@
 """Fields of a record, by position or by name: how `key_by(0)`, `sum("price")` and `project(0, 2)` find them.
 
 A record with fields is a tuple, a list, a Row, a dict (by name), or an object with attributes (by name). Any
-other value counts as one field, at position 0, which is the value itself.
+other value counts as one field, at position 0, which is the value itself. Positions below 0 count from the end.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ def checked_field(field: object, what: str) -> Field:
     """A position or a name as the user gave it, or an error that says what it was meant for."""
     if isinstance(field, bool) or not isinstance(field, (int, str)):
         raise TypeError(f"{what} must be a position (int) or a name (str), got {field!r}")
-    if isinstance(field, int) and field < 0:
-        raise ValueError(f"{what} must be a position from 0 on, got {field}")
     if field == "":
         raise ValueError(f"{what} must not be an empty name")
     return field
@@ -50,18 +48,18 @@ def read_field(value: Any, field: Field) -> Any:  # hot
 
 def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
     """A copy of a record in which one field is replaced; the record itself stays as it is."""
-    if type(value) is tuple and type(field) is int:
-        return (*value[:field], new, *value[field + 1 :])
     if isinstance(value, tuple):
         position = _position_in(value, field)
         fields = (*value[:position], new, *value[position + 1 :])
+        if type(value) is tuple:
+            return fields
         return type(value)._make(fields) if hasattr(value, "_make") else type(value)(fields)
     if isinstance(value, list):
         copied = list(value)
         copied[_position_in(value, field)] = new
         return copied
     if isinstance(value, Row):
-        row = make_row(list(value), getattr(value, "_fields", None), value.get_row_kind().value)
+        row = make_row(list(value), getattr(value, "_fields", None), value.get_row_kind())
         row[field] = new
         return row
     if isinstance(value, dict):
@@ -77,7 +75,7 @@ def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
 
 def _position_in(value: tuple[Any, ...] | list[Any], field: Field) -> int:
     if isinstance(field, int):
-        return field
+        return field if field >= 0 else field + len(value)
     names = getattr(value, "_fields", None)  # a named tuple
     if names is not None and field in names:
         return int(names.index(field))
@@ -90,7 +88,8 @@ def _position_in(value: tuple[Any, ...] | list[Any], field: Field) -> int:
 def _no_field(value: Any, field: Field) -> Exception:
     shown = preview(value)
     if isinstance(value, (tuple, list, Row)):
-        return TypeError(f"the record {shown} has no field {field!r}: it has {len(value)} fields")
+        kind = IndexError if isinstance(field, int) else TypeError
+        return kind(f"the record {shown} has no field {field!r}: it has {len(value)} fields")
     if isinstance(field, int):
         return TypeError(
             f"the record {shown} is a {type(value).__name__}, which has no positions: "

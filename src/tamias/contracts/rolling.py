@@ -6,7 +6,6 @@ the other fields stay those of the first record; `min_by` and `max_by` give a wh
 
 from __future__ import annotations
 
-from numbers import Number
 from typing import Any
 
 from tamias.contracts.fields import Field, checked_field, read_field, with_field
@@ -22,12 +21,22 @@ class _OnField(ReduceFunction):
     def __init__(self, field: Field = 0) -> None:
         self.field = checked_field(field, f"the field of {self.operation}()")
 
+    def _read(self, value: Any) -> Any:  # hot
+        field = self.field
+        if type(field) is str and isinstance(value, (tuple, list, dict)) and not hasattr(value, "_fields"):
+            # Flink: PyFlink finds fields by name in rows; a tuple has positions, and a dict counts as one value.
+            raise TypeError(
+                f"{self.operation}({field!r}) on the {type(value).__name__} {preview(value)}: "
+                "it has no named fields; give a position, or use rows"
+            )
+        return read_field(value, field)
+
     def __repr__(self) -> str:
         return f"{self.operation}({self.field!r})"
 
 
 class SumFunction(_OnField):
-    """The key's first record with the field replaced by the sum so far.
+    """The key's first record with the field replaced by the sum so far: numbers, or whatever ``+`` adds.
 
     Example:
         >>> SumFunction(1).reduce(("a", 3, 1), ("a", 4, 9))
@@ -39,17 +48,15 @@ class SumFunction(_OnField):
     def reduce(self, value1: Any, value2: Any) -> Any:  # hot
         """Add the field of a new record."""
         field = self.field
-        if type(value1) is tuple and type(field) is int and type(value2) is tuple and len(value1) > field < len(value2):
-            total, term = value1[field], value2[field]  # nearly every sum; the calls below cost as much as the rest
-            if type(total) is int is type(term) or type(total) is float is type(term):
-                return (*value1[:field], total + term, *value1[field + 1 :])
-        total, term = read_field(value1, field), read_field(value2, field)
-        if not (isinstance(total, Number) and isinstance(term, Number)):
+        total, term = self._read(value1), self._read(value2)
+        try:
+            added = total + term
+        except TypeError as error:
             raise TypeError(
-                f"sum({field!r}) needs numbers: the field is {preview(total)} and {preview(term)} "
-                f"in records {preview(value1)} and {preview(value2)}"
-            )
-        return with_field(value1, field, total + term)  # type: ignore[operator]
+                f"sum({field!r}) cannot add {preview(total)} and {preview(term)} "
+                f"of records {preview(value1)} and {preview(value2)}: {error}"
+            ) from None
+        return with_field(value1, field, added)
 
 
 class _Extreme(_OnField):
@@ -58,7 +65,7 @@ class _Extreme(_OnField):
     larger_wins = False
 
     def _wins(self, new: Any, old: Any) -> bool:  # hot
-        new_field, old_field = read_field(new, self.field), read_field(old, self.field)
+        new_field, old_field = self._read(new), self._read(old)
         try:
             return bool(new_field > old_field if self.larger_wins else new_field < old_field)
         except TypeError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 import cloudpickle
@@ -68,11 +69,12 @@ def check_sendable(call: str, given: Any) -> None:
     if error is None:
         return
     path, culprit = _culprit(given)
-    reason = f"{type(error).__name__}: {error}" if not str(error) else str(error).splitlines()[0]
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     if path:
+        ours = type(culprit).__module__.startswith("tamias.")  # our own reason says what to do
         raise InvalidProgramError(
             f"{call}(): {function_text(given)} captures {path!r} ({type(culprit).__name__}), which cannot be sent to "
-            f"a slot: {reason}; create it in open() instead"
+            f"a slot: {reason}{'' if ours else '; create it in open() instead'}"
         )
     raise InvalidProgramError(f"{call}(): {function_text(given)} cannot be sent to a slot: {reason}")
 
@@ -167,7 +169,9 @@ def _parts(given: Any) -> Iterator[tuple[str, Any]]:
         yield f".{given.__name__}", given.__func__
     elif inspect.isfunction(given):
         yield from _captured(given)
-    else:
+    elif (
+        getattr(type(given), "__reduce__", None) is object.__reduce__
+    ):  # otherwise what it holds is not what is pickled
         for name, value in _attributes(given).items():
             yield f".{name}", value
         if _is_sent_by_value(type(given)):
@@ -184,13 +188,20 @@ def _captured(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
             yield f".{name}", cell.cell_contents
         except ValueError:  # a variable that is assigned later
             continue
-    for name in code.co_names:
+    for name in _names_in(code):
         if name in function.__globals__:
             yield f".{name}", function.__globals__[name]
     for value in function.__defaults__ or ():
         yield ".default argument", value
     for name, value in (function.__kwdefaults__ or {}).items():
         yield f".{name}", value
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):  # a function, lambda or comprehension inside
+            yield from _names_in(constant)
 
 
 def _attributes(given: Any) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class KeyedStream(DataStream):
         >>> from tamias.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> env.from_collection([("a", 1), ("b", 2), ("a", 3)]).key_by(lambda r: r[0]).sum(1).get_name()
-        'Sum'
+        'Reduce'
     """
 
     def __init__(self, environment: StreamExecutionEnvironment, edges: tuple[Edge, ...], key: KeySpec) -> None:
@@ -61,7 +61,8 @@ class KeyedStream(DataStream):
 
     def get_type(self) -> TypeInformation:
         """A row of the key's type and the records' type."""
-        return Types.ROW([self._key.type_info or Types.PICKLED_BYTE_ARRAY(), super().get_type()])
+        types = [self._key.type_info or Types.PICKLED_BYTE_ARRAY(), super().get_type()]
+        return Types.ROW_NAMED(["f0", "f1"], types)
 
     def key_by(self, key_selector: KeySelection, key_type: TypeInformation | None = None) -> KeyedStream:
         """Give the records other keys."""
@@ -105,15 +106,15 @@ class KeyedStream(DataStream):
 
     def sum(self, position_to_sum: Field = 0) -> DataStream:
         """For each record: the key's first record, with the field replaced by the sum so far."""
-        return self._per_key("Sum", ReduceSpec(SumFunction(position_to_sum)), self._type())
+        return self._per_key("Reduce", ReduceSpec(SumFunction(position_to_sum)), self._type())
 
     def min(self, position_to_min: Field = 0) -> DataStream:
         """For each record: the key's first record, with the field replaced by the smallest so far."""
-        return self._per_key("Min", ReduceSpec(MinFunction(position_to_min)), self._type())
+        return self._per_key("Reduce", ReduceSpec(MinFunction(position_to_min)), self._type())
 
     def max(self, position_to_max: Field = 0) -> DataStream:
         """For each record: the key's first record, with the field replaced by the largest so far."""
-        return self._per_key("Max", ReduceSpec(MaxFunction(position_to_max)), self._type())
+        return self._per_key("Reduce", ReduceSpec(MaxFunction(position_to_max)), self._type())
 
     def min_by(self, position_to_min_by: Field = 0, first: bool = True) -> DataStream:
         """For each record: the key's record whose field is the smallest so far.
@@ -122,11 +123,11 @@ class KeyedStream(DataStream):
             position_to_min_by: position or name of the field.
             first: of records with equal fields keep the earliest, or else the latest.
         """
-        return self._per_key("MinBy", ReduceSpec(MinByFunction(position_to_min_by, first)), self._type())
+        return self._per_key("Reduce", ReduceSpec(MinByFunction(position_to_min_by, first)), self._type())
 
     def max_by(self, position_to_max_by: Field = 0, first: bool = True) -> DataStream:
         """For each record: the key's record whose field is the largest so far."""
-        return self._per_key("MaxBy", ReduceSpec(MaxByFunction(position_to_max_by, first)), self._type())
+        return self._per_key("Reduce", ReduceSpec(MaxByFunction(position_to_max_by, first)), self._type())
 
     def fold(
         self,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tamias.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from tamias.common.typeinfo import (
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from tamias.common.watermark_strategy import WatermarkStrategy
 from tamias.contracts.functions import (
     FieldKeySelector,
@@ -75,7 +82,7 @@ class DataStream(OperatorSettings):
 
     def get_name(self) -> str:
         """Name of the operator that this stream comes from."""
-        return self._edges[0].source.name
+        return self._operator("get_name").name
 
     def get_type(self) -> TypeInformation:
         """Type of the records; `Types.PICKLED_BYTE_ARRAY()`, any Python object, where none was declared."""
@@ -213,20 +220,18 @@ class DataStream(OperatorSettings):
 
     def union(self, *streams: DataStream) -> DataStream:
         """All records of this stream and others of the same type; a stream with itself gives each twice."""
-        edges = self._edges_in_union()
-        declared = self._type()
+        edges = self._edges
         for stream in streams:
             if not isinstance(stream, DataStream):
                 raise TypeError(f"union() needs streams, got {stream!r}")
             if stream._environment is not self._environment:
                 raise InvalidProgramError("union() needs streams of the same environment")
-            other = stream._type()
-            if declared is not None and other is not None and other != declared:
+            if stream._type() != self._type():
                 raise InvalidProgramError(
-                    f"union() needs streams of one type, got {declared} and {other}; map one of them first"
+                    f"union() needs streams of one type, got {self._type_text()} and {stream._type_text()}; "
+                    "declare the type of one of them, or map it"
                 )
-            declared = declared if declared is not None else other
-            edges += stream._edges_in_union()
+            edges += stream._edges
         return DataStream(self._environment, edges)
 
     # ------------------------------------------------------------------------------ where records go
@@ -283,10 +288,10 @@ class DataStream(OperatorSettings):
         return self._environment._graph.sink("Data stream collect sink", spec, self._edges, like_input=True)
 
     def _type(self) -> TypeInformation | None:
-        return next((edge.type_info for edge in self._edges if edge.type_info is not None), None)
+        return self._edges[0].type_info
 
-    def _edges_in_union(self) -> tuple[Edge, ...]:
-        return self._edges
+    def _type_text(self) -> str:
+        return "an undeclared one" if self._type() is None else str(self._type())
 
     def _transform(
         self, name: str, spec: OperatorSpec, output_type: TypeInformation | None, key: KeySpec | None = None
@@ -301,16 +306,17 @@ class DataStream(OperatorSettings):
     def _partitioned(self, partitioning: Partitioning) -> DataStream:
         return DataStream(self._environment, tuple(edge.partitioned(partitioning) for edge in self._edges))
 
-    def _projected_type(self, positions: tuple[int, ...]) -> TypeInformation | None:
+    def _projected_type(self, positions: tuple[int, ...]) -> TypeInformation:
         declared = self._type()
-        if declared is None:
-            return None
         if not isinstance(declared, (TupleTypeInfo, RowTypeInfo)):
-            raise TypeError(f"project() needs a stream of tuples or rows, this one is of {declared}")
+            raise TypeError(
+                f"project() needs a stream of declared tuples or rows, and this one's type is {self._type_text()}; "
+                "declare it where the stream is made, with Types.TUPLE([...])"
+            )
         types = declared.get_field_types()
         for position in positions:
             if position >= len(types):
-                raise ValueError(f"project() of field {position}: {declared} has {len(types)} fields")
+                raise IndexError(f"project() of field {position}: {declared} has {len(types)} fields")
         return Types.TUPLE([types[position] for position in positions])
 
     def _operator(self, call: str) -> Node:
@@ -334,7 +340,7 @@ class DataStream(OperatorSettings):
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"a {type(self).__name__} is part of the program, not of a function: "
-            "use connect, union or side outputs to bring streams together"
+            "use union or side outputs to bring streams together or apart"
         )
 
     def __repr__(self) -> str:
@@ -344,6 +350,10 @@ class DataStream(OperatorSettings):
 def key_spec(call: str, key_selector: KeySelection, key_type: TypeInformation | None) -> KeySpec:
     """What `key_by` was given, as a value."""
     check_output_type(call, key_type, "key_type")
+    if key_type is not None and _holds_an_array(key_type):
+        raise InvalidProgramError(
+            f"{call}(): {key_type} cannot be the type of a key, since it holds an array; use a tuple, or a list"
+        )
     selector: Any = key_selector
     if isinstance(selector, (int, str)) and not isinstance(selector, bool):
         selector = FieldKeySelector(selector)
@@ -355,10 +365,17 @@ def key_spec(call: str, key_selector: KeySelection, key_type: TypeInformation | 
     return KeySpec(selector, key_type)
 
 
+def _holds_an_array(type_info: TypeInformation) -> bool:
+    if isinstance(type_info, (TupleTypeInfo, RowTypeInfo)):
+        return any(_holds_an_array(field) for field in type_info.get_field_types())
+    return isinstance(type_info, (ObjectArrayTypeInfo, PrimitiveArrayTypeInfo))
+
+
 def check_output_type(call: str, given: object, parameter: str = "output_type") -> None:
     """A type is a TypeInformation or None."""
-    if given is not None and not isinstance(given, TypeInformation):
-        hint = ""
-        if callable(given) and getattr(given, "__qualname__", "").startswith("Types."):
-            hint = f"; call it: {given.__qualname__}()"  # type: ignore[attr-defined]
-        raise TypeError(f"{call}(): {parameter} must be a type such as Types.INT(), got {given!r}{hint}")
+    if given is None or isinstance(given, TypeInformation):
+        return
+    maker = getattr(given, "__qualname__", "")
+    if callable(given) and maker.startswith("Types."):
+        raise TypeError(f"the {parameter} of {call} is not called: write {maker}(...) instead of {maker}")
+    raise TypeError(f"the {parameter} of {call} must be a type such as Types.INT(), got {given!r}")

@@ -22,6 +22,7 @@ from tamias.datastream import environment_settings as settings
 from tamias.datastream.checkpoint_config import CHANGELOG_ENABLED, CheckpointConfig
 from tamias.datastream.closure_check import check_function, check_instance
 from tamias.datastream.collection_source import CollectionSource
+from tamias.datastream.job_futures import JobFutures
 from tamias.datastream.slot_sharing_group import SlotSharingGroup
 from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
 from tamias.datastream.stream import DataStream, check_output_type
@@ -397,7 +398,7 @@ class StreamExecutionEnvironment:
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start what was drawn and return at once."""
-        return JobClient(self._submit(job_name, collect=False))
+        return JobClient(JobFutures(self._submit(job_name, collect=False)))
 
     def get_execution_plan(self) -> str:
         """What was drawn, as JSON for Flink's plan visualizer. Nothing runs."""

@@ -128,8 +128,8 @@ def _sizes(nodes: Sequence[Node], settings: GraphSettings) -> dict[int, _Size]:
     sizes: dict[int, _Size] = {}
     for node in nodes:
         parallelism = _parallelism(node, sizes, settings)
-        given_max = 1 if node.non_parallel else node.max_parallelism or settings.max_parallelism
-        max_parallelism = given_max or default_max_parallelism(parallelism)
+        given_max = None if node.non_parallel else node.max_parallelism or settings.max_parallelism
+        max_parallelism = 1 if node.non_parallel else given_max or default_max_parallelism(parallelism)
         if parallelism > max_parallelism:
             raise InvalidProgramError(
                 f"the parallelism of {node.where} is {parallelism}, above its max parallelism of {max_parallelism}; "
@@ -257,6 +257,11 @@ def _vertex(
     number: int, chain: _Chain, sizes: Mapping[int, _Size], ids: Mapping[int, OperatorId], level: int
 ) -> Vertex:
     head = sizes[chain.members[0].id]
+    # Key groups belong to the head: what is chained to it has no keyed state. A chain without keys takes the
+    # widest, so that a source fixed to one subtask does not fix those behind it for ever.
+    width = head
+    if chain.members[0].key is None:
+        width = max((sizes[node.id] for node in chain.members), key=lambda size: size.max_parallelism)
     return Vertex(
         id=VertexId(number),
         name=_chain_name(chain),
@@ -265,10 +270,10 @@ def _vertex(
             Link(parent[0], place, parent[1].tag) for place, parent in enumerate(chain.parents) if parent is not None
         ),
         parallelism=head.parallelism,
-        max_parallelism=head.max_parallelism,
+        max_parallelism=width.max_parallelism,
         slot_group=head.slot_group,
         level=level,
-        max_parallelism_set=head.max_parallelism_set,
+        max_parallelism_set=width.max_parallelism_set,
     )
 
 
