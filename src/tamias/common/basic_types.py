@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import struct
 from array import array
 from collections.abc import Callable
@@ -149,6 +150,11 @@ class BooleanTypeInfo(BasicTypeInfo):
             pass
         raise self._refuse(value)
 
+    def _narrow(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self._refuse(value)
+        return value
+
     def file_text(self, value: Any) -> str:
         return "null" if value is None else "true" if value else "false"
 
@@ -164,6 +170,12 @@ class DoubleTypeInfo(BasicTypeInfo):
             return column
         return [self._as_float(value) for value in column]
 
+    def _narrow(self, value: Any) -> float:
+        # Flink: a typed collection takes no whole number here, while a function may return one.
+        if isinstance(value, int):
+            raise Misfit(f"expected {self}, found {value!r} ({type(value).__name__}); write {float(value)!r}")
+        return float(self._fit([value])[0])
+
     def _as_float(self, value: Any) -> float:
         if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
             try:
@@ -178,6 +190,10 @@ class DoubleTypeInfo(BasicTypeInfo):
 
 class FloatTypeInfo(DoubleTypeInfo):
     """32-bit floating point: ``FLOAT``. Values are rounded to 32 bits and kept in Python floats."""
+
+    def collected(self, value: Any) -> Any:
+        # Flink: collecting goes through the number's text, so 1.1 comes back as 1.1 and not as 1.100000023841858.
+        return float(float_text(value)) if isinstance(value, float) and math.isfinite(value) else value
 
     def __init__(self) -> None:
         super().__init__("Float")

@@ -63,8 +63,12 @@ class TupleTypeInfo(TypeInformation):
     def _fit(self, column: Column) -> Column:  # hot
         if not all_are(tuple, column):
             column = [self._as_tuple(value) for value in column]
-        if not set(map(len, column)) <= {len(self._types)}:
-            raise self._wrong_length(column)
+        arity = len(self._types)
+        lengths = set(map(len, column))
+        if lengths and lengths != {arity}:
+            if min(lengths) < arity:
+                raise self._wrong_length(column)
+            column = [value[:arity] for value in column]  # Flink: fields beyond the declared ones are dropped
         # One pass per field with a C getter takes a third of the time of zip(*column).
         fields: list[Column] = [list(map(getter, column)) for getter in self._getters]
         fitted = _fit_fields(self._types, fields, _fit_plainly)
@@ -76,8 +80,7 @@ class TupleTypeInfo(TypeInformation):
         raise Misfit(f"expected a tuple, found {preview(value, 80)} ({type(value).__name__})")
 
     def _wrong_length(self, column: Iterable[Sequence[Any] | Row]) -> Misfit:
-        bad = next(value for value in column if len(value) != len(self._types))
-        return Misfit(f"expected {len(self._types)} fields, found {len(bad)}")
+        return Misfit(f"expected {len(self._types)} fields, found {min(map(len, column))}")
 
     def _narrow(self, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, tuple | list | Row):
@@ -85,6 +88,11 @@ class TupleTypeInfo(TypeInformation):
         if len(value) != len(self._types):
             raise self._wrong_length([value])
         return tuple(_narrow_field(i, *pair) for i, pair in enumerate(zip(self._types, value, strict=True)))
+
+    def collected(self, value: Any) -> Any:
+        if value is None:
+            return None
+        return tuple(each.collected(field) for each, field in zip(self._types, value, strict=True))
 
     def file_text(self, value: Any) -> str:
         if value is None:
@@ -167,8 +175,12 @@ class RowTypeInfo(TypeInformation):
         are_named = names_seen.count(names) == len(column)
         in_order = are_named or names_seen.count(None) == len(column)
         rows: list[Sequence[Any]] = list(map(_row_values if in_order else self._values_of, column))
-        if not set(map(len, rows)) <= {len(self._types)}:
-            raise self._wrong_length(next(values for values in rows if len(values) != len(self._types)))
+        arity = len(self._types)
+        lengths = set(map(len, rows))
+        if lengths and min(lengths) < arity:
+            raise self._wrong_length(next(values for values in rows if len(values) < arity))
+        # Flink: fields beyond the declared ones are dropped. The getters below leave them out already.
+        are_named = are_named and lengths <= {arity}
         fields: list[Column] = [list(map(getter, rows)) for getter in self._getters]
         fitted = _fit_fields(self._types, fields, fit_nullable)
         if are_named and fitted is fields:
@@ -197,6 +209,12 @@ class RowTypeInfo(TypeInformation):
             for i, (each, field) in enumerate(zip(self._types, values, strict=True))
         ]
         return make_row(narrowed, self._names, kind)
+
+    def collected(self, value: Any) -> Any:
+        if value is None:
+            return None
+        fields = [each.collected(field) for each, field in zip(self._types, value, strict=True)]
+        return make_row(fields, value._names, value._row_kind)
 
     def text(self, value: Any) -> str:
         # Flink: `print` writes a row in the Python worker, with Python's text for its fields; everything else is
@@ -251,6 +269,9 @@ class ListTypeInfo(TypeInformation):
     def _narrow_element(self, element: Any) -> Any:
         return self.elem_type._narrow(element)
 
+    def collected(self, value: Any) -> Any:
+        return None if value is None else list(map(self.elem_type.collected, value))
+
     def file_text(self, value: Any) -> str:
         return "null" if value is None else f"[{', '.join(map(self.elem_type.file_text, value))}]"
 
@@ -298,6 +319,9 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
 
     def _narrow(self, value: Any) -> Any:
         return self._as_bytes(value) if self._holds_bytes() else super()._narrow(value)
+
+    def collected(self, value: Any) -> Any:
+        return value if self._holds_bytes() else super().collected(value)
 
     def file_text(self, value: Any) -> str:
         if value is None or not self._holds_bytes():
@@ -350,6 +374,12 @@ class MapTypeInfo(TypeInformation):
             self._key_type_info._narrow(key): None if each is None else self._value_type_info._narrow(each)
             for key, each in self._as_dict(value).items()
         }
+
+    def collected(self, value: Any) -> Any:
+        if value is None:
+            return None
+        collect_key, collect_value = self._key_type_info.collected, self._value_type_info.collected
+        return {collect_key(key): collect_value(each) for key, each in value.items()}
 
     def file_text(self, value: Any) -> str:
         if value is None:

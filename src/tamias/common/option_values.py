@@ -130,11 +130,13 @@ def parse_map(text: str) -> dict[str, str]:
     if stripped.startswith("{") and stripped.endswith("}"):
         stripped = stripped[1:-1]
     result = {}
-    for entry in split_quoted(stripped, ","):
-        key, colon, value = entry.partition(":")
-        if not colon or not key.strip():
+    for entry in _split(stripped, ",", inner=":"):
+        if not entry.strip():
+            continue
+        key, *value = _split(entry, ":")
+        if not value or not key.strip():
             raise ValueError(f"expected entries of the form key:value, found {entry!r}")
-        result[_unquoted(key)] = _unquoted(value)
+        result[_unquoted(key)] = _unquoted(":".join(value))
     return result
 
 
@@ -163,21 +165,29 @@ def parse_enum(kind: type[E]) -> Callable[[str], E]:
 
 def split_quoted(text: str, separator: str) -> list[str]:
     """The entries between separators, without blanks or quotes around them; a separator inside quotes is text."""
-    entries, current, quote = [], "", ""
-    for char in text:
+    return [_unquoted(entry) for entry in _split(text, separator) if entry.strip()]
+
+
+def _split(text: str, separator: str, inner: str = "") -> list[str]:
+    """Cut at separators outside of quotes; quotes count at the start of an entry, or of a part after ``inner``.
+
+    Inside quotes a doubled quote stands for one, so ``it's`` needs no quotes and ``'a;''b'`` is ``a;'b``.
+    """
+    entries, start, quote, at_start = [], 0, "", True
+    for position, char in enumerate(text):
         if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
+            # Of a doubled quote the first one closes and the second opens again.
+            quote, at_start = ("", True) if char == quote else (quote, False)
         elif char == separator:
-            entries.append(current)
-            current = ""
-            continue
-        current += char
+            entries.append(text[start:position])
+            start, at_start = position + 1, True
+        elif at_start and char in "'\"":
+            quote = char
+        else:
+            at_start = char == inner or (at_start and char == " ")
     if quote:
         raise ValueError(f"a {quote} is not closed")
-    entries.append(current)
-    return [_unquoted(entry) for entry in entries if entry.strip()]
+    return [*entries, text[start:]]
 
 
 def value_text(value: Any) -> str:
@@ -187,7 +197,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, bytes | bytearray):
         return "!!binary |-\n  " + base64.b64encode(value).decode("ascii")
     if isinstance(value, dict):
-        return ",".join(f"{_quoted(key, ',:')}:{_quoted(each, ',')}" for key, each in value.items())
+        return ",".join(f"{_quoted(key, ',:')}:{_quoted(each, ',:')}" for key, each in value.items())
     if isinstance(value, list | tuple):
         return ";".join(_quoted(each, ";") for each in value)
     if isinstance(value, Enum):
@@ -197,15 +207,16 @@ def value_text(value: Any) -> str:
 
 def _quoted(value: Any, specials: str) -> str:
     text = value_text(value)
-    if not any(char in text for char in specials):
+    plain = text and text == text.strip() and not text.startswith(("'", '"', "[", "{", "- "))
+    if plain and not any(char in text for char in specials):
         return text
-    return f'"{text}"' if "'" in text else f"'{text}'"
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _unquoted(text: str) -> str:
     stripped = text.strip()
     if len(stripped) >= 2 and stripped[0] == stripped[-1] and stripped[0] in "'\"":
-        return stripped[1:-1]
+        return stripped[1:-1].replace(stripped[0] * 2, stripped[0])
     return stripped
 
 

@@ -63,7 +63,7 @@ class TypeInformation:
             RecordTypeError: A value does not fit this type.
         """
         try:
-            fitted = self._fit(values)
+            fitted = self._fit_alone(values)
         except Misfit:
             raise self._first_misfit(values) from None
         return fitted if isinstance(fitted, list) else list(fitted)
@@ -79,6 +79,10 @@ class TypeInformation:
         except Misfit as misfit:
             raise RecordTypeError(str(self), preview(value), str(misfit)) from None
 
+    def collected(self, value: Any) -> Any:
+        """What ``execute_and_collect`` gives for a record of this type."""
+        return value
+
     def text(self, value: Any) -> str:
         """The line ``print`` writes for a record of this type."""
         return self.file_text(value)
@@ -91,10 +95,14 @@ class TypeInformation:
         # The bulk check knows that a column is bad, not which record. Going one by one costs only on the way out.
         for value in values:
             try:
-                self._fit([value])
+                self._fit_alone([value])
             except Misfit as misfit:
                 return RecordTypeError(str(self), preview(value), str(misfit))
         raise AssertionError(f"{self} refused a run of values but none of them alone")
+
+    def _fit_alone(self, column: Column) -> Column:
+        """`_fit` for values that are whole records, not fields of one."""
+        return self._fit(column)
 
     def _fit(self, column: Column) -> Column:
         """``column`` itself when all of it fits as it is, else the converted column; raises :class:`Misfit`."""
@@ -126,8 +134,11 @@ def all_are(kind: type, column: Column) -> bool:  # hot
 
 def fit_nullable(type_info: TypeInformation, column: Column) -> Column:
     """`_fit` for a column in which None is allowed and stays None."""
-    if None not in column:
-        return type_info._fit(column)
+    try:
+        return type_info._fit(column)  # most columns hold no None, so look for it only when something is wrong
+    except Misfit:
+        if not countOf(map(type, column), type(None)):
+            raise
     present = [value for value in column if value is not None]
     fitted = type_info._fit(present)
     if fitted is present:

@@ -137,9 +137,9 @@ class Row:
         return self._names
 
     def __getattr__(self, item: str) -> Any:
-        # Reached only for names that are no slot and no method. Names with an underscore are never fields: pickle and
-        # copy ask for them on rows that have no values yet.
-        if item.startswith("_") or self._names is None or item not in self._names:
+        # Reached only for names that are no slot and no method. A slot comes here while it is empty: pickle and copy
+        # ask for attributes of rows that have no values yet.
+        if item.startswith("__") or item in Row.__slots__ or self._names is None or item not in self._names:
             raise AttributeError(item)
         position = self._names.index(item)
         if position >= len(self._values):  # a maker of rows may be called with fewer values than it has names

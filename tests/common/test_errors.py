@@ -1,0 +1,115 @@
+import pickle
+
+import pytest
+
+from tamias import errors
+from tamias.errors import (
+    CheckpointFailed,
+    ConfigurationError,
+    CorruptFileError,
+    InvalidKeyError,
+    JobCancelledError,
+    JobExecutionError,
+    NoCurrentKey,
+    RecordTypeError,
+    SlotLostError,
+    StateMigrationError,
+    StateMigrationException,
+    StateNotKeyed,
+    StateTypeMismatch,
+    TamiasError,
+    UnsupportedOperationError,
+    UserFunctionError,
+    preview,
+)
+
+EXAMPLES = [
+    InvalidKeyError("('a', [1])", "[1]", "lists are not hashable"),
+    RecordTypeError("Integer", "'a'", "expected Integer, found 'a' (str)"),
+    UserFunctionError("map", "u1", 0, "5", "Traceback ...", "ZeroDivisionError", "division by zero"),
+    JobExecutionError("job", "boom", "map", "u1", 0, "5", "Traceback ...", "/logs/1", 3, "fixed delay"),
+    JobCancelledError("job"),
+    SlotLostError(1, "exit code 9"),
+    StateNotKeyed("count"),
+    NoCurrentKey("count"),
+    CheckpointFailed(4, "timed out"),
+    CorruptFileError("chk-1/_metadata", "version 9", "version 1"),
+    StateTypeMismatch("u1", "count", "Long", "String"),
+    ConfigurationError("cannot read"),
+    UnsupportedOperationError("not here"),
+    StateMigrationError("changed"),
+]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_survives_pickling_with_its_fields_and_words(error):
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(error, protocol))
+        assert type(again) is type(error)
+        assert again.args == error.args
+        assert str(again) == str(error)
+
+
+def test_every_error_belongs_to_one_tree():
+    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
+    assert len(classes) > 15
+    assert all(issubclass(each, TamiasError) for each in classes)
+
+
+def test_errors_are_also_the_builtin_kind_python_programs_catch():
+    assert issubclass(ConfigurationError, ValueError)
+    assert issubclass(InvalidKeyError, TypeError)
+    assert issubclass(UnsupportedOperationError, NotImplementedError)
+    assert StateMigrationException is StateMigrationError
+
+
+def test_a_preview_is_short_and_never_raises():
+    class Broken:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    assert len(preview("x" * 1000)) == 200
+    assert preview([1]) == "[1]"
+    assert "Broken" in preview(Broken())
+
+
+def test_a_failed_job_names_operator_and_record_then_shows_the_users_traceback_then_the_log():
+    error = JobExecutionError(
+        "orders", "division by zero", "count", "u1", 1, "('a', 0)", "Traceback:\n  boom\n", "/log"
+    )
+    assert str(error).splitlines() == [
+        "job 'orders' failed in operator 'count' (uid 'u1', subtask 1) on record ('a', 0): division by zero",
+        "Traceback:",
+        "  boom",
+        "log: /log",
+    ]
+
+
+def test_a_failed_job_says_how_many_restarts_were_made():
+    error = JobExecutionError("orders", "slot lost", restarts=3, restart_description="fixed delay")
+    assert str(error) == "job 'orders' failed: slot lost (given up after 3 restarts; fixed delay)"
+
+
+def test_a_user_exception_that_does_not_pickle_is_wrapped_as_text():
+    class Unpicklable(Exception):
+        def __init__(self, a, b):
+            super().__init__(f"{a}{b}")
+            self.hook = lambda: None
+
+    def fails():
+        raise Unpicklable("a", "b")
+
+    with pytest.raises(Unpicklable) as caught:
+        fails()
+    wrapped = UserFunctionError.wrap(caught.value, operator_name="map", uid=None, subtask_index=2, record=("k", 1))
+    again = pickle.loads(pickle.dumps(wrapped))
+    assert again.operator_name == "map"
+    assert again.subtask_index == 2
+    assert again.record_preview == "('k', 1)"
+    assert again.original_type.endswith("Unpicklable")
+    assert "def fails" not in again.traceback_text
+    assert "in fails" in again.traceback_text
+
+    job_error = JobExecutionError.from_user_error("job", again)
+    assert "operator 'map' (subtask 2) on record ('k', 1)" in str(job_error)
+    assert "in fails" in str(job_error)

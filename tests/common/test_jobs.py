@@ -1,0 +1,112 @@
+import pickle
+from concurrent.futures import Future
+
+import pytest
+
+from tamias.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
+from tamias.errors import AccumulatorError
+
+
+def test_a_job_id_has_32_hexadecimal_digits():
+    one, other = JobID.generate(), JobID.generate()
+    assert one != other
+    assert JobID(str(one)) == one == pickle.loads(pickle.dumps(one))
+    assert len({one, JobID(str(one))}) == 1
+    assert len(repr(one)) == 32
+    for wrong in ("", "xyz", "A" * 32, None):
+        with pytest.raises(ValueError, match="32 lower case"):
+            JobID(wrong)
+
+
+def test_which_states_end_a_job():
+    assert {status.name for status in JobStatus if status.is_globally_terminal_state()} == {
+        "FAILED",
+        "CANCELED",
+        "FINISHED",
+    }
+    assert JobStatus.SUSPENDED.is_terminal_state()
+    assert not JobStatus.RUNNING.is_terminal_state()
+
+
+def test_a_result_holds_accumulators():
+    result = JobExecutionResult(JobID("0" * 32), 120, {"n": 5})
+    assert result.get_job_id() == JobID("0" * 32)
+    assert result.get_net_runtime() == 120
+    assert result.get_accumulator_result("n") == 5
+    assert result.get_accumulator_result("unknown") is None
+    assert result.get_all_accumulator_results() == {"n": 5}
+    assert "120 ms" in str(result)
+
+
+def test_a_broken_accumulator_raises_only_when_it_is_read():
+    result = JobExecutionResult(JobID("0" * 32), 0, {"n": 5, "bad": AccumulatorError("no")})
+    assert result.get_accumulator_result("n") == 5
+    with pytest.raises(AccumulatorError):
+        result.get_accumulator_result("bad")
+
+
+def test_a_completable_future_is_a_future():
+    future = CompletableFuture(Future())
+    assert (future.done(), future.cancelled()) == (False, False)
+    future.set_result(5)
+    assert (future.result(), future.exception(), future.done()) == (5, None, True)
+    assert future.cancel() is False
+
+    failed = CompletableFuture(Future())
+    failed.set_exception(KeyError("k"))
+    assert isinstance(failed.exception(), KeyError)
+    with pytest.raises(KeyError):
+        failed.result()
+
+    given_up = CompletableFuture(Future())
+    assert given_up.cancel()
+    assert given_up.cancelled()
+    seen = []
+    given_up.add_done_callback(seen.append)
+    assert len(seen) == 1
+
+
+class FakeHandle:
+    job_id = JobID("1" * 32)
+
+    def __init__(self):
+        self.calls = []
+
+    def _done(self, value):
+        future = Future()
+        future.set_result(value)
+        return future
+
+    def status(self):
+        return JobStatus.RUNNING
+
+    def cancel(self):
+        return self._done(None)
+
+    def result(self):
+        return self._done(JobExecutionResult(self.job_id, 1))
+
+    def accumulators(self):
+        return {"n": 1}
+
+    def trigger_savepoint(self, directory):
+        self.calls.append(directory)
+        return self._done("path")
+
+    def stop_with_savepoint(self, drain, directory):
+        self.calls.append((drain, directory))
+        return self._done("path")
+
+
+def test_a_client_passes_everything_to_the_jobs_handle():
+    handle = FakeHandle()
+    client = JobClient(handle)
+    assert client.get_job_id() == handle.job_id
+    assert client.get_job_status().result() is JobStatus.RUNNING
+    assert client.cancel().result() is None
+    assert client.get_accumulators().result() == {"n": 1}
+    assert client.get_job_execution_result().result().get_net_runtime() == 1
+    assert client.trigger_savepoint().result() == "path"
+    assert client.trigger_savepoint("dir").result() == "path"
+    assert client.stop_with_savepoint(True, "dir").result() == "path"
+    assert handle.calls == [None, "dir", (True, "dir")]

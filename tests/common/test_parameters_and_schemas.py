@@ -1,0 +1,117 @@
+from io import BytesIO
+
+import pytest
+
+from tamias.common import ByteArraySchema, Encoder, ParameterTool, Row, SimpleStringSchema, Types
+from tamias.common.serialization import RowFieldExtractorSchema
+from tamias.common.serializer import VoidNamespaceSerializer
+from tamias.errors import ConfigurationError, RecordTypeError
+
+
+def test_arguments_are_keys_with_values_or_flags():
+    tool = ParameterTool.from_args(["--input", "a b", "-n", "-3", "--verbose", "--x", "1.5e-3", "--last"])
+    assert tool.to_map() == {
+        "input": "a b",
+        "n": "-3",
+        "verbose": "__NO_VALUE_KEY",
+        "x": "1.5e-3",
+        "last": "__NO_VALUE_KEY",
+    }
+    assert tool.get_int("n") == tool.get_long("n") == -3
+    assert tool.get_float("x") == tool.get_double("x") == 0.0015
+    assert tool.has("verbose")
+    assert tool.get_boolean("verbose") is True
+    assert not tool.has("quiet")
+    assert tool.get_number_of_parameters() == 5
+    assert tool.get_configuration().get_integer("n", 0) == -3
+
+
+@pytest.mark.parametrize("args", [["value"], ["--a", "1", "2"], ["--"], ["-"]])
+def test_arguments_that_name_no_key_are_refused(args):
+    with pytest.raises(ConfigurationError):
+        ParameterTool.from_args(args)
+
+
+def test_a_missing_parameter_is_none_a_default_or_an_error():
+    tool = ParameterTool.from_map({"a": "x"})
+    assert tool.get("b") is None
+    assert tool.get("b", "d") == "d"
+    assert tool.get_int("b", 7) == 7
+    assert tool.get_boolean("b", False) is False
+    with pytest.raises(ConfigurationError, match="'b' is required"):
+        tool.get_required("b")
+    with pytest.raises(ConfigurationError, match="'b' is required"):
+        tool.get_int("b")
+    with pytest.raises(ConfigurationError, match="'x' of the parameter 'a'"):
+        tool.get_int("a")
+
+
+def test_the_argument_of_merge_wins():
+    one, other = ParameterTool.from_map({"a": "1", "b": "1"}), ParameterTool.from_map({"b": "2"})
+    assert one.merge_with(other).to_map() == {"a": "1", "b": "2"}
+    assert one == ParameterTool.from_map({"b": "1", "a": "1"})
+
+
+def test_parameters_come_from_a_properties_file_or_the_environment(tmp_path, monkeypatch):
+    path = tmp_path / "job.properties"
+    path.write_text("# comment\n! comment\na=1\nb: two words\nc = x=y\nlong = one \\\n two\nempty=\n", encoding="utf-8")
+    assert ParameterTool.from_properties_file(path).to_map() == {
+        "a": "1",
+        "b": "two words",
+        "c": "x=y",
+        "long": "one  two",
+        "empty": "",
+    }
+    with pytest.raises(ConfigurationError, match="nope"):
+        ParameterTool.from_properties_file(tmp_path / "nope")
+    monkeypatch.setenv("TAMIAS_TEST", "5")
+    assert ParameterTool.from_system_properties().get_int("TAMIAS_TEST") == 5
+
+
+def test_text_goes_to_bytes_and_back():
+    schema = SimpleStringSchema()
+    assert schema.deserialize(schema.serialize("é")) == "é"
+    assert schema.serialize(("a", 1)) == b"('a', 1)"
+    assert schema.with_type(Types.TUPLE([Types.STRING(), Types.INT()])).serialize(("a", 1)) == b"(a,1)"
+    assert schema.get_produced_type() == Types.STRING()
+    assert SimpleStringSchema("latin-1").serialize("é") == b"\xe9"
+    assert SimpleStringSchema().deserialize(b"a\xff") == "a\ufffd"
+    assert schema.is_end_of_stream("a") is False
+    with pytest.raises(ConfigurationError, match="charset"):
+        SimpleStringSchema("klingon")
+
+
+def test_an_encoder_writes_a_line_per_record():
+    encoder = Encoder.simple_string_encoder()
+    assert encoder.encode("a") == b"a\n"
+    assert encoder.encode(("a", 1)) == b"('a', 1)\n"
+    row_type = Types.ROW([Types.INT(), Types.BOOLEAN()])
+    assert encoder.with_type(row_type).encode(Row(f0=1, f1=True)) == b"+I[1, true]\n"
+    with pytest.raises(ConfigurationError, match="charset"):
+        Encoder.simple_string_encoder("klingon")
+
+
+def test_bytes_pass_as_they_are():
+    schema = ByteArraySchema()
+    assert schema.serialize(bytearray(b"a")) == schema.deserialize(b"a") == b"a"
+    assert schema.get_produced_type() == Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+def test_one_field_of_a_row_can_be_written_alone():
+    schema = RowFieldExtractorSchema(1)
+    assert schema.serialize(Row(b"k", b"v")) == b"v"
+    assert schema.serialize(Row(b"k", None)) is None
+    assert schema == RowFieldExtractorSchema(1)
+    with pytest.raises(RecordTypeError, match="field 1 is 'v'"):
+        schema.serialize(Row(b"k", "v"))
+    with pytest.raises(RecordTypeError, match="no field 1"):
+        schema.serialize(Row(b"k"))
+    with pytest.raises(ValueError, match="negative"):
+        RowFieldExtractorSchema(-1)
+
+
+def test_the_namespace_of_no_window_takes_no_bytes():
+    stream = BytesIO()
+    VoidNamespaceSerializer().serialize(b"", stream)
+    assert stream.getvalue() == b""
+    assert VoidNamespaceSerializer().deserialize(stream) == b""
