@@ -1,0 +1,12 @@
+"""The order of keys of type SHORT."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "BATCH"
+ORDERED = True
+
+
+def build(env):
+    keys = [5, 1, 0, -1, 10, 300, -300, 255, 256, 2, -2]
+    return env.from_collection(keys).key_by(lambda x: x, Types.SHORT()).reduce(lambda a, b: a)

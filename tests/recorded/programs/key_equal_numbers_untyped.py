@@ -1,0 +1,11 @@
+"""1, 1.0 and True as untyped keys, with another key in between: three keys."""
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    values = [(1, "int"), (0, ""), (1.0, "float"), (0, ""), (True, "bool"), (0, ""), (1, "int again"), (0, ""),
+              (True, "bool again")]
+    return env.from_collection(values).key_by(lambda x: x[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))

@@ -1,0 +1,10 @@
+"""None as an untyped key at parallelism 2."""
+
+PARALLELISM = 2
+MODE = "STREAMING"
+ORDERED = False
+
+
+def build(env):
+    values = [("x", 1), (None, 1), ("x", 1), (None, 2)]
+    return env.from_collection(values).key_by(lambda x: x[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))

@@ -1,0 +1,20 @@
+"""rebalance deals the records round robin, whatever the first target."""
+
+from pyflink.datastream.functions import MapFunction, RuntimeContext
+
+PARALLELISM = 2
+MODE = "STREAMING"
+ORDERED = False
+
+
+class Where(MapFunction):
+
+    def open(self, runtime_context: RuntimeContext):
+        self.index = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value):
+        return self.index
+
+
+def build(env):
+    return env.from_collection(list(range(10))).rebalance().map(Where())

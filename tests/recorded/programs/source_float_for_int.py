@@ -1,0 +1,11 @@
+"""Floats in a collection of INT."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    return env.from_collection([1.0, 2.7, -2.7], Types.INT()).map(lambda x: x)

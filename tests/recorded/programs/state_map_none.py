@@ -1,0 +1,24 @@
+"""None as a value of a map state."""
+
+from pyflink.common import Types
+from pyflink.datastream.functions import KeyedProcessFunction, RuntimeContext
+from pyflink.datastream.state import MapStateDescriptor
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+QUIRK = "contains says no while items shows the entry."
+
+
+class Store(KeyedProcessFunction):
+
+    def open(self, runtime_context: RuntimeContext):
+        self.state = runtime_context.get_map_state(MapStateDescriptor("state", Types.STRING(), Types.INT()))
+
+    def process_element(self, value, ctx: KeyedProcessFunction.Context):
+        self.state.put("k", value)
+        yield self.state.contains("k"), self.state.get("k"), list(self.state.items()), self.state.is_empty()
+
+
+def build(env):
+    return env.from_collection([1, None, 2]).key_by(lambda x: 0).process(Store())

@@ -1,0 +1,13 @@
+"""A Decimal where DOUBLE is declared."""
+
+from decimal import Decimal
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    return env.from_collection(["1.5"]).map(Decimal, Types.DOUBLE())

@@ -1,0 +1,11 @@
+"""None in a LIST."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    return env.from_collection([1]).map(lambda x: ["a", None], Types.LIST(Types.STRING()))

@@ -1,0 +1,13 @@
+"""A pickled field inside a TUPLE, behind an exchange."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    types = Types.TUPLE([Types.INT(), Types.PICKLED_BYTE_ARRAY()])
+    return (env.from_collection([1]).map(lambda x: (x, {"any": [x, None]}), types)
+            .rebalance().map(lambda x: x))

@@ -1,0 +1,11 @@
+"""SHORT as the output of a function."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    return env.from_collection([0, -2 ** 15, 2 ** 15 - 1]).map(lambda x: x, Types.SHORT())

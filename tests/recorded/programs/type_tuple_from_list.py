@@ -1,0 +1,12 @@
+"""A list where a TUPLE is declared."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    types = Types.TUPLE([Types.INT(), Types.STRING()])
+    return env.from_collection([1, 2]).map(lambda x: [x, "a"], types)

@@ -1,0 +1,13 @@
+"""None in a field of a TUPLE, behind an exchange."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    types = Types.TUPLE([Types.INT(), Types.STRING()])
+    return (env.from_collection([1, 2]).map(lambda x: (None, "a") if x == 1 else (x, None), types)
+            .rebalance().map(lambda x: x))

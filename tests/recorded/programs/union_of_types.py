@@ -1,0 +1,11 @@
+"""Streams of different types cannot be united."""
+
+from pyflink.common import Types
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+def build(env):
+    return env.from_collection([1], Types.INT()).union(env.from_collection(["a"], Types.STRING()))
