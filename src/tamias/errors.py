@@ -8,7 +8,7 @@ pickle, and pickle rebuilds an exception by calling its class with ``args``: an 
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 __all__ = [
     "AccumulatorError",
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 PREVIEW_CHARS = 200
+
+T = TypeVar("T")
 
 
 def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:
@@ -67,6 +69,16 @@ class TamiasError(Exception):
     """Base of everything tamias raises on purpose."""
 
 
+class _Field(Generic[T]):
+    """A named view of one of an error's ``args``."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, error: TamiasError, owner: type[TamiasError]) -> T:
+        return error.args[self._index]  # type: ignore[no-any-return]
+
+
 # ---------------------------------------------------------------------------------------------- the program
 
 
@@ -92,17 +104,9 @@ class InvalidKeyError(TamiasError, TypeError):
     def __init__(self, record_preview: str, key_preview: str, reason: str) -> None:
         super().__init__(record_preview, key_preview, reason)
 
-    @property
-    def record_preview(self) -> str:
-        return str(self.args[0])
-
-    @property
-    def key_preview(self) -> str:
-        return str(self.args[1])
-
-    @property
-    def reason(self) -> str:
-        return str(self.args[2])
+    record_preview = _Field[str](0)
+    key_preview = _Field[str](1)
+    reason = _Field[str](2)
 
     def __str__(self) -> str:
         record, key, reason = self.args
@@ -115,17 +119,9 @@ class RecordTypeError(TamiasError, TypeError):
     def __init__(self, declared: str, value_preview: str, reason: str) -> None:
         super().__init__(declared, value_preview, reason)
 
-    @property
-    def declared(self) -> str:
-        return str(self.args[0])
-
-    @property
-    def value_preview(self) -> str:
-        return str(self.args[1])
-
-    @property
-    def reason(self) -> str:
-        return str(self.args[2])
+    declared = _Field[str](0)
+    value_preview = _Field[str](1)
+    reason = _Field[str](2)
 
     def __str__(self) -> str:
         declared, value, reason = self.args
@@ -181,33 +177,13 @@ class UserFunctionError(TamiasError):
             message,
         )
 
-    @property
-    def operator_name(self) -> str:
-        return str(self.args[0])
-
-    @property
-    def uid(self) -> str | None:
-        return None if self.args[1] is None else str(self.args[1])
-
-    @property
-    def subtask_index(self) -> int:
-        return int(self.args[2])
-
-    @property
-    def record_preview(self) -> str | None:
-        return None if self.args[3] is None else str(self.args[3])
-
-    @property
-    def traceback_text(self) -> str:
-        return str(self.args[4])
-
-    @property
-    def original_type(self) -> str:
-        return str(self.args[5])
-
-    @property
-    def original_message(self) -> str:
-        return str(self.args[6])
+    operator_name = _Field[str](0)
+    uid = _Field[str | None](1)
+    subtask_index = _Field[int](2)
+    record_preview = _Field[str | None](3)
+    traceback_text = _Field[str](4)
+    original_type = _Field[str](5)
+    original_message = _Field[str](6)
 
     def __str__(self) -> str:
         name, uid, subtask, record, trace, original_type, message = self.args
@@ -288,48 +264,16 @@ class JobExecutionError(TamiasError):
             restart_description,
         )
 
-    @property
-    def job_name(self) -> str:
-        return str(self.args[0])
-
-    @property
-    def message(self) -> str:
-        return str(self.args[1])
-
-    @property
-    def operator_name(self) -> str | None:
-        return self._text(2)
-
-    @property
-    def uid(self) -> str | None:
-        return self._text(3)
-
-    @property
-    def subtask_index(self) -> int | None:
-        return None if self.args[4] is None else int(self.args[4])
-
-    @property
-    def record_preview(self) -> str | None:
-        return self._text(5)
-
-    @property
-    def user_traceback(self) -> str | None:
-        return self._text(6)
-
-    @property
-    def log_path(self) -> str | None:
-        return self._text(7)
-
-    @property
-    def restarts(self) -> int:
-        return int(self.args[8])
-
-    @property
-    def restart_description(self) -> str | None:
-        return self._text(9)
-
-    def _text(self, index: int) -> str | None:
-        return None if self.args[index] is None else str(self.args[index])
+    job_name = _Field[str](0)
+    message = _Field[str](1)
+    operator_name = _Field[str | None](2)
+    uid = _Field[str | None](3)
+    subtask_index = _Field[int | None](4)
+    record_preview = _Field[str | None](5)
+    user_traceback = _Field[str | None](6)
+    log_path = _Field[str | None](7)
+    restarts = _Field[int](8)
+    restart_description = _Field[str | None](9)
 
     def __str__(self) -> str:
         message = " ".join(self.message.split()) or "no reason was given"
@@ -358,9 +302,7 @@ class JobCancelledError(TamiasError):
     def __init__(self, job_name: str) -> None:
         super().__init__(job_name)
 
-    @property
-    def job_name(self) -> str:
-        return str(self.args[0])
+    job_name = _Field[str](0)
 
     def __str__(self) -> str:
         return f"job {self.args[0]!r} was cancelled"
@@ -376,13 +318,8 @@ class SlotLostError(TamiasError):
     def __init__(self, slot: int, why: str) -> None:
         super().__init__(slot, why)
 
-    @property
-    def slot(self) -> int:
-        return int(self.args[0])
-
-    @property
-    def why(self) -> str:
-        return str(self.args[1])
+    slot = _Field[int](0)
+    why = _Field[str](1)
 
     def __str__(self) -> str:
         slot, why = self.args
@@ -402,9 +339,7 @@ class StateNotKeyed(StateError):
     def __init__(self, state: str) -> None:
         super().__init__(state)
 
-    @property
-    def state(self) -> str:
-        return str(self.args[0])
+    state = _Field[str](0)
 
     def __str__(self) -> str:
         return (
@@ -419,9 +354,7 @@ class NoCurrentKey(StateError):
     def __init__(self, state: str) -> None:
         super().__init__(state)
 
-    @property
-    def state(self) -> str:
-        return str(self.args[0])
+    state = _Field[str](0)
 
     def __str__(self) -> str:
         return (
@@ -451,13 +384,8 @@ class CheckpointFailed(CheckpointError):
     def __init__(self, checkpoint_id: int, reason: str) -> None:
         super().__init__(checkpoint_id, reason)
 
-    @property
-    def checkpoint_id(self) -> int:
-        return int(self.args[0])
-
-    @property
-    def reason(self) -> str:
-        return str(self.args[1])
+    checkpoint_id = _Field[int](0)
+    reason = _Field[str](1)
 
     def __str__(self) -> str:
         checkpoint_id, reason = self.args
@@ -470,17 +398,9 @@ class CorruptFileError(CheckpointError):
     def __init__(self, path: str, found: str, expected: str) -> None:
         super().__init__(path, found, expected)
 
-    @property
-    def path(self) -> str:
-        return str(self.args[0])
-
-    @property
-    def found(self) -> str:
-        return str(self.args[1])
-
-    @property
-    def expected(self) -> str:
-        return str(self.args[2])
+    path = _Field[str](0)
+    found = _Field[str](1)
+    expected = _Field[str](2)
 
     def __str__(self) -> str:
         path, found, expected = self.args
@@ -500,21 +420,10 @@ class StateTypeMismatch(RestoreError):
     def __init__(self, uid: str, state: str, saved: str, declared: str) -> None:
         super().__init__(uid, state, saved, declared)
 
-    @property
-    def uid(self) -> str:
-        return str(self.args[0])
-
-    @property
-    def state(self) -> str:
-        return str(self.args[1])
-
-    @property
-    def saved(self) -> str:
-        return str(self.args[2])
-
-    @property
-    def declared(self) -> str:
-        return str(self.args[3])
+    uid = _Field[str](0)
+    state = _Field[str](1)
+    saved = _Field[str](2)
+    declared = _Field[str](3)
 
     def __str__(self) -> str:
         uid, state, saved, declared = self.args

@@ -13,7 +13,7 @@ from typing import Any
 
 from tamias.common.java_text import double_text, float_text, instant_text, timestamp_text
 from tamias.common.time import Instant
-from tamias.common.type_information import Column, Misfit, TypeInformation, all_are
+from tamias.common.type_information import Column, Misfit, TypeInformation, all_are, fit_nullable
 from tamias.errors import preview
 
 __all__ = [
@@ -38,8 +38,14 @@ _INSTANT_OR_NONE = {Instant, type(None)}
 class BasicTypeInfo(TypeInformation):
     """A type whose values are single and immutable."""
 
+    # Flink: a whole record may be None where the JVM has a way to write a null of the type; a field of a tuple may not.
+    _none_alone = False
+
     def __init__(self, name: str) -> None:
         self._name = name
+
+    def _fit_alone(self, column: Column) -> Column:
+        return fit_nullable(self, column) if self._none_alone else self._fit(column)
 
     def is_immutable(self) -> bool:
         return True
@@ -56,6 +62,8 @@ class BasicTypeInfo(TypeInformation):
 
 class StringTypeInfo(BasicTypeInfo):
     """Text: ``STRING`` and ``CHAR``."""
+
+    _none_alone = True
 
     def _fit(self, column: Column) -> Column:
         if all_are(str, column):
@@ -210,6 +218,8 @@ class FloatTypeInfo(DoubleTypeInfo):
 class BigDecimalTypeInfo(BasicTypeInfo):
     """Decimal numbers of any precision: ``BIG_DEC``."""
 
+    _none_alone = True
+
     def __init__(self) -> None:
         super().__init__("BigDecimal")
 
@@ -263,6 +273,8 @@ class InstantTypeInfo(BasicTypeInfo):
 class DateTypeInfo(BasicTypeInfo):
     """A day: ``SQL_DATE``."""
 
+    _none_alone = True
+
     _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
     def __init__(self) -> None:
@@ -292,6 +304,8 @@ class DateTypeInfo(BasicTypeInfo):
 
 class TimeTypeInfo(BasicTypeInfo):
     """A time of day, to the millisecond: ``SQL_TIME``."""
+
+    _none_alone = True
 
     def __init__(self) -> None:
         super().__init__("TimeTypeInfo")
