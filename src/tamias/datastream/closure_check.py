@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from types import CodeType
+from types import CodeType, MethodWrapperType
 from typing import Any
 
 import cloudpickle
@@ -90,6 +90,8 @@ def _check_callable(call: str, function: Any, kind: type[Function], arity: int |
         raise TypeError(f"{call}() needs {wanted}, got {_kind_text(function)}{_near_miss(function, kind)}")
     if inspect.iscoroutinefunction(function):
         raise TypeError(f"{call}(): {function_text(function)} is a coroutine function; {call}() needs a plain one")
+    if isinstance(function, MethodWrapperType):
+        return  # such as `5.__eq__`: it counts the object it is bound to among its arguments
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
