@@ -198,7 +198,9 @@ def _encoding_of(charset: str, path: str) -> tuple[_Encoding, int]:
     name, mark_bytes = codecs.lookup(charset).name, 0
     if name in _MARKED:
         marks, name = _MARKED[name]
-        head = open_pieces(path).read()
+        pieces, head = open_pieces(path), b""
+        while len(head) < 4 and (piece := pieces.read()):
+            head += piece
         for mark, codec in marks:
             if head.startswith(mark):
                 name, mark_bytes = codec, len(mark)
