@@ -70,7 +70,9 @@ def test_fields_as_a_key_make_a_tuple(fields, record, key):
     assert FieldKeySelector(*fields).get_key(record) == key
 
 
-@pytest.mark.parametrize(("field", "record", "error"), [(2, ("a", 1), IndexError), ("x", Row(a=1), TypeError), (1, 5, TypeError)])
+@pytest.mark.parametrize(
+    ("field", "record", "error"), [(2, ("a", 1), IndexError), ("x", Row(a=1), TypeError), (1, 5, TypeError)]
+)
 def test_a_missing_key_field_is_named(field, record, error):
     with pytest.raises(error, match=repr(field)):
         FieldKeySelector(field).get_key(record)

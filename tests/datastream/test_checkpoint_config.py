@@ -38,9 +38,7 @@ def test_defaults(config):
     assert config.get_tolerable_checkpoint_failure_number() == 0
     assert config.is_fail_on_checkpointing_errors()
     assert not config.is_externalized_checkpoints_enabled()
-    assert (
-        config.get_externalized_checkpoint_retention() is ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
-    )
+    assert config.get_externalized_checkpoint_retention() is ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
     assert not config.is_unaligned_checkpoints_enabled()
     assert not config.is_force_unaligned_checkpoints()
     assert not config.is_force_checkpointing()

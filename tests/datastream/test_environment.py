@@ -89,7 +89,9 @@ def test_an_old_key_in_a_stronger_place_beats_the_new_key_in_a_weaker_one(tmp_pa
 
 def test_of_one_source_the_new_key_beats_the_old(env):
     env.configure(
-        Configuration().set_string("state.savepoints.dir", "old").set_string("execution.checkpointing.savepoint-dir", "new")
+        Configuration()
+        .set_string("state.savepoints.dir", "old")
+        .set_string("execution.checkpointing.savepoint-dir", "new")
     )
     assert env.get_default_savepoint_directory() == "new"
 
@@ -110,7 +112,9 @@ def test_the_default_parallelism_of_new_environments(env, monkeypatch):
     assert StreamExecutionEnvironment.get_execution_environment(configured).get_parallelism() == 2
 
 
-@pytest.mark.parametrize("call", [StreamExecutionEnvironment.get_execution_environment, StreamExecutionEnvironment().configure])
+@pytest.mark.parametrize(
+    "call", [StreamExecutionEnvironment.get_execution_environment, StreamExecutionEnvironment().configure]
+)
 def test_a_configuration_is_a_configuration(call):
     with pytest.raises(TypeError, match="Configuration"):
         call({"parallelism.default": "2"})
@@ -345,7 +349,7 @@ def test_typed_collections_are_converted_at_once(env):
 
 
 def test_a_record_that_cannot_be_sent_is_named(env):
-    with pytest.raises(InvalidProgramError, match="record 4097, .*cannot be sent"):
+    with pytest.raises(InvalidProgramError, match=r"record 4097, .*cannot be sent"):
         env.from_collection([*range(4097), threading.Lock()])
 
 

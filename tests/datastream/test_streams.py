@@ -125,7 +125,9 @@ def test_an_array_is_no_key(pairs):
 
 def test_names_by_default(pairs, keyed):
     assert pairs.get_name() == "Collection Source"
-    assert [s.get_name() for s in (pairs.map(str), pairs.flat_map(list), pairs.filter(bool), pairs.process(Pass()))] == [
+    assert [
+        s.get_name() for s in (pairs.map(str), pairs.flat_map(list), pairs.filter(bool), pairs.process(Pass()))
+    ] == [
         "Map",
         "FlatMap",
         "Filter",
@@ -363,7 +365,11 @@ def test_functions_and_callables_of_the_right_kind(pairs, call, function):
         ("map", Double, r"map\(\): Double is a class; give an object of it: Double\(\.\.\.\)"),
         ("map", Some(), r"map\(\) needs a MapFunction, got Some, a FilterFunction"),
         ("map", 42, r"map\(\) needs a MapFunction or a callable of 1 argument, got 42"),
-        ("map", lambda: 1, r"map\(\) calls its function with 1 argument, and <lambda> \(test_streams.py:\d+\) takes \(\)"),
+        (
+            "map",
+            lambda: 1,
+            r"map\(\) calls its function with 1 argument, and <lambda> \(test_streams.py:\d+\) takes \(\)",
+        ),
         ("map", lambda a, b: a, r"takes \(a, b\)"),
         ("filter", Double(), r"filter\(\) needs a FilterFunction, got Double, a MapFunction"),
         ("flat_map", Double(), "needs a FlatMapFunction"),
@@ -425,7 +431,12 @@ def test_a_generator_is_refused_where_one_result_is_taken(pairs, keyed):
         def map(self, value):
             yield value
 
-    for call in (lambda: pairs.map(both), lambda: pairs.map(Both()), lambda: pairs.filter(both), lambda: keyed.map(both)):
+    for call in (
+        lambda: pairs.map(both),
+        lambda: pairs.map(Both()),
+        lambda: pairs.filter(both),
+        lambda: keyed.map(both),
+    ):
         with pytest.raises(InvalidProgramError, match="flat_map"):
             call()
     pairs.flat_map(both)
@@ -454,7 +465,9 @@ def test_one_kind_of_checkpointed_function_at_a_time(pairs):
 
 def test_a_captured_variable_that_cannot_be_sent_is_named(pairs):
     lock = threading.Lock()
-    with pytest.raises(InvalidProgramError, match=r"map\(\): <lambda> \(test_streams.py:\d+\) captures 'lock' \(lock\)"):
+    with pytest.raises(
+        InvalidProgramError, match=r"map\(\): <lambda> \(test_streams.py:\d+\) captures 'lock' \(lock\)"
+    ):
         pairs.map(lambda x: (lock, x))
 
 
@@ -477,7 +490,9 @@ def test_the_path_to_an_attribute_is_given(pairs):
         def map(self, value):
             return value
 
-    with pytest.raises(InvalidProgramError, match=r"""Call captures "client\.pool\['main'\]\[1\]" \(lock\).*open\(\)"""):
+    with pytest.raises(
+        InvalidProgramError, match=r"""Call captures "client\.pool\['main'\]\[1\]" \(lock\).*open\(\)"""
+    ):
         pairs.map(Call())
     call = Call()
     with pytest.raises(InvalidProgramError, match=r"self\.client\.pool"):

@@ -207,9 +207,7 @@ def test_different_max_parallelism_is_chained_unless_switched_off(env):
     numbers(env).map(same).set_max_parallelism(64)
     assert len(build(env).vertices) == 1
     env.configure(
-        Configuration().set_boolean(
-            "pipeline.operator-chaining.chain-operators-with-different-max-parallelism", False
-        )
+        Configuration().set_boolean("pipeline.operator-chaining.chain-operators-with-different-max-parallelism", False)
     )
     assert not env.is_chaining_of_operators_with_different_max_parallelism_enabled()
     assert len(build(env).vertices) == 2

@@ -38,10 +38,10 @@ def test_the_same_program_gives_the_same_ids():
 
 def test_ids_do_not_depend_on_the_process():
     program = (
-        "import sys; sys.path[:0] = {path!r}\n"
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
         "from test_operator_ids import ids, one_branch\n"
         "print(*ids(one_branch))"
-    ).format(path=sys.path)
+    )
     for seed in ("1", "2"):
         found = subprocess.run(
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
@@ -117,7 +117,9 @@ def test_a_uid_given_twice_names_both_operators():
     def twice(env):
         env.from_collection([1]).map(same).uid("same").filter(bool).uid("same")
 
-    with pytest.raises(InvalidProgramError, match=r"'same' is given twice, to operator 'Map' .* and to operator 'Filter'"):
+    with pytest.raises(
+        InvalidProgramError, match=r"'same' is given twice, to operator 'Map' .* and to operator 'Filter'"
+    ):
         ids(twice)
 
 

@@ -63,7 +63,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def __init__(
         self,
-        checkpoint_path: str | os.PathLike[str],
+        checkpoint_path: str | os.PathLike[str] | None = None,
         file_state_size_threshold: int | None = None,
         write_buffer_size: int = -1,
     ) -> None:
@@ -99,9 +99,9 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return f"FileSystemCheckpointStorage({self._path!r})"
 
 
-def checkpoint_uri(path: str | os.PathLike[str]) -> str:
+def checkpoint_uri(path: str | os.PathLike[str] | None) -> str:
     """A directory as the user gave it: an address with a scheme stays, a plain path becomes absolute."""
-    text = os.fspath(path)
+    text = None if path is None else os.fspath(path)
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"a checkpoint directory is a path or an address, got {path!r}")
     if len(urlsplit(text).scheme) > 1:  # one letter is a Windows drive
