@@ -116,7 +116,7 @@ class SparkEngine:
                 name(f"epoch {order.number}: " + ", ".join(v.name for v in self._levels[task.level]))
                 if task.level > 0:
                     rdd = rdd.partitionBy(len(task.stops), partition_of)
-                rdd = rdd.mapPartitionsWithIndex(task, preservesPartitioning=True)
+                rdd = rdd.mapPartitionsWithIndex(task)  # rows are not where their keys say: no partitioning is kept
             return rdd.collect()  # type: ignore[no-any-return]
 
     def _tasks(self, order: EpochOrder) -> Iterable[LevelTask]:
