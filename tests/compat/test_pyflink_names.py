@@ -41,7 +41,7 @@ tamias.datastream.functions:AsyncFunction tamias.datastream.functions:AsyncRetry
 tamias.datastream.functions:AsyncRetryStrategy
 """
 CACHED_STREAMS = """
-tamias.datastream.data_stream:DataStream.cache tamias.datastream.data_stream:KeyedStream.cache
+tamias.datastream.data_stream:DataStream.cache
 """
 ROCKSDB = """
 tamias.datastream:EmbeddedRocksDBStateBackend tamias.datastream:PredefinedOptions

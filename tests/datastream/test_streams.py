@@ -183,6 +183,17 @@ def test_projection_and_timestamps(pairs):
     assert node(pairs.assign_timestamps_and_watermarks(strategy)).spec == TimestampsSpec(strategy)
 
 
+def test_sequences_and_text_files(env, tmp_path):
+    numbers = env.set_parallelism(2).from_sequence(1, 10)
+    assert (numbers.get_name(), numbers.get_type()) == ("Sequence Source", Types.LONG())
+    (tmp_path / "lines.txt").write_text("a\nb\n")
+    lines = env.read_text_file(str(tmp_path / "lines.txt"))
+    assert lines.get_type() == Types.STRING()
+    numbers.map(str).print()
+    lines.print()
+    assert {v.parallelism for v in env._job_graph(None).vertices} == {2}
+
+
 def test_partition_custom_takes_classes_and_fields(pairs):
     class ByLength(Partitioner):
         def partition(self, key, num_partitions):
@@ -191,6 +202,17 @@ def test_partition_custom_takes_classes_and_fields(pairs):
     (edge,) = pairs.partition_custom(ByLength(), 0)._edges
     assert isinstance(edge.partitioning, Custom)
     assert edge.partitioning.key.selector.get_key(("abc", 1)) == ("abc",)
+
+
+def test_behind_a_custom_partitioning_stands_an_operator_once_it_is_tuned(env, pairs):
+    pairs.partition_custom(lambda key, n: 0, 0).set_parallelism(3).name("spread").map(str)
+    nodes = json.loads(env.get_execution_plan())["nodes"]
+    assert [(n["type"], n["parallelism"]) for n in nodes[1:]] == [("spread", 3), ("Map", 1)]
+    assert nodes[1]["predecessors"][0]["ship_strategy"] == "CUSTOM"
+
+
+def test_a_keyed_process_function_may_run_without_keys(pairs):
+    assert node(pairs.process(Keep())).key is None
 
 
 def test_print_on_a_keyed_stream_drops_the_identifier(pairs, keyed):
@@ -375,7 +397,7 @@ def test_functions_and_callables_of_the_right_kind(pairs, call, function):
         ("flat_map", Double(), "needs a FlatMapFunction"),
         ("key_by", Double(), "needs a KeySelector"),
         ("key_by", 1.5, "needs a KeySelector"),
-        ("process", Keep(), r"process\(\) needs a ProcessFunction, got Keep, a KeyedProcessFunction"),
+        ("process", Double(), r"process\(\) needs a ProcessFunction, got Double, a MapFunction"),
         ("process", lambda value, ctx: None, "needs a ProcessFunction"),
         ("add_sink", print, "needs a SinkFunction"),
         ("sink_to", Drop(), r"sink_to\(\) needs a Sink, got Drop, a SinkFunction"),

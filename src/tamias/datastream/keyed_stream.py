@@ -209,6 +209,10 @@ class KeyedStream(DataStream):
         """Not on a keyed stream."""
         _no_partitioning("partition_custom")
 
+    def cache(self) -> NoReturn:
+        """Not on a keyed stream."""
+        raise UnsupportedOperationError("cache() on a keyed stream: what is kept are the results of an operator")
+
     def name(self, name: str) -> NoReturn:
         """Not on a keyed stream."""
         _no_operator("name")

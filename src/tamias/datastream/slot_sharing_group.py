@@ -71,7 +71,7 @@ class SlotSharingGroup:
     """A name for operators that may share slots, and optionally what each of these slots asks for.
 
     Example:
-        >>> SlotSharingGroup.builder("models").set_cpu_cores(2.0).build().get_name()
+        >>> SlotSharingGroup.builder("models").build().get_name()
         'models'
     """
 

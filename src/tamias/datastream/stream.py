@@ -18,6 +18,7 @@ from tamias.contracts.functions import (
     FieldKeySelector,
     FilterFunction,
     FlatMapFunction,
+    KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
@@ -142,9 +143,13 @@ class DataStream(OperatorSettings):
         check_single_result("filter", func, "filter")
         return self._transform("Filter", FilterSpec(func), self._type())
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(
+        self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
         """One record in, any number out, with side outputs and both clocks."""
-        check_function("process", func, ProcessFunction, None)
+        # Flink: PyFlink runs a KeyedProcessFunction here as well, as long as it asks for no key, state or timer.
+        kind = KeyedProcessFunction if isinstance(func, KeyedProcessFunction) else ProcessFunction
+        check_function("process", func, kind, None)
         return self._transform("PROCESS", ProcessSpec(func), output_type)
 
     def project(self, *field_indexes: int) -> DataStream:
@@ -329,6 +334,11 @@ class DataStream(OperatorSettings):
             raise InvalidProgramError(
                 f"{call}() belongs to an operator, and a side output is none: call it before get_side_output()"
             )
+        if isinstance(edge.partitioning, Custom):
+            # Flink: in PyFlink an operator stands behind a custom partitioning, and programs set its parallelism.
+            node = self._environment._graph.operator("Partition Custom", MapSpec(_same), self._edges, self._type())
+            self._edges = (Edge(node),)
+            return node
         if edge.partitioning is not None:
             partitioning = type(edge.partitioning).__name__.lower()
             raise InvalidProgramError(
@@ -345,6 +355,10 @@ class DataStream(OperatorSettings):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(edge.source.full_name for edge in self._edges)})"
+
+
+def _same(record: Any) -> Any:
+    return record
 
 
 def key_spec(call: str, key_selector: KeySelection, key_type: TypeInformation | None) -> KeySpec:
