@@ -48,6 +48,8 @@ def read_field(value: Any, field: Field) -> Any:  # hot
 
 def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
     """A copy of a record in which one field is replaced; the record itself stays as it is."""
+    if type(value) is tuple and type(field) is int and field >= 0:
+        return (*value[:field], new, *value[field + 1 :])
     if isinstance(value, tuple):
         position = _position_in(value, field)
         fields = (*value[:position], new, *value[position + 1 :])

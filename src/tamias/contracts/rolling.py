@@ -48,6 +48,11 @@ class SumFunction(_OnField):
     def reduce(self, value1: Any, value2: Any) -> Any:  # hot
         """Add the field of a new record."""
         field = self.field
+        if type(value1) is tuple and type(field) is int and field >= 0:  # nearly every sum, in half the time
+            try:
+                return (*value1[:field], value1[field] + value2[field], *value1[field + 1 :])
+            except (TypeError, IndexError):
+                pass  # said below in more words
         total, term = self._read(value1), self._read(value2)
         try:
             added = total + term
