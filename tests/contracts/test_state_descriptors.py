@@ -44,9 +44,10 @@ def test_each_kind_keeps_name_and_type():
     assert ListStateDescriptor("l", Types.INT()).type_info == Types.LIST(Types.INT())
     assert MapStateDescriptor("m", Types.STRING(), Types.INT()).type_info == Types.MAP(Types.STRING(), Types.INT())
     assert ReducingStateDescriptor("r", Add(), Types.INT()).get_reduce_function().reduce(1, 2) == 3
-    assert ReducingStateDescriptor("r", lambda a, b: a, Types.INT()).get_name() == "r"
+    assert ReducingStateDescriptor("r", lambda a, b: a - b, Types.INT()).get_reduce_function().reduce(5, 2) == 3
     assert AggregatingStateDescriptor("a", Count(), Types.INT()).get_agg_function().create_accumulator() == 0
-    assert FoldingStateDescriptor("f", [], lambda acc, v: [*acc, v]).initial_value == []
+    folding = FoldingStateDescriptor("f", [], lambda acc, v: [*acc, v])
+    assert (folding.initial_value, folding.get_fold_function().fold([1], 2)) == ([], [1, 2])
 
 
 def test_types_may_be_left_out():

@@ -353,9 +353,10 @@ class ReducingStateDescriptor(StateDescriptor):
         type_info: TypeInformation | None = None,
     ) -> None:
         super().__init__(name, type_info)
-        self.reduce_function = _checked_function(name, reduce_function, ReduceFunction)
+        given = _checked_function(name, reduce_function, ReduceFunction)
+        self.reduce_function = given if isinstance(given, ReduceFunction) else PlainReduce(given)
 
-    def get_reduce_function(self) -> ReduceFunction | Callable[[Any, Any], Any]:
+    def get_reduce_function(self) -> ReduceFunction:
         """The function that reduces two values to one."""
         return self.reduce_function
 
@@ -392,11 +393,34 @@ class FoldingStateDescriptor(StateDescriptor):
     ) -> None:
         super().__init__(name, type_info)
         self.initial_value = initial_value
-        self.fold_function = _checked_function(name, fold_function, FoldFunction)
+        given = _checked_function(name, fold_function, FoldFunction)
+        self.fold_function = given if isinstance(given, FoldFunction) else PlainFold(given)
 
-    def get_fold_function(self) -> FoldFunction | Callable[[Any, Any], Any]:
+    def get_fold_function(self) -> FoldFunction:
         """The function that folds a value into the accumulator."""
         return self.fold_function
+
+
+class PlainReduce(ReduceFunction):
+    """A plain callable as a ReduceFunction."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """What the callable makes of two values."""
+        return self.function(value1, value2)
+
+
+class PlainFold(FoldFunction):
+    """A plain callable as a FoldFunction."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def fold(self, accumulator: Any, value: Any) -> Any:
+        """What the callable makes of the accumulator and a value."""
+        return self.function(accumulator, value)
 
 
 F = TypeVar("F")
