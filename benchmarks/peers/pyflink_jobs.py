@@ -1,0 +1,92 @@
+"""The benchmark workloads on PyFlink, written as its documentation would: typed, a number sequence as the source.
+
+    python benchmarks/peers/pyflink_jobs.py --workload keyed-count --records 200000 --keys 1000 --api process
+
+`process` runs Python workers in processes of their own, as on a cluster; `loopback` runs them as threads of this
+process, as PyFlink does by itself for a local job; `thread` embeds Python in the JVM.
+"""
+
+import os
+import sys
+import sysconfig
+from argparse import Namespace
+from functools import partial
+
+from measuring import arguments, measure
+
+try:
+    from pyflink.common import Configuration, Types, WatermarkStrategy
+    from pyflink.datastream import (
+        DataStream,
+        FlatMapFunction,
+        KeyedProcessFunction,
+        RuntimeContext,
+        StreamExecutionEnvironment,
+    )
+    from pyflink.datastream.connectors.number_seq import NumberSequenceSource
+    from pyflink.datastream.state import ValueStateDescriptor
+    from pyflink.java_gateway import get_gateway
+except ModuleNotFoundError as missing:
+    raise SystemExit("this script needs apache-flink: run it with the Python of an environment that has it") \
+        from missing
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
+class Count(KeyedProcessFunction):
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value[0], count
+
+
+class WithNegative(FlatMapFunction):
+
+    def flat_map(self, value):
+        yield value
+        yield value[0], -value[1]
+
+
+def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int) -> DataStream:
+    numbers = env.from_source(NumberSequenceSource(0, records - 1), WatermarkStrategy.no_watermarks(), "numbers",
+                              Types.LONG())
+    pairs = numbers.map(lambda i: ("user_%d" % (i * 7919 % keys), i), PAIR)  # noqa: UP031  as in the other engines
+    if workload == "stateless-chain":
+        return (pairs.filter(lambda pair: pair[1] % 2 == 0)
+                .map(lambda pair: (pair[0], pair[1] * 3), PAIR)
+                .flat_map(WithNegative(), PAIR))
+    keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    if workload == "rolling-reduce":
+        return keyed.reduce(lambda a, b: (a[0], a[1] + b[1]))
+    return keyed.process(Count(), PAIR)
+
+
+def job(options: Namespace, records: int) -> None:
+    configuration = Configuration()
+    configuration.set_string("python.execution-mode", "thread" if options.api == "thread" else "process")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_python_executable(sys.executable)
+    env.set_parallelism(options.parallelism)
+    results = draw(env, options.workload, records, options.keys)
+    discard = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
+    results._j_data_stream.sinkTo(discard)  # PyFlink has no discarding sink of its own
+    env.execute()
+
+
+def main() -> None:
+    options = arguments("pyflink", ("process", "thread", "loopback"))
+    workers = "process" if options.api == "process" else "loopback"
+    os.environ["_python_worker_execution_mode"] = workers  # noqa: SIM112  the name PyFlink reads
+    if options.api == "thread":
+        # The Python inside the JVM does not know of this environment's packages by itself.
+        paths = [sysconfig.get_path("purelib"), os.environ.get("PYTHONPATH", "")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    measure("pyflink", options, partial(job, options))
+
+
+if __name__ == "__main__":
+    main()
