@@ -14,6 +14,7 @@ import pickle
 import struct
 import threading
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tamias.errors import CorruptFileError
@@ -43,16 +44,14 @@ class ChangeLog:
 
     def capture(self, checkpoint_id: int, tables: dict[str, Table]) -> CapturedTables:
         """Copy what changed since the last completed checkpoint; the entries themselves cannot change."""
-        self._pending[checkpoint_id] = {name: t.changed.copy() for name, t in tables.items()}
-        for table in tables.values():
-            table.changed.clear()
+        self._pending[checkpoint_id] = {name: t.take_changed() for name, t in tables.items()}
         if self._base is None or not self._incremental or self._chain_is_long():
-            return CapturedTables(self, checkpoint_id, (), {n: _whole(t) for n, t in tables.items()})
-        changed: dict[str, _Entries] = {}
+            return CapturedTables(self, checkpoint_id, (), {n: t.whole() for n, t in tables.items()})
+        changed: dict[str, Entries] = {}
         for name, table in tables.items():
             keys = set().union(*(p.get(name, ()) for p in self._pending.values()))
             if keys:
-                changed[name] = _some(table, keys)
+                changed[name] = table.some(keys)
         return CapturedTables(self, checkpoint_id, self._base, changed)
 
     def written(self, checkpoint_id: int, files: tuple[StateFile, ...]) -> None:
@@ -74,7 +73,7 @@ class ChangeLog:
         return len(self._base) > _LONGEST_CHAIN or sum(f.size for f in self._base[1:]) > self._base[0].size
 
 
-class _Entries:
+class Entries:
     """Keys with their values, and keys that are gone; `full` says that nothing else is there."""
 
     __slots__ = ("full", "gone", "info", "keys", "values")
@@ -83,29 +82,11 @@ class _Entries:
         self.info, self.keys, self.values, self.gone, self.full = info, keys, values, gone, full
 
 
-_COPIES = {"list": list, "map": dict}  # the two kinds whose entries are changed in place
-
-
-def _whole(table: Table) -> _Entries:
-    data = table.data.copy()
-    values = list(data.values())
-    copy = _COPIES.get(table.info.kind)
-    return _Entries(table.info, list(data), [copy(v) for v in values] if copy else values, [], full=True)
-
-
-def _some(table: Table, keys: set[Any]) -> _Entries:
-    data, copy = table.data, _COPIES.get(table.info.kind)
-    there = [k for k in keys if k in data]
-    values = [copy(data[k]) for k in there] if copy else [data[k] for k in there]
-    gone = [k for k in keys if k not in data] if len(there) < len(keys) else []
-    return _Entries(table.info, there, values, gone, full=False)
-
-
 class CapturedTables:
     """The captured entries of one checkpoint; `write` may run on another thread."""
 
     def __init__(
-        self, log: ChangeLog, checkpoint_id: int, base: tuple[StateFile, ...], tables: dict[str, _Entries]
+        self, log: ChangeLog, checkpoint_id: int, base: tuple[StateFile, ...], tables: dict[str, Entries]
     ) -> None:
         self._log = log
         self._checkpoint_id = checkpoint_id
@@ -160,11 +141,16 @@ def read_entries(
                 table.update(entries)
             else:
                 max_parallelism = restored.max_parallelism
+                key_of = itemgetter(0) if infos[name].namespaced else _itself
                 table.update(
-                    (k, v) for k, v in entries.items() if first <= key_group(user_key(k), max_parallelism) <= last
+                    (k, v) for k, v in entries.items() if first <= key_group(user_key(key_of(k)), max_parallelism) <= last
                 )
     for name, table in tables.items():
         yield infos[name], table
+
+
+def _itself(key: Any) -> Any:
+    return key
 
 
 def _read_chunks(payload: bytes, path: str) -> Iterator[tuple[str, str, list[Any], list[Any], list[Any]]]:

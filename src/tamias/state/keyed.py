@@ -61,15 +61,8 @@ class CapturedState(Protocol):
         """Write what was captured and name all files that the state now consists of."""
 
 
-class KeyedStateBackend(ABC):
-    """Keyed state of one operator in one subtask.
-
-    `cell[0]` is the current key as `keygroups.state_key` gives it; the operator sets it before calling user code.
-    State handles read it there: one list store per record, no call.
-    """
-
-    def __init__(self) -> None:
-        self.cell: list[Any] = [NO_KEY]
+class KeyedStates(ABC):
+    """Hands out the states of one scope: per key, or per key and window."""
 
     @abstractmethod
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
@@ -88,6 +81,23 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def folding_state(self, descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]: ...
+
+
+class KeyedStateBackend(KeyedStates):
+    """Keyed state of one operator in one subtask.
+
+    `cell[0]` is the current key as `keygroups.state_key` gives it; the operator sets it before calling user code.
+    State handles read it there: one list store per record, no call. `window_cell[0]` is likewise the current
+    (key, window) of the states from `in_windows`, the window as a built-in value.
+    """
+
+    def __init__(self) -> None:
+        self.cell: list[Any] = [NO_KEY]
+        self.window_cell: list[Any] = [NO_KEY]
+
+    @abstractmethod
+    def in_windows(self, prefix: str) -> KeyedStates:
+        """States with an entry per key and window; their names in a checkpoint begin with the prefix."""
 
     @abstractmethod
     def keys(self, state_name: str) -> Iterator[Any]:
@@ -113,7 +123,7 @@ class KeyedStateBackend(ABC):
     def infos(self) -> tuple[StateInfo, ...]:
         """What states there are."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Release memory and files."""
 
 

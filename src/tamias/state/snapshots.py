@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+WINDOWED = "window-"  # before the kind of a state that has an entry per key and window
+
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
@@ -39,6 +41,11 @@ class StateInfo:
     kind: str  # value, list, map, reducing, aggregating, folding, timers, list-split, list-union, broadcast
     type_text: str = "pickled"
     ttl: bool = False
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether an entry's address is (key, namespace): a window, or a timer's time."""
+        return self.kind == "timers" or self.kind.startswith(WINDOWED)
 
 
 @dataclass(frozen=True, slots=True)
