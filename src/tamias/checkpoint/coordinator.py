@@ -1,0 +1,619 @@
+"""When a checkpoint starts, completes, fails and takes the job with it: events in, actions out.
+
+No threads, files or clocks in here. The job loop reports what happened, with the time it happened, and performs the
+actions in the order given. A checkpoint lives so:
+
+    EpochStarting -> StartCheckpoint(n)     the epoch that follows carries it to every participant
+    SnapshotDone, for each participant      from a background writer, while later epochs run
+      -> WriteMetadata(n)                   the commit point
+    MetadataWritten -> NotifyComplete(n)    now it exists: retention, then the subtasks hear of it
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, assert_never
+
+from tamias.checkpoint.names import files_created_for
+from tamias.errors import ConfigurationError
+from tamias.state.snapshots import SubtaskSnapshot
+
+__all__ = [
+    "Action",
+    "BarrierPassed",
+    "CheckpointCoordinator",
+    "CheckpointRequested",
+    "CheckpointSettings",
+    "CheckpointStats",
+    "DiscardFiles",
+    "EpochStarting",
+    "Event",
+    "FailJob",
+    "JobFailed",
+    "JobStarted",
+    "MetadataFailed",
+    "MetadataWritten",
+    "NotifyAborted",
+    "NotifyComplete",
+    "SnapshotDone",
+    "SnapshotFailed",
+    "StartCheckpoint",
+    "Tick",
+    "WriteMetadata",
+]
+
+Subtask: TypeAlias = tuple[int, int]  # (vertex, index)
+Kind: TypeAlias = Literal["checkpoint", "savepoint"]
+
+SHORTEST_MS = 10  # Flink: intervals and timeouts below this are refused
+LONGEST_PAUSE_MS = 365 * 24 * 3600 * 1000
+REMEMBERED = 100  # finished checkpoints kept for display
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """How often, how long, how many.
+
+    Args:
+        interval_ms: Between two periodic triggers; None when checkpoints are only taken on request.
+        timeout_ms: A checkpoint without all its answers after this is given up.
+        min_pause_ms: From the completion of a checkpoint to the next periodic trigger, at least.
+        max_concurrent: Checkpoints under way at once.
+        tolerable_failures: So many failures in a row are borne; the next one fails the job. None: any number.
+        after_tasks_finish: Checkpoints go on when some subtasks have read their whole input.
+    """
+
+    interval_ms: int | None
+    timeout_ms: int = 600_000
+    min_pause_ms: int = 0
+    max_concurrent: int = 1
+    tolerable_failures: int | None = 0
+    after_tasks_finish: bool = True
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("interval", self.interval_ms, SHORTEST_MS),
+            ("timeout", self.timeout_ms, SHORTEST_MS),
+            ("min pause", self.min_pause_ms, 0),
+            ("max concurrent checkpoints", self.max_concurrent, 1),
+            ("tolerable checkpoint failures", self.tolerable_failures, 0),
+        ):
+            if value is not None and value < least:
+                raise ConfigurationError(f"checkpoint setting {name!r} is {value}, but must be at least {least}")
+
+    @property
+    def pause_ms(self) -> int:
+        """The pause that counts."""
+        return min(self.min_pause_ms, LONGEST_PAUSE_MS)
+
+    @property
+    def period_ms(self) -> int | None:
+        """The interval that counts: never shorter than the pause."""
+        return None if self.interval_ms is None else max(self.interval_ms, self.pause_ms)
+
+    @property
+    def concurrent(self) -> int:
+        """The limit that counts: a pause is measured from the end of the previous one, so it leaves room for one."""
+        return 1 if self.pause_ms > 0 else self.max_concurrent
+
+
+# ------------------------------------------------------------------------------------------------------- what happened
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """The job starts, or starts again, after `JobFailed`."""
+
+    now_ms: int
+    restored_id: int | None = None  # the checkpoint it starts from, of this job or of another
+    finished: frozenset[Subtask] = frozenset()  # subtasks that were restored as finished
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailed:
+    """The job is going down, to be restarted or not."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStarting:
+    """The loop is about to run an epoch, which can carry a checkpoint."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed; for timeouts while no epoch starts."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRequested:
+    """Someone asks for a checkpoint now, or for a savepoint: the last one of a bounded job, or a user's.
+
+    It does not wait for the pause; unless forced it waits for a free place.
+    """
+
+    now_ms: int
+    kind: Kind = "checkpoint"
+    forced: bool = False
+    request_id: str = ""  # comes back in StartCheckpoint
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierPassed:
+    """The epoch that carried a checkpoint is over: every participant has taken the synchronous part."""
+
+    checkpoint_id: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDone:
+    """A participant's state is durable."""
+
+    checkpoint_id: int
+    snapshot: SubtaskSnapshot
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFailed:
+    """A participant could not write its state."""
+
+    checkpoint_id: int
+    vertex: int
+    subtask: int
+    why: str
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataWritten:
+    """The commit point was passed."""
+
+    checkpoint_id: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFailed:
+    """The commit point was not passed, as far as one can tell. (Not for `Fenced`: then the driver just stops.)"""
+
+    checkpoint_id: int
+    why: str
+    now_ms: int
+
+
+Event: TypeAlias = (
+    JobStarted
+    | JobFailed
+    | EpochStarting
+    | Tick
+    | CheckpointRequested
+    | BarrierPassed
+    | SnapshotDone
+    | SnapshotFailed
+    | MetadataWritten
+    | MetadataFailed
+)
+
+
+# ---------------------------------------------------------------------------------------------------------- what to do
+
+
+@dataclass(frozen=True, slots=True)
+class StartCheckpoint:
+    """Let the epoch about to run carry this checkpoint to these subtasks."""
+
+    checkpoint_id: int
+    participants: frozenset[Subtask]
+    kind: Kind = "checkpoint"
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMetadata:
+    """Everyone answered: assemble the metadata and publish it; answer with MetadataWritten or MetadataFailed."""
+
+    checkpoint_id: int
+    triggered_ms: int
+    snapshots: tuple[SubtaskSnapshot, ...]
+    finished: frozenset[Subtask]  # took no part, having finished in an earlier checkpoint
+    kind: Kind = "checkpoint"
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyComplete:
+    """The checkpoint exists: apply retention, then tell the subtasks, before the next epoch starts."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyAborted:
+    """The checkpoint will never exist: tell the subtasks."""
+
+    checkpoint_id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardFiles:
+    """Delete these files and, when the checkpoint is dead, its directory; best effort, leftovers go later."""
+
+    checkpoint_id: int
+    paths: tuple[str, ...] = ()
+    directory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailJob:
+    """Too many checkpoints failed in a row: fail the job, which is then up to the restart strategy."""
+
+    why: str
+
+
+Action: TypeAlias = StartCheckpoint | WriteMetadata | NotifyComplete | NotifyAborted | DiscardFiles | FailJob
+
+
+# ----------------------------------------------------------------------------------------------------------- deciding
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStats:
+    """A checkpoint that is over, for people to look at."""
+
+    checkpoint_id: int
+    kind: Kind
+    completed: bool
+    triggered_ms: int
+    ended_ms: int
+    barrier_ms: int | None = None
+    bytes_written: int = 0
+    longest_sync_ms: float = 0.0
+    longest_async_ms: float = 0.0
+    why: str | None = None
+
+
+@dataclass(slots=True)
+class _Pending:
+    checkpoint_id: int
+    kind: Kind
+    request_id: str
+    triggered_ms: int
+    participants: frozenset[Subtask]
+    finished: frozenset[Subtask]
+    answers: dict[Subtask, SubtaskSnapshot] = field(default_factory=dict)
+    barrier_ms: int | None = None
+    writing: bool = False  # its metadata is being written: only the outcome of that decides now
+
+    @property
+    def answered(self) -> bool:
+        return len(self.answers) == len(self.participants)
+
+
+class CheckpointCoordinator:
+    """Decides about the checkpoints of one job.
+
+    Args:
+        subtasks: Every subtask of the job, as (vertex, index).
+        settings: How often, how long, how many.
+        first_id: The first checkpoint id to use; ids only go up, and none is used twice.
+
+    Example:
+        >>> coordinator = CheckpointCoordinator({(0, 0)}, CheckpointSettings(interval_ms=1000))
+        >>> coordinator.handle(JobStarted(now_ms=0))
+        []
+        >>> coordinator.handle(EpochStarting(now_ms=1000))
+        [StartCheckpoint(checkpoint_id=1, participants=frozenset({(0, 0)}), kind='checkpoint', request_id='')]
+    """
+
+    def __init__(self, subtasks: Iterable[Subtask], settings: CheckpointSettings, *, first_id: int = 1) -> None:
+        self._subtasks = frozenset(subtasks)
+        self._settings = settings
+        self._next_id = first_id
+        self._running = False
+        self._pending: dict[int, _Pending] = {}  # in the order of their ids
+        self._requests: list[CheckpointRequested] = []
+        self._finished: frozenset[Subtask] = frozenset()  # as a completed checkpoint says
+        self._next_trigger_ms: int | None = None
+        self._last_completion_ms: int | None = None
+        self._last_completed_id: int | None = None
+        self._failures_in_a_row = 0
+        self.history: deque[CheckpointStats] = deque(maxlen=REMEMBERED)
+
+    @property
+    def pending_ids(self) -> frozenset[int]:
+        """Checkpoints under way."""
+        return frozenset(self._pending)
+
+    @property
+    def newest_id(self) -> int:
+        """The newest checkpoint begun; every file of this driver was written for this one or an older one."""
+        return self._next_id - 1
+
+    @property
+    def last_completed_id(self) -> int | None:
+        """The newest checkpoint this coordinator completed."""
+        return self._last_completed_id
+
+    @property
+    def has_requests(self) -> bool:
+        """True while a requested checkpoint has not been started."""
+        return bool(self._requests)
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take note of what happened; answer with what is to be done, in this order."""
+        match event:
+            case EpochStarting():
+                expired = self._expire(event.now_ms)
+                failing = any(isinstance(action, FailJob) for action in expired)
+                return expired if failing else [*expired, *self._start(event.now_ms)]
+            case Tick():
+                return self._expire(event.now_ms)
+            case CheckpointRequested():
+                self._requests.append(event)
+                return []
+            case BarrierPassed():
+                return self._pass_barrier(event)
+            case SnapshotDone():
+                return self._acknowledge(event)
+            case SnapshotFailed():
+                why = f"subtask {event.subtask} of vertex {event.vertex} could not write its state: {event.why}"
+                return self._give_up(event.checkpoint_id, why, event.now_ms)
+            case MetadataWritten():
+                return self._complete(event)
+            case MetadataFailed():
+                return self._fail_metadata(event)
+            case JobStarted():
+                return self._begin_run(event)
+            case JobFailed():
+                return self._end_run(event)
+            case _:
+                assert_never(event)
+
+    def next_due_ms(self, now_ms: int) -> int | None:
+        """When the loop should look in again at the latest, though nothing else happens; None: it need not."""
+        due = [p.triggered_ms + self._settings.timeout_ms for p in self._pending.values() if not p.writing]
+        if any(self._may_start(forced=request.forced) for request in self._requests):
+            due.append(now_ms)
+        elif self._may_start(forced=False) and (trigger := self._trigger_ms()) is not None:
+            due.append(trigger)
+        return max(now_ms, min(due)) if due else None
+
+    # ---------------------------------------------------------------------------------------------------- starting
+
+    def _start(self, now_ms: int) -> list[Action]:
+        request = self._take_request()
+        if request is None:
+            trigger_ms = self._trigger_ms()
+            if trigger_ms is None or now_ms < trigger_ms or not self._may_start(forced=False):
+                return []
+            self._schedule_after(now_ms)
+        pending = _Pending(
+            checkpoint_id=self._next_id,
+            kind=request.kind if request else "checkpoint",
+            request_id=request.request_id if request else "",
+            triggered_ms=now_ms,
+            participants=self._subtasks - self._finished,
+            finished=self._finished,
+        )
+        self._next_id += 1
+        self._pending[pending.checkpoint_id] = pending
+        start = StartCheckpoint(pending.checkpoint_id, pending.participants, pending.kind, pending.request_id)
+        # With nobody left to ask, the answers are complete from the start.
+        return [start, *self._write_next(now_ms)]
+
+    def _take_request(self) -> CheckpointRequested | None:
+        # Flink: savepoints before checkpoints, forced before not, older first; the sort is stable.
+        for request in sorted(self._requests, key=lambda r: (r.kind != "savepoint", not r.forced)):
+            if self._may_start(forced=request.forced):
+                self._requests.remove(request)
+                return request
+        return None
+
+    def _may_start(self, *, forced: bool) -> bool:
+        if not self._running or (self._finished and not self._settings.after_tasks_finish):
+            return False
+        return forced or len(self._pending) < self._settings.concurrent
+
+    def _trigger_ms(self) -> int | None:
+        if self._next_trigger_ms is None or self._last_completion_ms is None:
+            return self._next_trigger_ms
+        # Flink: only a successful checkpoint starts a pause.
+        return max(self._next_trigger_ms, self._last_completion_ms + self._settings.pause_ms)
+
+    def _schedule_after(self, now_ms: int) -> None:
+        """The next trigger on the grid of intervals; triggers missed while one was postponed are not made up for."""
+        assert self._next_trigger_ms is not None and self._settings.period_ms is not None
+        period_ms = self._settings.period_ms
+        self._next_trigger_ms += period_ms * max(1, (now_ms - self._next_trigger_ms) // period_ms + 1)
+
+    # --------------------------------------------------------------------------------------------------- completing
+
+    def _pass_barrier(self, event: BarrierPassed) -> list[Action]:
+        pending = self._pending.get(event.checkpoint_id)
+        if pending is not None:
+            pending.barrier_ms = event.now_ms
+        return []
+
+    def _acknowledge(self, event: SnapshotDone) -> list[Action]:
+        snapshot = event.snapshot
+        subtask = (snapshot.vertex, snapshot.subtask)
+        created = files_created_for(snapshot, event.checkpoint_id)
+        pending = self._pending.get(event.checkpoint_id)
+        if pending is None:
+            # Late. The files of one that was given up are rubbish. Of any other they may be what it refers to, and
+            # if they are not, retention finds them.
+            given_up = any(s.checkpoint_id == event.checkpoint_id and not s.completed for s in self.history)
+            return [DiscardFiles(event.checkpoint_id, created)] if given_up and created else []
+        first = pending.answers.get(subtask)
+        if subtask not in pending.participants or first is not None:
+            keep = files_created_for(first, event.checkpoint_id) if first is not None else ()
+            extra = tuple(path for path in created if path not in keep)
+            return [DiscardFiles(event.checkpoint_id, extra)] if extra else []
+        pending.answers[subtask] = snapshot
+        return self._write_next(event.now_ms)
+
+    def _write_next(self, now_ms: int) -> list[Action]:
+        """Write the metadata of a checkpoint that has its answers, one at a time: so they complete in order."""
+        if any(p.writing for p in self._pending.values()):
+            return []
+        for pending in list(self._pending.values()):
+            if not pending.answered:
+                continue
+            lost = self._union_state_lost(pending)
+            if lost is not None:
+                return [*self._abort(pending, lost, now_ms), *self._write_next(now_ms)]
+            pending.writing = True
+            return [
+                WriteMetadata(
+                    checkpoint_id=pending.checkpoint_id,
+                    triggered_ms=pending.triggered_ms,
+                    snapshots=tuple(pending.answers[subtask] for subtask in sorted(pending.answers)),
+                    finished=pending.finished,
+                    kind=pending.kind,
+                    request_id=pending.request_id,
+                )
+            ]
+        return []
+
+    def _union_state_lost(self, pending: _Pending) -> str | None:
+        """Flink: union state needs every subtask's part, so an operator that has half finished cannot be stored."""
+        missing = {vertex for vertex, _ in pending.finished}
+        going_on = {s.vertex for s in pending.answers.values() if not s.finished}
+        for snapshot in pending.answers.values():
+            if snapshot.vertex in missing & going_on:
+                for operator in snapshot.operators:
+                    if any(info.kind == "list-union" for info in operator.states):
+                        return f"some subtasks of {operator.name!r}, which has union list state, have finished"
+        return None
+
+    def _complete(self, event: MetadataWritten) -> list[Action]:
+        done = self._pending.pop(event.checkpoint_id)
+        assert done.writing, f"nobody asked for the metadata of checkpoint {event.checkpoint_id}"
+        self._record(done, event.now_ms, why=None)
+        actions: list[Action] = [NotifyComplete(done.checkpoint_id)]
+        if done.kind == "checkpoint":
+            self._last_completed_id = done.checkpoint_id
+            self._last_completion_ms = event.now_ms
+            self._failures_in_a_row = 0
+            for older in [p for p in self._pending.values() if p.checkpoint_id < done.checkpoint_id]:
+                if older.kind == "checkpoint":
+                    actions += self._abort(older, f"subsumed by checkpoint {done.checkpoint_id}", event.now_ms)
+            if self._running:
+                # A subtask goes on answering until a checkpoint with its last answer exists.
+                self._finished |= {subtask for subtask, snapshot in done.answers.items() if snapshot.finished}
+        return [*actions, *self._write_next(event.now_ms)]
+
+    # ------------------------------------------------------------------------------------------------------ failing
+
+    def _expire(self, now_ms: int) -> list[Action]:
+        actions: list[Action] = []
+        for pending in list(self._pending.values()):
+            waited_ms = now_ms - pending.triggered_ms
+            # Not while its metadata is written: it may exist already, and must not be both complete and given up.
+            if waited_ms >= self._settings.timeout_ms and not pending.writing:
+                missing = sorted(pending.participants - pending.answers.keys())
+                why = f"expired after {waited_ms} ms; no answer yet from {_listed(missing)}"
+                actions += self._give_up(pending.checkpoint_id, why, now_ms)
+                if isinstance(actions[-1], FailJob):
+                    break
+        return actions
+
+    def _fail_metadata(self, event: MetadataFailed) -> list[Action]:
+        assert self._pending[event.checkpoint_id].writing
+        self._pending[event.checkpoint_id].writing = False
+        failed = self._give_up(event.checkpoint_id, f"could not write the metadata: {event.why}", event.now_ms)
+        failing = any(isinstance(action, FailJob) for action in failed)
+        return failed if failing else [*failed, *self._write_next(event.now_ms)]
+
+    def _give_up(self, checkpoint_id: int, why: str, now_ms: int) -> list[Action]:
+        """A failure that counts, once for each checkpoint."""
+        pending = self._pending.get(checkpoint_id)
+        if pending is None or pending.writing:
+            return []  # it is over already; or it has all it needs, and the complaint is of a second attempt
+        actions = self._abort(pending, why, now_ms)
+        if pending.kind == "savepoint" or not self._running:
+            return actions
+        self._failures_in_a_row += 1
+        tolerable = self._settings.tolerable_failures
+        if tolerable is not None and self._failures_in_a_row > tolerable:
+            self._failures_in_a_row = 0
+            reason = (
+                f"more than {tolerable} checkpoints in a row failed (tolerable checkpoint failures: {tolerable}); "
+                f"the last one, checkpoint {checkpoint_id}: {why}"
+            )
+            actions.append(FailJob(reason))
+        return actions
+
+    def _abort(self, pending: _Pending, why: str, now_ms: int) -> list[Action]:
+        """Forget a checkpoint; whether that counts as a failure is up to the caller."""
+        del self._pending[pending.checkpoint_id]
+        self._record(pending, now_ms, why=why)
+        return [NotifyAborted(pending.checkpoint_id, why), self._discard(pending)]
+
+    def _discard(self, pending: _Pending) -> DiscardFiles:
+        created = [files_created_for(snapshot, pending.checkpoint_id) for snapshot in pending.answers.values()]
+        paths = tuple(path for paths in created for path in paths)
+        return DiscardFiles(pending.checkpoint_id, paths, directory=True)
+
+    # ---------------------------------------------------------------------------------------------- the job's own life
+
+    def _begin_run(self, event: JobStarted) -> list[Action]:
+        actions: list[Action] = []
+        for pending in list(self._pending.values()):
+            assert pending.writing, "a job that starts has nothing pending"
+            # The loop was interrupted between our asking for its metadata and hearing of the outcome. The newest
+            # checkpoint that exists was just restored: so either it is that one, or it never came to exist.
+            if pending.checkpoint_id == event.restored_id:
+                del self._pending[pending.checkpoint_id]
+                self._record(pending, event.now_ms, why=None)
+            else:
+                actions += self._abort(pending, "the job failed before its metadata was written", event.now_ms)
+        self._running = True
+        self._finished = event.finished
+        if event.restored_id is not None:
+            self._next_id = max(self._next_id, event.restored_id + 1)
+        period_ms = self._settings.period_ms
+        self._next_trigger_ms = None if period_ms is None else event.now_ms + period_ms
+        return actions
+
+    def _end_run(self, event: JobFailed) -> list[Action]:
+        """Pending checkpoints end with the run, and count as nobody's failure. One whose metadata is being written
+        does not: its outcome must be known before anyone asks for the newest checkpoint to restore."""
+        self._running = False
+        self._requests.clear()
+        actions: list[Action] = []
+        for pending in [p for p in self._pending.values() if not p.writing]:
+            actions += self._abort(pending, "the job failed", event.now_ms)
+        return actions
+
+    def _record(self, pending: _Pending, now_ms: int, *, why: str | None) -> None:
+        answers = pending.answers.values()
+        self.history.append(
+            CheckpointStats(
+                checkpoint_id=pending.checkpoint_id,
+                kind=pending.kind,
+                completed=why is None,
+                triggered_ms=pending.triggered_ms,
+                ended_ms=now_ms,
+                barrier_ms=pending.barrier_ms,
+                bytes_written=sum(s.bytes_written for s in answers),
+                longest_sync_ms=max((s.sync_ms for s in answers), default=0.0),
+                longest_async_ms=max((s.async_ms for s in answers), default=0.0),
+                why=why,
+            )
+        )
+
+
+def _listed(subtasks: list[Subtask]) -> str:
+    shown = ", ".join(f"subtask {index} of vertex {vertex}" for vertex, index in subtasks[:3])
+    return shown if len(subtasks) <= 3 else f"{shown} and {len(subtasks) - 3} more"

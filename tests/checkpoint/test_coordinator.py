@@ -1,0 +1,598 @@
+"""The rules of checkpointing, one by one; what must hold for any sequence of events is in test_coordinator_model.py."""
+
+import pytest
+
+from tamias.checkpoint.coordinator import (
+    BarrierPassed,
+    CheckpointCoordinator,
+    CheckpointRequested,
+    CheckpointSettings,
+    DiscardFiles,
+    EpochStarting,
+    FailJob,
+    JobFailed,
+    JobStarted,
+    MetadataFailed,
+    MetadataWritten,
+    NotifyAborted,
+    NotifyComplete,
+    SnapshotDone,
+    SnapshotFailed,
+    StartCheckpoint,
+    Tick,
+    WriteMetadata,
+)
+from tamias.errors import ConfigurationError
+from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
+
+A, B = (0, 0), (0, 1)
+
+
+def snapshot(subtask, *paths, finished=False, union=False):
+    files = tuple(StateFile(size=1, crc32=0, path=path) for path in paths)
+    states = (StateInfo("offsets", "list-union"),) if union else ()
+    operator = OperatorSnapshot("op", "uid", "source", keyed=KeyedFiles(0, 127, files), states=states)
+    return SubtaskSnapshot(*subtask, operators=(operator,), finished=finished, bytes_written=10)
+
+
+class Driven:
+    """A coordinator with the time and the ids of the test's choosing."""
+
+    def __init__(self, *subtasks, start_ms=0, first_id=1, **settings):
+        self.coordinator = CheckpointCoordinator(
+            subtasks or (A, B), CheckpointSettings(**{"interval_ms": 1000, **settings}), first_id=first_id
+        )
+        assert self.coordinator.handle(JobStarted(start_ms)) == []
+
+    def epoch(self, now_ms):
+        return self.coordinator.handle(EpochStarting(now_ms))
+
+    def tick(self, now_ms):
+        return self.coordinator.handle(Tick(now_ms))
+
+    def answer(self, checkpoint_id, subtask, now_ms=0, **kwargs):
+        value = snapshot(subtask, f"shared/{checkpoint_id}-{subtask[1]}", **kwargs)
+        return self.coordinator.handle(SnapshotDone(checkpoint_id, value, now_ms))
+
+    def written(self, checkpoint_id, now_ms=0):
+        return self.coordinator.handle(MetadataWritten(checkpoint_id, now_ms))
+
+    def fail(self, checkpoint_id, now_ms=0, why="disk full"):
+        return self.coordinator.handle(SnapshotFailed(checkpoint_id, *B, why, now_ms))
+
+    def started(self, now_ms):
+        """The id of the checkpoint that an epoch at that time starts, if any."""
+        return next((a.checkpoint_id for a in self.epoch(now_ms) if isinstance(a, StartCheckpoint)), None)
+
+    def complete(self, checkpoint_id, now_ms=0):
+        for subtask in (A, B):
+            self.answer(checkpoint_id, subtask, now_ms)
+        return self.written(checkpoint_id, now_ms)
+
+
+def kinds(actions):
+    return [type(action) for action in actions]
+
+
+# ------------------------------------------------------------------------------------------------------------ the cycle
+
+
+def test_a_checkpoint_completes_when_the_last_subtask_has_answered():
+    job = Driven()
+    assert job.epoch(999) == []
+    assert job.epoch(1000) == [StartCheckpoint(1, frozenset({A, B}))]
+    assert job.coordinator.handle(BarrierPassed(1, 1100)) == []
+    assert job.answer(1, A, 1200) == []
+    (write,) = job.answer(1, B, 1300)
+    assert isinstance(write, WriteMetadata)
+    assert (write.checkpoint_id, write.triggered_ms, write.finished) == (1, 1000, frozenset())
+    assert [(s.vertex, s.subtask) for s in write.snapshots] == [A, B]
+    assert job.written(1, 1400) == [NotifyComplete(1)]
+    assert job.coordinator.last_completed_id == 1
+    (stats,) = job.coordinator.history
+    assert (stats.completed, stats.triggered_ms, stats.barrier_ms, stats.ended_ms) == (True, 1000, 1100, 1400)
+    assert stats.bytes_written == 20
+
+
+def test_nothing_happens_before_the_job_started_and_without_an_interval():
+    idle = CheckpointCoordinator({A}, CheckpointSettings(interval_ms=10))
+    assert idle.handle(EpochStarting(10**9)) == []
+    assert idle.next_due_ms(0) is None
+    off = Driven(interval_ms=None)
+    assert off.epoch(10**9) == []
+    assert off.coordinator.next_due_ms(0) is None
+
+
+def test_ids_count_up_from_the_first_and_past_a_restored_one():
+    job = Driven(first_id=41)
+    assert job.started(1000) == 41
+    job.coordinator.handle(JobFailed(1100))
+    job.coordinator.handle(JobStarted(2000, restored_id=50))
+    assert job.started(3000) == 51
+    job.coordinator.handle(JobFailed(3100))
+    job.coordinator.handle(JobStarted(4000, restored_id=7))
+    assert job.started(5000) == 52
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"interval_ms": 9}, {"timeout_ms": 9}, {"min_pause_ms": -1}, {"max_concurrent": 0}, {"tolerable_failures": -1}],
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ConfigurationError, match="at least"):
+        CheckpointSettings(**{"interval_ms": 1000, **wrong})
+
+
+# --------------------------------------------------------------------------------------------------------- the schedule
+
+
+def test_triggers_follow_the_interval_and_not_the_epochs():
+    job = Driven()
+    assert job.started(1050) == 1
+    job.complete(1, 1060)
+    assert job.started(1999) is None
+    assert job.started(2000) == 2
+
+
+def test_triggers_missed_while_nothing_ran_are_not_made_up_for():
+    job = Driven()
+    assert job.started(5500) == 1
+    job.complete(1, 5500)
+    assert job.started(5999) is None
+    assert job.started(6000) == 2
+
+
+def test_a_trigger_that_finds_no_room_is_postponed_until_there_is():
+    job = Driven()
+    assert job.started(1000) == 1
+    assert job.started(2000) is None
+    assert job.started(2500) is None
+    job.complete(1, 2600)
+    assert job.started(2601) == 2
+    job.complete(2, 2602)
+    assert job.started(2999) is None
+    assert job.started(3000) == 3
+
+
+def test_so_many_may_be_under_way_at_once():
+    job = Driven(max_concurrent=2)
+    assert job.started(1000) == 1
+    assert job.started(2000) == 2
+    assert job.started(3000) is None
+    assert job.coordinator.pending_ids == {1, 2}
+
+
+def test_the_pause_counts_from_the_end_of_the_last_successful_checkpoint():
+    job = Driven(min_pause_ms=500)
+    assert job.started(1000) == 1
+    job.complete(1, 1800)
+    assert job.started(2000) is None
+    assert job.started(2299) is None
+    assert job.started(2300) == 2
+
+
+def test_a_failed_checkpoint_starts_no_pause():
+    job = Driven(min_pause_ms=500, tolerable_failures=9)
+    assert job.started(1000) == 1
+    job.fail(1, 1900)
+    assert job.started(2000) == 2
+
+
+def test_an_interval_shorter_than_the_pause_becomes_the_pause():
+    job = Driven(interval_ms=100, min_pause_ms=700)
+    assert job.started(699) is None
+    assert job.started(700) == 1
+
+
+def test_with_a_pause_there_is_one_at_a_time():
+    job = Driven(min_pause_ms=1, max_concurrent=5)
+    assert job.started(1000) == 1
+    assert job.started(2000) is None
+
+
+def test_a_pause_is_never_longer_than_a_year():
+    assert CheckpointSettings(interval_ms=10, min_pause_ms=10**15).pause_ms == 365 * 24 * 3600 * 1000
+
+
+def test_after_a_restart_the_schedule_starts_anew():
+    job = Driven()
+    assert job.started(1000) == 1
+    job.coordinator.handle(JobFailed(1500))
+    job.coordinator.handle(JobStarted(1700))
+    assert job.started(2699) is None
+    assert job.started(2700) == 2
+
+
+def test_the_loop_is_told_when_to_look_in_again():
+    job = Driven(timeout_ms=700, min_pause_ms=100, tolerable_failures=9)
+    due = job.coordinator.next_due_ms
+    assert due(0) == 1000
+    assert due(3000) == 3000
+    job.epoch(1000)
+    assert due(1001) == 1700  # the timeout; no trigger while it is under way
+    job.complete(1, 1950)
+    assert due(1950) == 2050  # the pause is longer than the interval has left
+    job.coordinator.handle(CheckpointRequested(1960))
+    assert due(1960) == 1960
+    job.epoch(1960)
+    for subtask in (A, B):
+        job.answer(2, subtask)
+    assert due(1970) is None  # its metadata is being written
+
+
+# ------------------------------------------------------------------------------------------------------------- requests
+
+
+def test_a_request_waits_for_neither_interval_nor_pause():
+    job = Driven(min_pause_ms=1000)
+    assert job.started(1000) == 1
+    job.complete(1, 1001)
+    assert job.coordinator.handle(CheckpointRequested(1002, request_id="last")) == []
+    assert job.coordinator.has_requests
+    (start,) = job.epoch(1003)
+    assert (start.checkpoint_id, start.request_id) == (2, "last")
+    assert not job.coordinator.has_requests
+
+
+def test_a_request_waits_for_room_unless_forced():
+    job = Driven()
+    job.epoch(1000)
+    job.coordinator.handle(CheckpointRequested(1001))
+    assert job.started(1002) is None
+    job.coordinator.handle(CheckpointRequested(1003, forced=True, request_id="forced"))
+    (start,) = job.epoch(1004)
+    assert start.request_id == "forced"
+
+
+def test_savepoints_come_first_then_forced_then_older():
+    job = Driven(max_concurrent=9, interval_ms=None)
+    for number, (kind, forced) in enumerate(
+        [("checkpoint", False), ("checkpoint", True), ("savepoint", False), ("savepoint", True), ("savepoint", False)]
+    ):
+        job.coordinator.handle(CheckpointRequested(0, kind=kind, forced=forced, request_id=str(number)))
+    order = [job.epoch(now_ms)[0].request_id for now_ms in range(5)]
+    assert order == ["3", "2", "4", "1", "0"]
+
+
+def test_a_savepoint_is_not_subsumed_starts_no_pause_and_its_failure_does_not_count():
+    job = Driven(max_concurrent=2)
+    job.coordinator.handle(CheckpointRequested(0, kind="savepoint"))
+    assert job.started(10) == 1
+    assert job.started(1000) == 2
+    assert job.complete(2, 1100) == [NotifyComplete(2)]
+    assert job.coordinator.pending_ids == {1}
+    assert kinds(job.fail(1)) == [NotifyAborted, DiscardFiles]
+    assert job.coordinator.last_completed_id == 2
+
+
+# ------------------------------------------------------------------------------------------------------------- failures
+
+
+def test_a_checkpoint_that_is_too_slow_expires_and_says_who_is_missing():
+    job = Driven(timeout_ms=500, tolerable_failures=1)
+    job.epoch(1000)
+    job.answer(1, A, 1100)
+    assert job.tick(1499) == []
+    aborted, discard = job.tick(1500)
+    assert isinstance(aborted, NotifyAborted)
+    assert "500 ms" in aborted.why
+    assert "subtask 1 of vertex 0" in aborted.why
+    assert discard == DiscardFiles(1, ("shared/1-0",), directory=True)
+
+
+def test_a_late_answer_is_ignored_and_its_files_are_discarded():
+    job = Driven(timeout_ms=500, tolerable_failures=1)
+    job.epoch(1000)
+    job.tick(1500)
+    assert job.answer(1, B, 1600) == [DiscardFiles(1, ("shared/1-1",))]
+    assert job.answer(1, A, 1700) == [DiscardFiles(1, ("shared/1-0",))]
+
+
+def test_files_of_older_checkpoints_are_never_discarded_with_a_late_answer():
+    job = Driven(timeout_ms=500, tolerable_failures=1, first_id=5)
+    job.epoch(1000)
+    job.tick(1500)
+    late = snapshot(A, "shared/3-x", "chk-5/y", "shared/5-z", "taskowned/5-w")
+    assert job.coordinator.handle(SnapshotDone(5, late, 1600)) == [DiscardFiles(5, ("chk-5/y", "shared/5-z"))]
+
+
+def test_a_repeated_answer_of_a_completed_checkpoint_deletes_nothing():
+    job = Driven()
+    job.epoch(1000)
+    job.complete(1, 1100)
+    assert job.answer(1, A, 1200) == []
+    assert job.answer(77, A, 1200) == []
+
+
+def test_of_two_answers_of_one_subtask_the_first_counts():
+    job = Driven()
+    job.epoch(1000)
+    first, second = snapshot(A, "shared/1-first"), snapshot(A, "shared/1-second")
+    job.coordinator.handle(SnapshotDone(1, first, 1100))
+    assert job.coordinator.handle(SnapshotDone(1, first, 1100)) == []
+    assert job.coordinator.handle(SnapshotDone(1, second, 1100)) == [DiscardFiles(1, ("shared/1-second",))]
+    (write,) = job.answer(1, B)
+    assert write.snapshots[0] == first
+
+
+def test_an_answer_of_someone_who_was_not_asked_does_not_count():
+    job = Driven()
+    job.epoch(1000)
+    assert job.answer(1, (9, 9)) == [DiscardFiles(1, ("shared/1-9",))]
+    assert job.answer(1, A) == []
+
+
+def test_a_failed_snapshot_aborts_the_checkpoint_with_the_cause():
+    job = Driven(tolerable_failures=1)
+    job.epoch(1000)
+    aborted, _ = job.fail(1)
+    assert "subtask 1 of vertex 0" in aborted.why
+    assert "disk full" in aborted.why
+    assert job.fail(1) == []
+    assert not job.coordinator.history[-1].completed
+
+
+def test_a_complaint_after_all_answers_came_changes_nothing():
+    job = Driven()
+    job.epoch(1000)
+    job.answer(1, A)
+    job.answer(1, B)
+    assert job.fail(1) == []
+    assert job.written(1) == [NotifyComplete(1)]
+
+
+def test_a_checkpoint_does_not_expire_while_its_metadata_is_written():
+    job = Driven(timeout_ms=500)
+    job.epoch(1000)
+    job.answer(1, A)
+    job.answer(1, B)
+    assert job.tick(10**6) == []
+    assert job.written(1, 10**6) == [NotifyComplete(1)]
+
+
+def test_metadata_that_cannot_be_written_is_a_failure():
+    job = Driven()
+    job.epoch(1000)
+    job.answer(1, A)
+    job.answer(1, B)
+    actions = job.coordinator.handle(MetadataFailed(1, "quota exceeded", 1100))
+    assert kinds(actions) == [NotifyAborted, DiscardFiles, FailJob]
+    assert actions[1] == DiscardFiles(1, ("shared/1-0", "shared/1-1"), directory=True)
+    assert "quota exceeded" in actions[2].why
+
+
+def test_by_default_the_first_failure_fails_the_job_with_threshold_and_cause():
+    job = Driven()
+    job.epoch(1000)
+    *_, failed = job.fail(1)
+    assert isinstance(failed, FailJob)
+    assert "tolerable checkpoint failures: 0" in failed.why
+    assert "disk full" in failed.why
+
+
+def test_failures_are_counted_in_a_row():
+    job = Driven(tolerable_failures=2)
+    outcomes = []
+    for number, outcome in enumerate("FFSFFF", start=1):
+        assert job.started(number * 1000) == number
+        actions = job.fail(number) if outcome == "F" else job.complete(number, number * 1000)
+        outcomes.append(FailJob in kinds(actions))
+    assert outcomes == [False, False, False, False, False, True]
+
+
+def test_the_count_starts_over_once_it_failed_the_job():
+    job = Driven(tolerable_failures=1)
+    outcomes = []
+    for number in range(1, 5):
+        job.epoch(number * 1000)
+        outcomes.append(FailJob in kinds(job.fail(number)))
+    assert outcomes == [False, True, False, True]
+
+
+def test_any_number_of_failures_may_be_tolerated():
+    job = Driven(tolerable_failures=None)
+    for number in range(1, 50):
+        job.epoch(number * 1000)
+        assert kinds(job.fail(number)) == [NotifyAborted, DiscardFiles]
+
+
+def test_a_failure_of_the_job_itself_does_not_count():
+    job = Driven(tolerable_failures=0)
+    for number in range(1, 5):
+        assert job.started(number * 10_000) == number
+        assert kinds(job.coordinator.handle(JobFailed(number * 10_000 + 1))) == [NotifyAborted, DiscardFiles]
+        job.coordinator.handle(JobStarted(number * 10_000 + 2))
+
+
+def test_two_checkpoints_that_expire_together_count_twice_and_a_job_that_fails_starts_none():
+    job = Driven(tolerable_failures=1, max_concurrent=3, timeout_ms=5000)
+    job.epoch(1000)
+    job.epoch(2000)
+    actions = job.epoch(9000)
+    assert kinds(actions) == [NotifyAborted, DiscardFiles, NotifyAborted, DiscardFiles, FailJob]
+
+
+def test_an_epoch_in_which_one_expires_can_start_the_next():
+    job = Driven(tolerable_failures=1, timeout_ms=500)
+    job.epoch(1000)
+    assert kinds(job.epoch(2000)) == [NotifyAborted, DiscardFiles, StartCheckpoint]
+
+
+# ------------------------------------------------------------------------------------------------------ several at once
+
+
+def test_a_completed_checkpoint_subsumes_older_ones_which_does_not_count():
+    job = Driven(max_concurrent=3)
+    for now_ms in (1000, 2000, 3000):
+        job.epoch(now_ms)
+    complete, aborted, discard = job.complete(2)
+    assert complete == NotifyComplete(2)
+    assert aborted == NotifyAborted(1, "subsumed by checkpoint 2")
+    assert discard.checkpoint_id == 1
+    assert job.coordinator.pending_ids == {3}
+    assert FailJob not in kinds(job.answer(1, A))
+
+
+def test_metadata_is_written_one_at_a_time_so_that_checkpoints_complete_in_order():
+    job = Driven(max_concurrent=2)
+    job.epoch(1000)
+    job.epoch(2000)
+    for subtask in (A, B):
+        job.answer(1, subtask)
+    for subtask in (A, B):
+        assert job.answer(2, subtask) == []
+    complete, write = job.written(1)
+    assert complete == NotifyComplete(1)
+    assert write.checkpoint_id == 2
+
+
+def test_an_older_one_with_all_answers_is_subsumed_by_the_newer_one_being_written():
+    job = Driven(max_concurrent=2)
+    job.epoch(1000)
+    job.epoch(2000)
+    for checkpoint_id in (2, 1):
+        for subtask in (A, B):
+            job.answer(checkpoint_id, subtask)
+    assert kinds(job.written(2)) == [NotifyComplete, NotifyAborted, DiscardFiles]
+
+
+def test_an_older_one_with_all_answers_is_written_when_the_newer_one_fails():
+    job = Driven(max_concurrent=2, tolerable_failures=1)
+    job.epoch(1000)
+    job.epoch(2000)
+    for checkpoint_id in (2, 1):
+        for subtask in (A, B):
+            job.answer(checkpoint_id, subtask)
+    actions = job.coordinator.handle(MetadataFailed(2, "quota", 3000))
+    assert kinds(actions) == [NotifyAborted, DiscardFiles, WriteMetadata]
+    assert actions[-1].checkpoint_id == 1
+
+
+def test_a_failing_job_is_not_asked_to_write_anything_more():
+    job = Driven(max_concurrent=2)
+    job.epoch(1000)
+    job.epoch(2000)
+    for checkpoint_id in (2, 1):
+        for subtask in (A, B):
+            job.answer(checkpoint_id, subtask)
+    actions = job.coordinator.handle(MetadataFailed(2, "quota", 3000))
+    assert isinstance(actions[-1], FailJob)
+    assert job.coordinator.handle(JobFailed(3001))[0] == NotifyAborted(1, "the job failed")
+    assert job.coordinator.pending_ids == frozenset()
+
+
+# --------------------------------------------------------------------------------------------------------- failing jobs
+
+
+def test_a_failing_job_takes_its_pending_checkpoints_along():
+    job = Driven()
+    job.epoch(1000)
+    job.answer(1, A)
+    assert job.coordinator.handle(JobFailed(1100)) == [
+        NotifyAborted(1, "the job failed"),
+        DiscardFiles(1, ("shared/1-0",), directory=True),
+    ]
+    assert job.epoch(9000) == []
+    job.coordinator.handle(JobStarted(10_000))
+    assert job.answer(1, B, 10_001) == [DiscardFiles(1, ("shared/1-1",))]
+
+
+def test_a_checkpoint_whose_metadata_is_being_written_outlives_the_failure_of_the_job():
+    job = Driven()
+    job.epoch(1000)
+    job.answer(1, A)
+    job.answer(1, B)
+    assert job.coordinator.handle(JobFailed(1100)) == []
+    assert job.written(1, 1200) == [NotifyComplete(1)]
+
+
+def test_a_checkpoint_whose_outcome_was_never_heard_of_does_not_block_the_next_run():
+    for restored_id, expected in ((1, []), (None, [NotifyAborted, DiscardFiles])):
+        job = Driven()
+        job.epoch(1000)
+        job.answer(1, A)
+        job.answer(1, B)
+        job.coordinator.handle(JobFailed(1100))
+        assert kinds(job.coordinator.handle(JobStarted(1200, restored_id=restored_id))) == expected
+        assert job.started(2200) == 2
+
+
+def test_requests_end_with_the_run():
+    job = Driven(interval_ms=None)
+    job.coordinator.handle(CheckpointRequested(1))
+    job.coordinator.handle(JobFailed(2))
+    job.coordinator.handle(JobStarted(3))
+    assert job.epoch(4) == []
+
+
+# ---------------------------------------------------------------------------------------------------- finished subtasks
+
+
+def test_a_finished_subtask_is_asked_until_a_checkpoint_with_its_last_answer_exists():
+    job = Driven(tolerable_failures=9)
+    job.epoch(1000)
+    job.answer(1, A, finished=True)
+    job.fail(1)
+    (start,) = job.epoch(2000)
+    assert start.participants == {A, B}
+    job.answer(2, A, finished=True)
+    job.answer(2, B)
+    job.written(2)
+    (start,) = job.epoch(3000)
+    assert start.participants == {B}
+    (write,) = job.answer(3, B)
+    assert write.finished == {A}
+
+
+def test_when_everyone_has_finished_a_checkpoint_needs_no_answers():
+    job = Driven()
+    job.epoch(1000)
+    for subtask in (A, B):
+        job.answer(1, subtask, finished=True)
+    job.written(1)
+    start, write = job.epoch(2000)
+    assert start.participants == frozenset()
+    assert (write.snapshots, write.finished) == ((), {A, B})
+
+
+def test_a_restored_job_knows_who_had_finished():
+    coordinator = CheckpointCoordinator({A, B}, CheckpointSettings(interval_ms=1000))
+    coordinator.handle(JobStarted(0, restored_id=4, finished=frozenset({B})))
+    (start,) = coordinator.handle(EpochStarting(1000))
+    assert start == StartCheckpoint(5, frozenset({A}))
+
+
+def test_after_going_back_to_an_older_checkpoint_the_finished_run_again():
+    job = Driven()
+    job.epoch(1000)
+    job.answer(1, A, finished=True)
+    job.answer(1, B)
+    job.written(1)
+    job.coordinator.handle(JobFailed(1500))
+    job.coordinator.handle(JobStarted(1600))
+    (start,) = job.epoch(2600)
+    assert start.participants == {A, B}
+
+
+def test_checkpoints_may_be_told_to_stop_when_a_subtask_has_finished():
+    job = Driven(after_tasks_finish=False)
+    job.epoch(1000)
+    job.answer(1, A, finished=True)
+    job.answer(1, B)
+    job.written(1)
+    assert job.epoch(2000) == []
+    assert job.coordinator.next_due_ms(2000) is None
+
+
+def test_union_state_of_an_operator_that_has_half_finished_is_not_stored_in_part():
+    job = Driven()
+    job.epoch(1000)
+    job.answer(1, A, finished=True, union=True)
+    assert kinds(job.answer(1, B, union=True)) == [WriteMetadata]  # all parts are there
+    job.written(1)
+    job.epoch(2000)
+    actions = job.answer(2, B, union=True)
+    assert kinds(actions) == [NotifyAborted, DiscardFiles]  # and it does not count
+    assert "union list state" in actions[0].why
+    job.epoch(3000)
+    assert kinds(job.answer(3, B, union=True, finished=True)) == [WriteMetadata]  # nobody is left to read it
