@@ -96,7 +96,10 @@ class CheckpointStorage:
 
     def renew(self, now_ms: int) -> None:
         """Show that this driver lives. Call it from the loop, as often as convenient."""
-        self._owner.renew(now_ms)
+        try:
+            self._owner.renew(now_ms)
+        except OSError as error:  # a storage that hiccups is no reason to stop: ownership does not rest on this
+            _LOG.warning("could not renew the claim on %s: %s", self.directory, error)
 
     def check_owner(self) -> None:
         """Raise `Fenced` when another driver has taken over."""

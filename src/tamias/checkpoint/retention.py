@@ -1,0 +1,122 @@
+"""Which checkpoints and files of a job are still needed. Decides only; `storage.py` deletes.
+
+A shared file is needed while a retained checkpoint refers to it. Files of checkpoints that never completed are
+referred to by nobody: they are found by looking at what lies there, not by remembering what was written, because the
+slot that wrote them may be gone without having said so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from tamias.checkpoint.metadata import CheckpointMetadata
+from tamias.checkpoint.names import created_for
+from tamias.checkpoint.storage import Listing
+
+__all__ = ["Deletions", "Retention", "RetentionPolicy"]
+
+_LOG = logging.getLogger(__name__)
+
+JobEnd = Literal["FINISHED", "CANCELED", "FAILED", "SUSPENDED"]
+
+
+class RetentionPolicy(Enum):
+    """What becomes of the retained checkpoints when the job ends."""
+
+    NEVER_RETAIN = "never"
+    RETAIN_ON_FAILURE = "on failure"
+    RETAIN_ON_CANCELLATION = "on cancellation"
+
+    def keeps(self, end: JobEnd) -> bool:
+        """True when checkpoints outlive a job that ends so.
+
+        >>> RetentionPolicy.RETAIN_ON_FAILURE.keeps("CANCELED")
+        False
+        """
+        match self:
+            case RetentionPolicy.NEVER_RETAIN:
+                return False
+            case RetentionPolicy.RETAIN_ON_FAILURE:
+                return end == "FAILED"
+            case RetentionPolicy.RETAIN_ON_CANCELLATION:
+                return end != "FINISHED"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """What to delete, in this order: checkpoints (`storage.discard`), then files (`storage.delete_files`)."""
+
+    checkpoints: tuple[int, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+class Retention:
+    """The retained checkpoints of one job.
+
+    Only checkpoints in the job's own directory are entered: one restored from elsewhere belongs to the user
+    (Flink: NO_CLAIM), and since its files lie in another directory nothing here could delete them.
+    """
+
+    def __init__(self, num_retained: int = 1) -> None:
+        if num_retained < 1:
+            _LOG.warning("retaining 1 checkpoint: %d is less than one", num_retained)
+        self._num_retained = max(1, num_retained)
+        self._retained: dict[int, frozenset[str]] = {}  # by id, oldest first: the files each refers to
+        self._waiting: dict[str, frozenset[int]] = {}  # unreferenced, but these pending checkpoints may know them
+
+    @property
+    def retained_ids(self) -> tuple[int, ...]:
+        """Oldest first."""
+        return tuple(self._retained)
+
+    def adopt(self, found: Iterable[CheckpointMetadata]) -> None:
+        """Enter checkpoints that lay in the job's directory when the driver started."""
+        for metadata in sorted(found, key=lambda m: m.checkpoint_id):
+            self._retained[metadata.checkpoint_id] = metadata.paths()
+
+    def forget(self, checkpoint_id: int) -> None:
+        """Stop counting a checkpoint that turned out to be unreadable; its files go with the next completion."""
+        self._retained.pop(checkpoint_id, None)
+
+    def completed(
+        self, metadata: CheckpointMetadata, *, pending: Set[int], listing: Listing, newest_id: int | None = None
+    ) -> Deletions:
+        """Enter a checkpoint that has just become durable; say what is no longer needed.
+
+        Args:
+            metadata: The checkpoint.
+            pending: Ids of the checkpoints under way.
+            listing: What lies in the directory, looked up after the checkpoint became durable.
+            newest_id: The newest checkpoint begun. Where several are under way, newer ones may have failed before
+                this one completed; without this, their files stay until one as new completes.
+        """
+        assert all(metadata.checkpoint_id > older for older in self._retained), "checkpoints complete in order"
+        self._retained[metadata.checkpoint_id] = metadata.paths()
+        while len(self._retained) > self._num_retained:
+            self._retained.pop(next(iter(self._retained)))
+        newest = max(metadata.checkpoint_id, newest_id or 0)
+        return Deletions(
+            checkpoints=tuple(
+                i for i in listing.checkpoints if i <= newest and i not in self._retained and i not in pending
+            ),
+            files=tuple(path for path in listing.shared if self._unneeded(path, newest, pending)),
+        )
+
+    def _unneeded(self, path: str, newest: int, pending: Set[int]) -> bool:
+        if any(path in paths for paths in self._retained.values()):
+            self._waiting.pop(path, None)
+            return False
+        made_for = created_for(path)
+        if made_for is None or made_for > newest or made_for in pending:
+            return False  # not ours, or still being written
+        # A checkpoint that was under way when the file lost its last reference may have been taken before that, and
+        # refer to it once it completes.
+        blockers = self._waiting.setdefault(path, frozenset(pending))
+        if blockers & pending:
+            return False
+        del self._waiting[path]
+        return True
