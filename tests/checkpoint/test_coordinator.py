@@ -74,7 +74,7 @@ def kinds(actions):
     return [type(action) for action in actions]
 
 
-# ------------------------------------------------------------------------------------------------------------ the cycle
+# ------------------------------------------------------------------------------------------ the cycle
 
 
 def test_a_checkpoint_completes_when_the_last_subtask_has_answered():
@@ -123,7 +123,7 @@ def test_settings_out_of_range_are_refused(wrong):
         CheckpointSettings(**{"interval_ms": 1000, **wrong})
 
 
-# --------------------------------------------------------------------------------------------------------- the schedule
+# ------------------------------------------------------------------------------------------ the schedule
 
 
 def test_triggers_follow_the_interval_and_not_the_epochs():
@@ -220,7 +220,7 @@ def test_the_loop_is_told_when_to_look_in_again():
     assert due(1970) is None  # its metadata is being written
 
 
-# ------------------------------------------------------------------------------------------------------------- requests
+# ------------------------------------------------------------------------------------------ requests
 
 
 def test_a_request_waits_for_neither_interval_nor_pause():
@@ -265,7 +265,7 @@ def test_a_savepoint_is_not_subsumed_starts_no_pause_and_its_failure_does_not_co
     assert job.coordinator.last_completed_id == 2
 
 
-# ------------------------------------------------------------------------------------------------------------- failures
+# ------------------------------------------------------------------------------------------ failures
 
 
 def test_a_checkpoint_that_is_too_slow_expires_and_says_who_is_missing():
@@ -418,7 +418,7 @@ def test_an_epoch_in_which_one_expires_can_start_the_next():
     assert kinds(job.epoch(2000)) == [NotifyAborted, DiscardFiles, StartCheckpoint]
 
 
-# ------------------------------------------------------------------------------------------------------ several at once
+# ------------------------------------------------------------------------------------------ several at once
 
 
 def test_a_completed_checkpoint_subsumes_older_ones_which_does_not_count():
@@ -481,7 +481,7 @@ def test_a_failing_job_is_not_asked_to_write_anything_more():
     assert job.coordinator.pending_ids == frozenset()
 
 
-# --------------------------------------------------------------------------------------------------------- failing jobs
+# ------------------------------------------------------------------------------------------ failing jobs
 
 
 def test_a_failing_job_takes_its_pending_checkpoints_along():
@@ -525,7 +525,7 @@ def test_requests_end_with_the_run():
     assert job.epoch(4) == []
 
 
-# ---------------------------------------------------------------------------------------------------- finished subtasks
+# ------------------------------------------------------------------------------------------ finished subtasks
 
 
 def test_a_finished_subtask_is_asked_until_a_checkpoint_with_its_last_answer_exists():

@@ -38,7 +38,7 @@ def store(request, tmp_path):
     return LocalFiles(tmp_path) if request.param == "local" else MemoryFiles()
 
 
-# ------------------------------------------------------------------------------------------------------------ the claim
+# ------------------------------------------------------------------------------------------ the claim
 
 
 def test_a_second_driver_is_refused_with_who_holds_the_directory(store):

@@ -144,7 +144,7 @@ def test_a_directory_that_is_a_file_fails_at_the_start(tmp_path):
         opened(LocalFiles(tmp_path / "checkpoints"))
 
 
-# ------------------------------------------------------------------------------------------------------------ the names
+# ------------------------------------------------------------------------------------------ the names
 
 
 def test_two_writers_of_one_subtask_never_share_a_name():
@@ -161,7 +161,7 @@ def test_a_name_says_which_checkpoint_it_was_made_for():
     assert created_for("shared/something") is None
 
 
-# --------------------------------------------------------------------------------------------- what a user may point at
+# ------------------------------------------------------------------------------------------ what a user may point at
 
 
 @pytest.fixture

@@ -1,0 +1,153 @@
+"""Recovery: the newest checkpoint that can be read, older ones said loudly, and never an empty start by accident."""
+
+import random
+
+import pytest
+from checkpoint_values import all_files, graph, metadata, opened, vertex
+from faulty_files import Fault, FaultyFiles
+
+from tamias.checkpoint.recovery import choose_checkpoint, verify_files
+from tamias.errors import CorruptFileError, RestoreError
+from tamias.state.files import LocalFiles, MemoryFiles
+
+JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
+
+
+def with_checkpoints(store, *ids):
+    storage = opened(store)
+    for checkpoint_id in ids:
+        storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id))
+    return storage
+
+
+def rewrite(files, path, change):
+    data = change(files.read(path))
+    files.delete(path)
+    files.write(path, data)
+
+
+def test_the_newest_checkpoint_is_chosen():
+    storage = with_checkpoints(MemoryFiles(), 9, 10, 11)
+    found = choose_checkpoint(storage)
+    assert found.metadata == storage.load(11)
+    assert found.passed_over == ()
+
+
+def test_a_job_that_never_completed_one_starts_from_nothing():
+    storage = with_checkpoints(MemoryFiles())
+    metadata(JOB_GRAPH, storage.files, 1)
+    assert choose_checkpoint(storage) is None
+
+
+def damage_kinds(rng):
+    return {
+        "missing": None,
+        "cut": lambda data: data[: rng.randrange(len(data))],
+        "flipped": lambda data: _flip(data, rng.randrange(len(data) * 8)),
+        "foreign": lambda data: b"something else entirely",
+        "longer": lambda data: data + b"x",
+    }
+
+
+def _flip(data, bit):
+    flipped = bytearray(data)
+    flipped[bit // 8] ^= 1 << bit % 8
+    return bytes(flipped)
+
+
+@pytest.mark.parametrize("kind", ["missing", "cut", "flipped", "foreign", "longer"])
+def test_any_damage_to_any_file_makes_it_use_the_one_before_and_say_so(kind, caplog):
+    rng = random.Random(kind)
+    paths = sorted(p for p in all_files(with_checkpoints(MemoryFiles(), 1, 2).files) if "2-" in p or "chk-2/" in p)
+    assert any(p.endswith("_metadata") for p in paths)
+    for path in paths:
+        storage = with_checkpoints(MemoryFiles(), 1, 2)
+        change = damage_kinds(rng)[kind]
+        if change is None:
+            storage.files.delete(path)
+        else:
+            rewrite(storage.files, path, change)
+        caplog.clear()
+        found = choose_checkpoint(storage)
+        assert found.metadata.checkpoint_id == 1
+        if kind == "missing" and path.endswith("_metadata"):
+            continue  # then it never existed
+        ((skipped, why),) = found.passed_over
+        assert skipped == 2
+        assert path.rsplit("/", 1)[1] in why
+        assert "checkpoint 2" in caplog.text
+        assert "older checkpoint 1" in caplog.text
+
+
+def test_two_hundred_random_bit_flips_are_all_found():
+    rng = random.Random(7)
+    store = MemoryFiles()
+    storage = with_checkpoints(store, 1, 2)
+    of_second = sorted({*storage.load(2).paths(), "chk-2/_metadata"})
+    for _ in range(200):
+        path = rng.choice(of_second)
+        original = storage.files.read(path)
+        storage.files.replace(path, _flip(original, rng.randrange(len(original) * 8)))
+        assert choose_checkpoint(storage).metadata.checkpoint_id == 1
+        storage.files.replace(path, original)
+    assert choose_checkpoint(storage).metadata.checkpoint_id == 2
+
+
+def test_when_none_can_be_read_the_job_fails_rather_than_starting_empty():
+    storage = with_checkpoints(MemoryFiles(), 1, 2)
+    for checkpoint_id in (1, 2):
+        rewrite(storage.files, f"chk-{checkpoint_id}/_metadata", lambda data: data[:-3])
+    with pytest.raises(RestoreError) as caught:
+        choose_checkpoint(storage)
+    for part in ("checkpoint 1", "checkpoint 2", "starting empty", "chk-1/_metadata", "savepoint"):
+        assert part in str(caught.value)
+
+
+def test_what_a_slot_could_not_read_is_not_tried_again():
+    storage = with_checkpoints(MemoryFiles(), 1, 2)
+    found = choose_checkpoint(storage, exclude={2})
+    assert found.metadata.checkpoint_id == 1
+    assert found.passed_over[0][0] == 2
+    with pytest.raises(RestoreError):
+        choose_checkpoint(storage, exclude={1, 2})
+
+
+def test_a_hiccup_of_the_storage_does_not_cost_a_good_checkpoint():
+    store = FaultyFiles(MemoryFiles())
+    storage = with_checkpoints(store, 1, 2)
+    store.add(Fault("read", "chk-2/_metadata"), Fault("read", "shared/2-*"))
+    assert choose_checkpoint(storage).metadata.checkpoint_id == 2
+
+
+def test_a_storage_that_keeps_failing_leads_to_the_one_before():
+    store = FaultyFiles(MemoryFiles())
+    storage = with_checkpoints(store, 1, 2)
+    store.add(Fault("read", "chk-2/*", times=100))
+    assert choose_checkpoint(storage).metadata.checkpoint_id == 1
+
+
+def test_beyond_what_is_cheap_only_existence_and_size_are_checked():
+    counted = FaultyFiles(MemoryFiles())
+    storage = with_checkpoints(counted, 1)
+    value = storage.load(1)
+    counted.calls.clear()
+    verify_files(storage.files, value, cheap_bytes=0)
+    assert {operation for operation, _ in counted.calls} == {"size"}
+    path = next(iter(value.paths()))
+    rewrite(storage.files, path, lambda data: data[:-1] + bytes([data[-1] ^ 1]))
+    verify_files(storage.files, value, cheap_bytes=0)
+    with pytest.raises(CorruptFileError):
+        verify_files(storage.files, value)
+    storage.files.delete(path)
+    with pytest.raises(CorruptFileError, match="no such file"):
+        verify_files(storage.files, value, cheap_bytes=0)
+
+
+def test_a_file_swapped_with_that_of_another_job_is_found(tmp_path):
+    storage = with_checkpoints(LocalFiles(tmp_path), 1, 2)
+    ours = sorted(p for p in storage.load(2).paths() if p.startswith("shared/"))
+    first, second = (tmp_path / storage.job_id / p for p in ours[:2])
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+    assert choose_checkpoint(storage).metadata.checkpoint_id == 1
