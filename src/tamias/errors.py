@@ -122,6 +122,7 @@ class RecordTypeError(TamiasError, TypeError):
     declared = _Field[str](0)
     value_preview = _Field[str](1)
     reason = _Field[str](2)
+    emitted_by: int | None = None  # the operator of the chain whose output it was, where that is known
 
     def __str__(self) -> str:
         declared, value, reason = self.args
@@ -351,14 +352,9 @@ class StateNotKeyed(StateError):
 class NoCurrentKey(StateError):
     """Keyed state was read or written while no record or timer was being processed."""
 
-    def __init__(self, state: str) -> None:
-        super().__init__(state)
-
-    state = _Field[str](0)
-
     def __str__(self) -> str:
         return (
-            f"keyed state {self.args[0]!r} was used where there is no current key; "
+            "keyed state was used where there is no current key; "
             "use it while processing a record or a timer, not in open() or close()"
         )
 

@@ -31,7 +31,7 @@ EXAMPLES = [
     JobCancelledError("job"),
     SlotLostError(1, "exit code 9"),
     StateNotKeyed("count"),
-    NoCurrentKey("count"),
+    NoCurrentKey(),
     CheckpointFailed(4, "timed out"),
     CorruptFileError("chk-1/_metadata", "version 9", "version 1"),
     StateTypeMismatch("u1", "count", "Long", "String"),

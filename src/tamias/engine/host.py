@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tamias.checkpoint.names import SnapshotNames
 from tamias.common.clock import Clock
@@ -52,7 +52,7 @@ class SlotHost:
         """The attempt that lives here now."""
         return None if self._deployment is None else self._deployment.attempt
 
-    def deploy(self, deployment: Deployment, subtasks: list[SubtaskId]) -> None:
+    def deploy(self, deployment: Deployment, subtasks: Sequence[SubtaskId]) -> None:
         """Drop what was here and open the subtasks of a new attempt."""
         self.discard()
         self._deployment = deployment

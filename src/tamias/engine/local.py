@@ -9,10 +9,14 @@ from __future__ import annotations
 import contextlib
 import pickle
 import queue
+from collections.abc import Callable
+
+import cloudpickle
 
 from tamias.common.clock import Clock, SystemClock
 from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
 from tamias.engine.host import SlotHost
+from tamias.errors import SlotLostError
 from tamias.graph.job_graph import JobGraph
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.wire.values import dumps
@@ -39,8 +43,6 @@ class LocalEngine:
                 for index in range(vertex.parallelism)
                 if deployment.graph.slot_of(vertex, index) == number
             ]
-            import cloudpickle
-
             own_copy: Deployment = pickle.loads(cloudpickle.dumps(deployment))  # functions of their own, as in a slot
             try:
                 host.deploy(own_copy, subtasks)
@@ -55,6 +57,8 @@ class LocalEngine:
         for level in self._graph.levels:
             for vertex in level:
                 for index in range(vertex.parallelism):
+                    if self._cancelled:
+                        return EpochResult(failure=Failure(SlotLostError(0, "the job was cancelled")))
                     host = self._hosts[self._graph.slot_of(vertex, index)]
                     blobs = inboxes.pop((vertex.id, index), [])
                     try:
@@ -97,11 +101,11 @@ class LocalEngine:
     def close_subtasks(self) -> Failure | None:
         return self._each(lambda host: host.close_subtasks())
 
-    def _each(self, call: object) -> Failure | None:
+    def _each(self, call: Callable[[SlotHost], None]) -> Failure | None:
         first: Failure | None = None
         for host in self._hosts:
             try:
-                call(host)  # type: ignore[operator]
+                call(host)
             except Exception as error:
                 first = first or Failure(error, host.slot)
         return first

@@ -109,7 +109,8 @@ class JobLoop:
 
     def run(self) -> None:
         """Run attempts until the job is over; the handle then knows how it ended. Never raises."""
-        status, error = JobStatus.FAILED, None
+        status = JobStatus.FAILED
+        error: BaseException | None = None
         try:
             self._attempts()
             status = JobStatus.FINISHED
@@ -170,7 +171,11 @@ class JobLoop:
         restarts = self._handle.progress().restarts
         if isinstance(error, UserFunctionError):
             return JobExecutionError.from_user_error(
-                self._settings.job_name, error, log_path=log_path, restarts=restarts, restart_description=self._refusal or None
+                self._settings.job_name,
+                error,
+                log_path=log_path,
+                restarts=restarts,
+                restart_description=self._refusal or None,
             )
         return JobExecutionError(
             self._settings.job_name,
@@ -272,9 +277,7 @@ class JobLoop:
         if result.failure is not None:
             raise AttemptFailed(result.failure)
         if order.checkpoint_id is not None:
-            self._perform(
-                self._coordinator.handle(rules.BarrierPassed(order.checkpoint_id, self._clock.now_ms()))
-            )
+            self._perform(self._coordinator.handle(rules.BarrierPassed(order.checkpoint_id, self._clock.now_ms())))
         return result.acks
 
     def _last_checkpoint(self) -> None:
@@ -306,9 +309,7 @@ class JobLoop:
                 continue
             now_ms = self._clock.now_ms()
             if isinstance(event, SnapshotWritten):
-                self._perform(
-                    self._coordinator.handle(rules.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms))
-                )
+                self._perform(self._coordinator.handle(rules.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms)))
             else:
                 self._perform(
                     self._coordinator.handle(
@@ -328,7 +329,9 @@ class JobLoop:
                 case rules.NotifyComplete(checkpoint_id):
                     self._completed(checkpoint_id)
                 case rules.NotifyAborted(checkpoint_id, why):
-                    _log.warning("checkpoint %d of job %s was given up: %s", checkpoint_id, self._settings.job_name, why)
+                    _log.warning(
+                        "checkpoint %d of job %s was given up: %s", checkpoint_id, self._settings.job_name, why
+                    )
                     progress = self._handle.progress()
                     self._handle.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))
                     if not failing:

@@ -40,7 +40,8 @@ class Blob:
     @staticmethod
     def decode(data: bytes) -> Blob:
         """Read what `encode` wrote."""
-        return Blob(*_HEADER.unpack_from(data), data[_HEADER.size :])
+        exchange, sender, sequence = _HEADER.unpack_from(data)
+        return Blob(exchange, sender, sequence, data[_HEADER.size :])
 
     def frames(self) -> list[Frame]:
         """The frames, in order."""

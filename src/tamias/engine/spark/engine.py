@@ -15,8 +15,9 @@ from typing import Any
 import cloudpickle
 
 from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
+from tamias.engine.spark.cluster import ClusterSlots
 from tamias.engine.spark.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
-from tamias.engine.spark.session import SparkLog, spark_context
+from tamias.engine.spark.session import SparkLog, expects_cluster, spark_context
 from tamias.engine.spark.slots import SlotPool
 from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition_of
 from tamias.errors import DeploymentError, SlotLostError, TamiasError, UserFunctionError
@@ -34,21 +35,32 @@ class SparkEngine:
         self._configuration = configuration
         self._label = job_label
         self._group = f"tamias-{job_label}"
-        self._pool = SlotPool(graph.slot_count, python=configuration.get("python.executable"))
-        self._pool.begin_start()  # while Spark starts
-        try:
-            self._context = spark_context(configuration)
-        except BaseException:
-            self._pool.shutdown()
-            raise
+        self._context, self._pool = self._start(graph.slot_count, configuration)
         self._deployment: Deployment | None = None
         self._cancelled = threading.Event()
         self._levels = graph.levels
         self._base: Any = None
         self._held: list[SlotEvent] = []
-        self._partitions = [
-            [(v, i) for v in level for i in range(v.parallelism)] for level in self._levels
-        ]
+        self._partitions = [[(v, i) for v in level for i in range(v.parallelism)] for level in self._levels]
+
+    @staticmethod
+    def _start(count: int, configuration: dict[str, str]) -> tuple[Any, SlotPool | ClusterSlots]:
+        """Spark, and the slots: at home while Spark starts, or on its cluster once it has."""
+        python = configuration.get("python.executable")
+        at_home = None if expects_cluster(configuration) else SlotPool(count, python=python)
+        try:
+            if at_home is not None:
+                at_home.begin_start()
+            context = spark_context(configuration)
+            if context.master.startswith("local"):
+                return context, at_home or SlotPool(count, python=python)
+        except BaseException:
+            if at_home is not None:
+                at_home.shutdown()
+            raise
+        if at_home is not None:
+            at_home.shutdown()
+        return context, ClusterSlots(count, context)
 
     @property
     def log_path(self) -> str | None:
@@ -75,17 +87,17 @@ class SparkEngine:
                 by_slot[deployment.graph.slot_of(vertex, index)].append((vertex.id, index))
         return self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
 
-    def _ask_all(self, requests: dict[int, Request]) -> Failure | None:
+    def _ask_all(self, requests: dict[int, Request], timeout_s: float | None = None) -> Failure | None:
         """Put a request to every slot at once and wait for all; the first failure."""
         for number, request in requests.items():
             self._pool.slots[number].tell(request)
-        failures = [(number, self._pool.slots[number].answer()) for number in requests]
+        failures = [(number, self._pool.slots[number].answer(timeout_s)) for number in requests]
         # The user's own error says more than the loss of a slot that followed from it.
         failures.sort(key=lambda f: isinstance(f[1], SlotLostError))
         return next((Failure(error, number) for number, error in failures if error is not None), None)
 
-    def _ask_each(self, request: Request) -> Failure | None:
-        return self._ask_all({slot.number: request for slot in self._pool.slots})
+    def _ask_each(self, request: Request, timeout_s: float | None = None) -> Failure | None:
+        return self._ask_all({slot.number: request for slot in self._pool.slots}, timeout_s)
 
     # ------------------------------------------------------------------------------------------------ epochs
 
@@ -161,8 +173,12 @@ class SparkEngine:
         if lost is not None:
             return lost
         text = str(error)
-        reason = next((line.strip() for line in text.splitlines() if "Exception" in line or "Error" in line), text[:300])
-        return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {self.log_path or 'see your session'}")
+        reason = next(
+            (line.strip() for line in text.splitlines() if "Exception" in line or "Error" in line), text[:300]
+        )
+        return DeploymentError(
+            f"Spark could not run the epoch: {reason}; Spark's log: {self.log_path or 'see your session'}"
+        )
 
     def _with_cause(self, error: BaseException) -> BaseException:
         """A broken connection to a slot says little: find out how the slot ended."""
@@ -203,8 +219,6 @@ class SparkEngine:
         held, self._held = self._held, []
         return held
 
-
-
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         return self._ask_each(Completed(checkpoint_id))
 
@@ -215,7 +229,7 @@ class SparkEngine:
         return self._ask_each(CloseSubtasks())
 
     def shutdown(self) -> None:
-        self._ask_each(Discard())
+        self._ask_each(Discard(), timeout_s=5.0)  # user code that hangs is left to its end with the process
         self._pool.shutdown()
         with contextlib.suppress(Exception):  # the user may have stopped the session before us
             self._context.setJobGroup("", "")
@@ -242,7 +256,7 @@ def dump_deployment(deployment: Deployment) -> bytes:
         raise DeploymentError(f"the job cannot be sent to its slots: {type(error).__name__}: {error}") from error
 
 
-class _named_stages:  # noqa: N801 - used as a `with` statement
+class _named_stages:
     """Gives Spark's stages the names of the operators they run, where Spark would show a line of this file."""
 
     def __init__(self, context: Any) -> None:

@@ -52,9 +52,9 @@ class Link:
         """How long `receive` and `send` may wait."""
         self._socket.settimeout(seconds)
 
-    def fileno(self) -> int:
-        """For select."""
-        return self._socket.fileno()
+    def local_host(self) -> str:
+        """This side's address, as the other side sees it."""
+        return str(self._socket.getsockname()[0])
 
     def close(self) -> None:
         """Close the connection; a `receive` on another thread ends."""
@@ -84,7 +84,7 @@ def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) ->
         sock.settimeout(timeout_s)
         sock.connect(address)
     else:
-        sock = socket.create_connection(tuple(address), timeout=timeout_s)
+        sock = socket.create_connection((address[0], address[1]), timeout=timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         _prove(sock, secret, first=False)
@@ -145,7 +145,7 @@ def _exactly(sock: socket.socket, length: int) -> bytes:
         return parts[0] if len(parts) == 1 else b"".join(parts)
     buffer = bytearray(length)
     view: Any = memoryview(buffer)
-    while len(view):
+    while view:
         received = sock.recv_into(view)
         if not received:
             raise EOFError("the other side closed the connection")

@@ -53,9 +53,18 @@ def spark_context(configuration: dict[str, str]) -> Any:
         return _create(SparkSession, configuration)
 
 
+def expects_cluster(configuration: dict[str, str]) -> bool:
+    """Whether a session made from this configuration would run on a cluster."""
+    return not _master(configuration).startswith("local")
+
+
+def _master(configuration: dict[str, str]) -> str:
+    return configuration.get("spark.master") or os.environ.get("SPARK_MASTER") or "local[*]"
+
+
 def _create(session_class: Any, configuration: dict[str, str]) -> Any:
     settings = DEFAULTS | {k: v for k, v in configuration.items() if k.startswith("spark.")}
-    settings.setdefault("spark.master", os.environ.get("SPARK_MASTER", "local[*]"))
+    settings["spark.master"] = _master(configuration)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     package_root = str(Path(__file__).resolve().parents[3])
@@ -84,7 +93,7 @@ def _quiet(settings: dict[str, str]) -> None:
     settings["spark.driver.extraJavaOptions"] = f"{options} {given}".strip()
 
 
-class _java_errors_explained:  # noqa: N801 - used as a `with` statement
+class _java_errors_explained:
     """PySpark says only that its gateway ended; say what to do about it."""
 
     def __enter__(self) -> None:

@@ -12,17 +12,18 @@ import logging
 import os
 import pickle
 import queue
+import shutil
 import socket
 import struct
 import sys
 import threading
-from dataclasses import dataclass
-from typing import Any, assert_never
+from dataclasses import dataclass, replace
+from typing import assert_never
 
 from tamias.common.clock import SystemClock
 from tamias.engine.base import Deployment, SlotEvent
 from tamias.engine.host import SlotHost
-from tamias.engine.spark.link import Address, Link, accept, listen
+from tamias.engine.spark.link import Address, Link, accept, connect, listen
 from tamias.engine.spark.messages import (
     ACK,
     FAILED,
@@ -38,6 +39,7 @@ from tamias.engine.spark.messages import (
     RunEpoch,
     Subscribe,
 )
+from tamias.errors import DeploymentError
 from tamias.faults import point
 from tamias.runtime.epoch import Ack
 from tamias.wire.values import dumps
@@ -56,6 +58,17 @@ class SlotConfig:
     folder: str
     python_path: list[str]
     log_file: str | None = None
+    driver: Address | None = None  # on a cluster: where to register, and whose end is ours
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a slot on a cluster says of itself when it calls the driver."""
+
+    slot: int
+    address: Address
+    host: str
+    pid: int
 
 
 class SlotServer:
@@ -64,7 +77,9 @@ class SlotServer:
     def __init__(self, config: SlotConfig) -> None:
         self._config = config
         self._events: queue.SimpleQueue[SlotEvent] = queue.SimpleQueue()
-        self._host = SlotHost(config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}"))
+        self._host = SlotHost(
+            config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}")
+        )
         self._turn = threading.Lock()  # one request at a time: user code is never called concurrently
         self._listener = listen(config.address)
         self.ended = threading.Event()
@@ -185,14 +200,12 @@ def _portable(error: BaseException) -> BaseException:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # the user's exception classes may do anything
-        from tamias.errors import DeploymentError
-
         return DeploymentError(f"{type(error).__name__}: {error}")
     return error
 
 
 def main() -> None:
-    """Entry point of the process: configuration from standard input, then serve until the pipe ends."""
+    """Entry point of the process: configuration from standard input, then serve until the driver is gone."""
     pipe = sys.stdin.buffer
     length = int.from_bytes(pipe.read(8), "little")
     config: SlotConfig = pickle.loads(pipe.read(length))
@@ -201,24 +214,39 @@ def main() -> None:
         filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
     )
     gc.set_threshold(50_000, 20, 50)  # records come and go by the ten thousand
-    server = SlotServer(config)
     sys.stdin = open(os.devnull)
+    lifeline = connect(config.driver, config.secret) if config.driver is not None else None
+    if lifeline is not None:
+        config = replace(config, address=(lifeline.local_host(), 0))  # the way the driver can reach us
+    server = SlotServer(config)
     threading.Thread(target=server.serve, name="serve", daemon=True).start()
-    print_ready(server.address)
+    if lifeline is not None:
+        lifeline.send(dumps(Registration(config.slot, server.address, socket.gethostname(), os.getpid())))
+    else:
+        _print_ready(server.address)
 
     def watch() -> None:
-        pipe.read()  # returns when the driver is gone
+        with contextlib.suppress(OSError, EOFError):
+            if lifeline is not None:
+                lifeline.receive()
+            else:
+                pipe.read()
         server.ended.set()
 
     threading.Thread(target=watch, name="driver-watch", daemon=True).start()
     server.ended.wait()
     server.stop()
-    with contextlib.suppress(OSError):  # the driver removes it too; the last one to end finds it empty
-        os.rmdir(config.folder)
+    shutil.rmtree(config.folder, ignore_errors=True) if lifeline is not None else _remove_if_empty(config.folder)
     os._exit(0)  # user code may have left threads behind that would keep the process alive
 
 
-def print_ready(address: Any) -> None:
+def _remove_if_empty(folder: str) -> None:
+    """The slots of a local job share a folder: the last one to end finds it empty, should the driver be gone."""
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+
+
+def _print_ready(address: Address) -> None:
     """Tell the parent where the slot listens, on the descriptor it gave us."""
     fd = int(os.environ.pop("TAMIAS_READY_FD"))
     with os.fdopen(fd, "wb") as ready:

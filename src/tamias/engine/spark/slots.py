@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from tamias.engine.base import SlotEvent
 from tamias.engine.spark.link import Address, Link, connect
@@ -27,10 +28,26 @@ _log = logging.getLogger(__name__)
 _START_S = 60.0
 
 
+class Process(Protocol):
+    """The process of a slot, here or elsewhere."""
+
+    pid: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+
+    def how_it_ended(self) -> str | None:
+        """Words for its end, or None while it runs."""
+
+    def end(self) -> None:
+        """Make sure that it ends."""
+
+
 class Slot:
     """One slot process, as the driver sees it."""
 
-    def __init__(self, number: int, address: Address, secret: bytes, process: SlotProcess) -> None:
+    def __init__(self, number: int, address: Address, secret: bytes, process: Process) -> None:
         self.number = number
         self.address = address
         self.process = process
@@ -43,12 +60,9 @@ class Slot:
         events = connect(self.address, self._secret)
         events.send(dumps(Subscribe()))
         events.receive()
-        threading.Thread(target=_listen, args=(events, on_event), name=f"slot-{self.number}-events", daemon=True).start()
-
-    def ask(self, request: Request) -> BaseException | None:
-        """Have a request carried out; the error it ended with, if any. A slot that is gone is a `SlotLostError`."""
-        self.tell(request)
-        return self.answer()
+        threading.Thread(
+            target=_listen, args=(events, on_event), name=f"slot-{self.number}-events", daemon=True
+        ).start()
 
     def tell(self, request: Request) -> None:
         """Send a request; `answer` waits for its end."""
@@ -56,11 +70,12 @@ class Slot:
             with contextlib.suppress(OSError):  # `answer` reports a slot that is gone
                 self._control.send(dumps(request))
 
-    def answer(self) -> BaseException | None:
-        """Wait for the end of the request sent last."""
+    def answer(self, timeout_s: float | None = None) -> BaseException | None:
+        """Wait for the end of the request sent last; the error it ended with. A slot that is gone is one."""
         try:
             if self._control is None:
                 raise EOFError("not connected")
+            self._control.settimeout(timeout_s)
             done: Done = pickle.loads(self._control.receive())
             return done.error
         except (OSError, EOFError) as error:
@@ -117,7 +132,11 @@ class SlotProcess:
         """Words for the process's end, or None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(timeout=0.5)
-            return f"its process {self.pid} was killed by signal {-code}" if code < 0 else f"its process exited with {code}"
+            return (
+                f"its process {self.pid} was killed by signal {-code}"
+                if code < 0
+                else f"its process exited with {code}"
+            )
         return None
 
     def end(self) -> None:
@@ -175,11 +194,6 @@ class SlotPool:
                 self.slots[slot.number] = self._connected(slot.number, self._start(slot.number))
                 fresh.append(slot.number)
         return fresh
-
-    def replace(self, number: int) -> None:
-        """Give up a slot that does not answer and start another in its place."""
-        self.slots[number].close()
-        self.slots[number] = self._connected(number, self._start(number))
 
     def _start(self, number: int) -> SlotProcess:
         self._generation += 1
