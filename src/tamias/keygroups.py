@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NewType
 
+from tamias.common.types import Row, make_row
 from tamias.errors import InvalidKeyError, preview
 
 KeyGroup = NewType("KeyGroup", int)
@@ -78,6 +79,8 @@ def _hash_text(key: str) -> int:
 
 
 def _hash_number(key: Any) -> int:
+    if key != key:  # Python hashes a NaN by its address
+        return 0x7FF80000
     number = hash(key) % _NUMERIC_HASH_WIDTH
     return (number ^ (number >> 32)) & _MASK
 
@@ -116,7 +119,11 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     datetime.datetime: _hash_datetime,
     datetime.time: _hash_time,
     datetime.timedelta: lambda key: _hash_number(key // datetime.timedelta(microseconds=1)),
+    Row: lambda key: _hash_tuple(tuple(key)),
 }
+
+
+_BY_IDENTITY: Any = object.__hash__
 
 
 def _hash_other(key: Any) -> int:
@@ -128,7 +135,7 @@ def _hash_other(key: Any) -> int:
         return _hash_text(f"{cls.__qualname__}.{key.name}")
     if cls.__hash__ is None:
         raise InvalidKeyError("", preview(key), f"a {cls.__name__} can change, so it has no stable hash; use a tuple or a str")
-    if cls.__hash__ is object.__hash__:
+    if cls.__hash__ is _BY_IDENTITY:
         raise InvalidKeyError(
             "",
             preview(key),
@@ -141,9 +148,6 @@ def _hash_other(key: Any) -> int:
     for base in (tuple, str, bytes, int, float, frozenset, datetime.datetime, datetime.date):
         if isinstance(key, base):  # a named tuple, a str or int of one's own
             return _HASHERS[base](key)
-    fields_of = getattr(key, "_fields_for_hash", None)  # Row: its values, in order
-    if fields_of is not None:
-        return _hash_tuple(tuple(fields_of()))
     stable = getattr(key, "__stable_hash__", None)
     if stable is not None:
         return int(stable()) & _MASK
@@ -175,19 +179,41 @@ def state_key(key: Any) -> Any:
     if cls is tuple:
         for field in key:
             if type(field) not in _PLAIN or field == _TYPED:
-                return (_TYPED, _signature(key), key)
+                return (_TYPED, *_spelled(key))
         return key
-    return (_TYPED, _signature(key), key)
+    return (_TYPED, *_spelled(key))
 
 
 def user_key(stored: Any) -> Any:
     """The key that `state_key` was given."""
     if type(stored) is tuple and stored and type(stored[0]) is bytes and stored[0] == _TYPED:
-        return stored[2]
+        _, signature, key = stored
+        return _unspelled(key) if "nan" in signature or "Row" in signature else key
     return stored
 
 
-def _signature(key: Any) -> str:
+def _spelled(key: Any) -> tuple[str, Any]:
+    """What tells the key from equal ones of other types, and the key in a form whose `==` can be relied on.
+
+    Flink: the two zeros are two keys and NaN is one. Ellipsis, which is no key itself, stands for NaN.
+    """
+    cls = type(key)
+    if cls is float and (key == 0.0 or key != key):
+        return ("nan", ...) if key != key else (repr(key), key)
+    if cls is tuple:
+        parts = [_spelled(field) for field in key]
+        return f"({','.join(signature for signature, _ in parts)})", tuple([field for _, field in parts])
+    return cls.__name__, _own_row(key) if cls is Row else key
+
+
+def _unspelled(key: Any) -> Any:
+    if key is ...:
+        return float("nan")
     if type(key) is tuple:
-        return "(" + ",".join(map(_signature, key)) + ")"
-    return type(key).__name__
+        return tuple([_unspelled(field) for field in key])
+    return _own_row(key) if type(key) is Row else key
+
+
+def _own_row(key: Row) -> Row:
+    """A row can be changed by whoever holds it; a table's key must not."""
+    return make_row(list(key), key._names, key.get_row_kind())

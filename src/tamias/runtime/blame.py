@@ -6,7 +6,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from tamias.errors import InvalidKeyError, UserFunctionError, preview
+from tamias.errors import InvalidKeyError, RecordTypeError, UserFunctionError, preview
 from tamias.graph.job_graph import Vertex
 from tamias.runtime.code import Compiled
 
@@ -21,18 +21,20 @@ def blame(
     The generated loop's frame is in the traceback: its line says which operator ran, its local variables hold
     the record. The frames below it are the user's. Outside the loop `operator` says who was called.
     """
-    record, frames = _NOTHING, error.__traceback__
+    record, key, frames = _NOTHING, _NOTHING, error.__traceback__
     frame = error.__traceback__
     while frame is not None:
         if compiled is not None and frame.tb_frame.f_code.co_filename == compiled.filename:
             place = compiled.place(frame.tb_lineno)
             if place is not None:
-                operator, record = place.operator, frame.tb_frame.f_locals.get(place.record, _NOTHING)
+                variables = frame.tb_frame.f_locals
+                operator, record = place.operator, variables.get(place.record, _NOTHING)
+                key = variables.get(place.key, _NOTHING) if place.key is not None else _NOTHING
             frames = frame.tb_next
         frame = frame.tb_next
     shown = None if record is _NOTHING else preview(record)
-    error = _about_keys(error, shown, in_loop=frames is None)
-    failed = vertex.operators[operator]
+    error = _about_keys(error, shown, key if frames is None else _NOTHING)
+    failed = vertex.operators[_author(error, vertex, operator)]
     return UserFunctionError(
         failed.name,
         failed.uid or failed.id,
@@ -44,14 +46,23 @@ def blame(
     )
 
 
-def _about_keys(error: BaseException, record: str | None, *, in_loop: bool) -> BaseException:
-    """A key that cannot be one, said in words that name the record."""
+def _author(error: BaseException, vertex: Vertex, operator: int) -> int:
+    """Who is to blame: where a record does not fit its declared type, not the operator that noticed."""
+    if not isinstance(error, RecordTypeError):
+        return operator
+    if error.emitted_by is not None:
+        return error.emitted_by
+    return next((link.source for link in vertex.links if link.target == operator), operator)
+
+
+def _about_keys(error: BaseException, record: str | None, key: Any) -> BaseException:
+    """A key that cannot be one, said in words that name the record; `key` is what the loop was looking up."""
     if isinstance(error, InvalidKeyError) and not error.record_preview:
         return InvalidKeyError(record or "?", error.key_preview, error.reason)
-    if in_loop and isinstance(error, TypeError) and "unhashable type" in str(error):
+    if key is not _NOTHING and isinstance(error, TypeError):
         kind = str(error).rpartition(":")[2].strip().strip("'")
         return InvalidKeyError(
-            record or "?", f"a {kind}", f"a {kind} can change, so it has no stable hash; use a tuple or a str"
+            record or "?", preview(key), f"a {kind} can change, so it has no stable hash; use a tuple or a str"
         )
     return error
 

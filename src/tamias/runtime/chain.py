@@ -14,7 +14,7 @@ from tamias.graph.specs import Broadcast, Custom, Forward, Global, Hash, Rebalan
 from tamias.contracts.functions import Partitioner
 from tamias.runtime.code import Code, Compiled
 from tamias.runtime.operators.base import Emit, Out, RuntimeOperator
-from tamias.runtime.operators.keys import key_expression
+from tamias.runtime.operators.keys import write_key_of
 from tamias.runtime.outbox import Outbox, Router
 from tamias.wire.values import IMMUTABLE, own
 
@@ -45,13 +45,10 @@ class Chain:
 
     def _compile(self) -> Compiled:
         code = Code()
-        for name, header, time in (
-            ("process", "for v in values:", "None"),
-            ("process_timed", "for v, t in zip(values, times):", "t"),
-        ):
-            arguments = "values" if time == "None" else "values, times"
-            with code.function(f"def {name}({arguments}):"):
-                self._with_modes(code, lambda header=header, time=time: self._loop(code, header, time))
+        with code.function("def process(values):"):
+            self._with_modes(code, lambda: self._loop(code, "for v in values:", "None"))
+        with code.function("def process_timed(values, times):"):
+            self._with_modes(code, lambda: self._loop(code, "for v, t in zip(values, times):", "t"))
         for index, operator in enumerate(self.operators):
             if operator.needs_out:
                 for tag in (None, *self._tags(index)):
@@ -139,15 +136,16 @@ class Chain:
                 else:
                     code.line(f"{append}, {add_time} = {code.bind(router.next, 'next_channel')}()")
             case Hash(key):
-                k, found = code.fresh("k"), code.fresh("c")
-                code.line(f"{k} = {key_expression(code, key, value)}")
-                code.line(f"{found} = {code.bind(router.routes.get, 'route')}({k})")
+                k, found = write_key_of(code, key, value), code.fresh("c")
+                with code.looking_up(k):
+                    code.line(f"{found} = {code.bind(router.routes.get, 'route')}({k})")
                 with code.block(f"if {found} is None:"):
                     code.line(f"{found} = {code.bind(router.resolve, 'resolve')}({k})")
                 append, add_time = f"{found}[0]", f"{found}[1]"
             case Custom(partitioner, key):
                 choose = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
-                target = f"{code.bind(choose, 'partition')}({key_expression(code, key, value)}, {len(router.appends)})"
+                k = write_key_of(code, key, value)
+                target = f"{code.bind(choose, 'partition')}({k}, {len(router.appends)})"
                 code.line(f"{append}, {add_time} = {code.bind(router.custom, 'custom')}({target})")
             case Broadcast():
                 with code.block(f"for {append}, {add_time} in {code.bind(router.appends, 'channels')}:"):

@@ -11,7 +11,7 @@ import itertools
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _unique = itertools.count()
@@ -23,6 +23,7 @@ class Place:
 
     operator: int
     record: str
+    key: str | None = None  # the variable with its key, where a line looks the key up
 
 
 class Code:
@@ -84,6 +85,14 @@ class Code:
     def at(self, operator: int, record: str) -> Iterator[None]:
         """Lines added here belong to an operator, and work on the record in this variable."""
         before, self._place = self._place, Place(operator, record)
+        yield
+        self._place = before
+
+    @contextmanager
+    def looking_up(self, key: str) -> Iterator[None]:
+        """Lines added here look up the key in this variable."""
+        before = self._place
+        self._place = None if before is None else replace(before, key=key)
         yield
         self._place = before
 

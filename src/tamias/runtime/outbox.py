@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tamias.errors import InvalidProgramError
+from tamias.errors import InvalidProgramError, RecordTypeError
 from tamias.graph.job_graph import Exchange, JobGraph, Vertex
 from tamias.graph.specs import Forward, Rebalance, Rescale, Shuffle
 from tamias.keygroups import key_group, subtask_of
-from tamias.wire.frames import END, RECORDS, WATERMARK, Blob, Frame
+from tamias.wire.frames import END, RECORDS, Blob, Frame
 from tamias.wire.values import dumps
 
 FULL_RUN = 8192  # records in a channel that make it worth a blob of its own
@@ -47,6 +47,7 @@ class ExchangeWriter:
         self.sender = sender
         self.channels = [Channel(t) for t in targets]
         self.timed = False
+        self.bytes_taken = 0
         self.conform = exchange.type_info.conform if exchange.type_info is not None else None
 
     def mode(self, timed: bool) -> None:
@@ -71,7 +72,9 @@ class ExchangeWriter:
                     blob = Blob(self.exchange.id, self.sender, channel.sequence, dumps(channel.frames))
                     channel.sequence += 1
                     channel.frames = []
-                    yield Parcel(self.exchange.id, channel.target, blob.encode())
+                    data = blob.encode()
+                    self.bytes_taken += len(data)
+                    yield Parcel(self.exchange.id, channel.target, data)
 
     def restart(self) -> None:
         """A new epoch: number blobs from 0 again."""
@@ -82,7 +85,11 @@ class ExchangeWriter:
         if channel.values:
             values = channel.values.copy()
             if self.conform is not None:
-                values = self.conform(values)
+                try:
+                    values = self.conform(values)
+                except RecordTypeError as misfit:
+                    misfit.emitted_by = self.exchange.source_operator
+                    raise
             times = channel.times.copy() if self.timed else None
             channel.frames.append((RECORDS, values, times))
             channel.values.clear()
@@ -109,10 +116,12 @@ class Outbox:
             yield from writer.take(0)
             writer.restart()
 
-    def watermark(self, timestamp_ms: int) -> None:
-        """Send a watermark everywhere."""
+    def bytes_taken(self) -> int:
+        """How many bytes left since this was last asked."""
+        total = sum(w.bytes_taken for w in self.writers.values())
         for writer in self.writers.values():
-            writer.broadcast((WATERMARK, timestamp_ms))
+            writer.bytes_taken = 0
+        return total
 
     def mark(self, frame: Frame) -> None:
         """Send a mark everywhere."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tamias.common.typeinfo import TypeInformation
 from tamias.contracts.functions import FieldKeySelector, KeySelector
+from tamias.errors import InvalidKeyError, RecordTypeError
 from tamias.graph.specs import KeySpec
 from tamias.keygroups import state_key
 from tamias.runtime.code import Code
@@ -13,6 +16,10 @@ if TYPE_CHECKING:
     from tamias.runtime.operators.base import RuntimeOperator
 
 _PLAIN = frozenset({str, int, bytes})  # types whose values are their own state key
+_EXACT: dict[str, type] = {  # declared types, and the class of values that are as declared already
+    "String": str, "Byte": int, "Short": int, "Integer": int, "Long": int, "BigInteger": int, "Double": float,
+    "Boolean": bool,
+}
 
 
 def write_key(code: Code, operator: RuntimeOperator, value: str) -> None:
@@ -20,22 +27,51 @@ def write_key(code: Code, operator: RuntimeOperator, value: str) -> None:
     spec = operator.operator.key
     if spec is None or operator.backend is None:
         return
-    key = code.fresh("k")
-    code.line(f"{key} = {key_expression(code, spec, value)}")
+    key = write_key_of(code, spec, value)
     plain, wrap, cell = code.bind(_PLAIN, "plain"), code.bind(state_key, "state_key"), code.bind(operator.backend.cell, "cell")
     code.line(f"{cell}[0] = {key} if {key}.__class__ in {plain} else {wrap}({key})")
 
 
-def key_expression(code: Code, spec: KeySpec, value: str) -> str:
-    """An expression for the key of the record in a variable."""
-    selector = spec.selector
+def write_key_of(code: Code, spec: KeySpec, value: str) -> str:
+    """Write the statements that find the key of the record in a variable; answers the variable that holds it."""
+    key, selector = code.fresh("k"), spec.selector
     if isinstance(selector, FieldKeySelector) and all(type(f) is int for f in selector.fields):
         get = code.bind(selector.get_key, "key")
         fields = "".join(f"{value}[{f}], " for f in selector.fields)
-        return f"({fields}) if {value}.__class__ is tuple else {get}({value})"
-    return f"{code.bind(key_function(selector), 'key')}({value})"
+        code.line(f"{key} = ({fields}) if {value}.__class__ is tuple else {get}({value})")
+    else:
+        code.line(f"{key} = {code.bind(_select(selector), 'key')}({value})")
+    if spec.type_info is not None:
+        convert, exact = code.bind(_converter(spec.type_info), "as_declared"), _EXACT.get(str(spec.type_info))
+        if exact is None:
+            code.line(f"{key} = {convert}({key})")
+        else:
+            with code.block(f"if {key}.__class__ is not {exact.__name__}:"):
+                code.line(f"{key} = {convert}({key})")
+    return key
 
 
-def key_function(selector: Any) -> Any:
-    """The callable that finds a key."""
-    return selector.get_key if isinstance(selector, KeySelector) else selector
+def key_function(spec: KeySpec) -> Callable[[Any], Any]:
+    """The callable that finds the key of a record."""
+    select = _select(spec.selector)
+    if spec.type_info is None:
+        return select
+    convert = _converter(spec.type_info)
+    return lambda value: convert(select(value))
+
+
+def _select(selector: Any) -> Callable[[Any], Any]:
+    found: Callable[[Any], Any] = selector.get_key if isinstance(selector, KeySelector) else selector
+    return found
+
+
+def _converter(type_info: TypeInformation) -> Callable[[Any], Any]:
+    """Makes keys what their declared type says: with DOUBLE, 1 and True are the key 1.0."""
+
+    def convert(key: Any) -> Any:
+        try:
+            return type_info.conform([key])[0]
+        except RecordTypeError as misfit:
+            raise InvalidKeyError("", misfit.value_preview, f"its declared type is {type_info}: {misfit.reason}") from None
+
+    return convert

@@ -12,6 +12,7 @@ from typing import Any
 from tamias.contracts.functions import FoldFunction, ReduceFunction
 from tamias.contracts.state import ValueStateDescriptor
 from tamias.common.constants import MAX_TIMESTAMP
+from tamias.errors import InvalidProgramError
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FoldSpec, ReduceSpec, WithStateSpec
 from tamias.runtime.code import Code
@@ -57,9 +58,15 @@ class ReduceOperator(_OneValuePerKey):
         reduce = code.bind(method_of(self._function, ReduceFunction, "reduce"), "reduce")
         code.line(f"{so_far} = {code.bind(self.value.value, 'value')}()")
         code.line(f"{result} = {value} if {so_far} is None else {reduce}({so_far}, {value})")
+        with code.block(f"if {result} is None:"):
+            code.line(f"{code.bind(_refuse_none, 'refuse_none')}()")
         code.line(f"{code.bind(self.value.update, 'update')}({result})")
         if not self._batch:
             emit(result, time)
+
+
+def _refuse_none() -> None:
+    raise InvalidProgramError("a reduce cannot give None: the state of the key would be lost; return a value")
 
 
 class FoldOperator(_OneValuePerKey):

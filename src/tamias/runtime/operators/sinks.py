@@ -204,15 +204,16 @@ class CollectOperator(RuntimeOperator):
     def __init__(self, operator: Operator, spec: CollectSpec, place: Place, report: Report) -> None:
         super().__init__(operator, place)
         self._report = report
-        self._key = key_function(spec.key.selector) if spec.key is not None else None
-        self._conform = operator.input_type.conform if operator.input_type is not None else None
+        self._key = key_function(spec.key) if spec.key is not None else None
+        self._type = operator.input_type
 
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._collect, 'collect')}({value})")
 
     def _collect(self, value: Any) -> None:
-        if self._conform is not None:
-            value = self._conform([value])[0]
+        key = self._key(value) if self._key is not None else None
+        if self._type is not None:
+            value = self._type.collected(self._type.conform([value])[0])
         if self._key is not None:
-            value = Row(self._key(value), value)
+            value = Row(f0=key, f1=value)
         self._report.records.append(own(value))
