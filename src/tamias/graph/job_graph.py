@@ -6,8 +6,11 @@ what crosses an exchange.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NewType
+import pickle
+from dataclasses import dataclass, field, fields
+from typing import Any, NewType
+
+import cloudpickle
 
 from tamias.common.typeinfo import TypeInformation
 from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning
@@ -32,6 +35,11 @@ class Operator:
     keys: tuple[KeySpec | None, ...] = ()  # likewise
     buffer_timeout_ms: int | None = None  # set for this operator; None: as the job says
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Flink: every operator's function is serialized by itself. Two operators that were given one function, or
+        # functions that close over one list, share neither once they run.
+        return _alone, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Operator)
+
 
 @dataclass(frozen=True)
 class Link:
@@ -54,6 +62,14 @@ class Exchange:
     tag: str | None = None
     input_index: int = 0
     type_info: TypeInformation | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _alone, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Exchange)
+
+
+def _alone(pickled: bytes, cls: type) -> Any:
+    """An object whose parts were pickled apart from everything else."""
+    return cls(*pickle.loads(pickled))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from typing import Any
 
 from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.errors import UserFunctionError
-from tamias.graph.job_graph import Exchange
+from tamias.contracts.functions import Function
+from tamias.graph.job_graph import Exchange, Operator
+from tamias.graph.specs import Custom, Hash
 from tamias.runtime.batch import KeySorter
 from tamias.runtime.blame import blame
 from tamias.runtime.build import build
@@ -28,7 +30,7 @@ from tamias.state.files import FileStore, read_state
 from tamias.state.heap_snapshots import CapturedTables
 from tamias.state.keyed import SnapshotTarget
 from tamias.state.operator_state import OperatorState, decode_operator_state, encode_operator_state, redistribute
-from tamias.state.snapshots import OperatorRestore, OperatorSnapshot, SubtaskRestore, SubtaskSnapshot
+from tamias.state.snapshots import OperatorRestore, OperatorSnapshot, StateInfo, SubtaskRestore, SubtaskSnapshot
 from tamias.wire.frames import END, IDLE, RECORDS, WATERMARK, Blob, Frame, in_order
 
 
@@ -59,16 +61,19 @@ class Subtask:
         """Build the operators, hand them their state, and open them: from the end of the chain to its head."""
         place = self.place
         self._ended_before = restored is not None and restored.finished
-        for number, operator in enumerate(place.vertex.operators):
+        for number, spec in enumerate(place.vertex.operators):
             with self._blaming(number):
-                self.operators.append(build(operator, place, self.report))
+                self.operators.append(build(spec, place, self.report))
         for number in reversed(range(len(self.operators))):
             operator = self.operators[number]
+            saved = restored.of(operator.operator.id) if restored is not None else None
+            operator.restore(saved, self._operator_state(saved, store), store)
             with self._blaming(number):
-                saved = restored.of(operator.operator.id) if restored is not None else None
-                operator.restore(saved, self._operator_state(saved, store), store)
                 operator.initialize()
                 operator.open()
+        for number, helper in self._helpers():
+            with self._blaming(number):
+                helper.open(self.operators[number].runtime_context())
         seed = place.vertex.id * 100_003 + place.index
         self.chain = Chain(place.graph, place.vertex, self.operators, self.outbox, seed)
         for number, operator in enumerate(self.operators):
@@ -77,7 +82,24 @@ class Subtask:
         if place.graph.settings.batch and self.operators[0].backend is not None:
             key = place.vertex.operators[0].key
             assert key is not None and place.scratch is not None
-            self._sorter = KeySorter(key_function(key.selector), sort_key_for(key.type_info), place.scratch)
+            self._sorter = KeySorter(key_function(key), sort_key_for(key.type_info), place.scratch)
+
+    def _helpers(self) -> Iterator[tuple[int, Function]]:
+        """Key selectors and partitioners, with the operator that calls them."""
+        for number, operator in enumerate(self.place.vertex.operators):
+            if operator.key is not None and isinstance(operator.key.selector, Function):
+                yield number, operator.key.selector
+        for exchange in self.place.graph.outputs_of(self.place.vertex.id):
+            match exchange.partitioning:
+                case Hash(key):
+                    candidates = [key.selector]
+                case Custom(partitioner, key):
+                    candidates = [partitioner, key.selector]
+                case _:
+                    candidates = []
+            for candidate in candidates:
+                if isinstance(candidate, Function):
+                    yield exchange.source_operator, candidate
 
     def _operator_state(self, saved: OperatorRestore | None, store: FileStore | None) -> OperatorState | None:
         if saved is None or not any(saved.operator_state):
@@ -95,8 +117,9 @@ class Subtask:
         ack = Ack(self.place.vertex.id, self.place.index, order.number)
         self._records_in = 0
         with self._blaming():
-            for operator in self.operators:
-                operator.on_clock(self.place.clock.now_ms())
+            if not self.finished:
+                for operator in self.operators:
+                    operator.on_clock(self.place.clock.now_ms())
             if isinstance(self.operators[0], SourceHead):
                 yield from self._read_source(self.operators[0], order, ack)
             else:
@@ -104,9 +127,7 @@ class Subtask:
             if not self.finished:
                 for operator in self.operators:
                     operator.on_clock(self.place.clock.now_ms())
-            for parcel in self.outbox.flush():
-                ack.bytes_out += len(parcel.data)
-                yield parcel
+            yield from self.outbox.flush()
         self._complete(ack)
         ack.busy_ms = (time.perf_counter() - started) * 1000
         self.ack = ack
@@ -151,16 +172,18 @@ class Subtask:
     def _read_source(self, head: SourceHead, order: EpochOrder, ack: Ack) -> Iterator[Parcel]:
         if self.finished:
             return
-        progress = SourceProgress()
-        for item in head.read(Budget(order.max_records, order.max_source_ms), progress):
-            self._take(item)
-            yield from self.outbox.take_full()
+        progress = SourceProgress(finished=self._ended_before)
+        if not self._ended_before:
+            for item in head.read(Budget(order.max_records, order.max_source_ms), progress):
+                self._take(item)
+                yield from self.outbox.take_full()
         if order.checkpoint_id is not None:
             for item in head.cut(progress):  # the source stands still until its state is captured
                 self._take(item)
                 yield from self.outbox.take_full()
         ack.backlog = progress.backlog
         if progress.finished:
+            self.outbox.mark((IDLE, False))  # the last watermark counts, also of a source that was idle
             self._flow(0, MAX_TIMESTAMP)
             yield from self._finish()
 
@@ -231,6 +254,7 @@ class Subtask:
 
     def _complete(self, ack: Ack) -> None:
         ack.records_in = self._records_in
+        ack.bytes_out = self.outbox.bytes_taken()
         ack.finished = self.finished
         ack.watermark = self.inputs.watermark if self.operators else MIN_TIMESTAMP
         timers = [t for t in (o.next_timer_ms() for o in self.operators) if t is not None]
@@ -254,7 +278,8 @@ class Subtask:
                     keyed = operator.backend.snapshot(checkpoint_id) if operator.backend is not None else None
                     if isinstance(keyed, CapturedTables):
                         keyed.key_groups = operator.key_groups()
-                    parts.append(_CapturedOperator(operator, keyed, encode_operator_state(operator.states.snapshot())))
+                    state = encode_operator_state(operator.states.snapshot()) if operator.states.infos() else None
+                    parts.append(_CapturedOperator(operator.operator, keyed, state, operator.infos()))
         finally:
             if isinstance(self.operators[0], SourceHead):
                 self.operators[0].release()
@@ -282,6 +307,12 @@ class Subtask:
             try:
                 with self._blaming(number):
                     self.operators[number].close()
+            except UserFunctionError as error:
+                first = first or error
+        for number, helper in self._helpers() if self.chain is not None else ():
+            try:
+                with self._blaming(number):
+                    helper.close()
             except UserFunctionError as error:
                 first = first or error
         if self.chain is not None:
@@ -315,9 +346,10 @@ class _Blaming:
 
 @dataclass(frozen=True)
 class _CapturedOperator:
-    operator: RuntimeOperator
+    operator: Operator
     keyed: Any
-    operator_state: bytes
+    operator_state: bytes | None
+    infos: tuple[StateInfo, ...]
 
 
 @dataclass(frozen=True)
@@ -335,9 +367,9 @@ class Captured:
         started = time.perf_counter()
         operators = []
         for part in self.parts:
-            operator = part.operator.operator
+            operator = part.operator
             state = None
-            if part.operator.states.infos():
+            if part.operator_state is not None:
                 state = target.write(target.exclusive("operator"), part.operator_state)
             operators.append(
                 OperatorSnapshot(
@@ -346,7 +378,7 @@ class Captured:
                     name=operator.name,
                     keyed=part.keyed.write(target) if part.keyed is not None else None,
                     operator_state=state,
-                    states=part.operator.infos(),
+                    states=part.infos,
                 )
             )
         return SubtaskSnapshot(

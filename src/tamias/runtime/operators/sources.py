@@ -15,9 +15,10 @@ from typing import Any
 
 from tamias.common.watermark_strategy import Watermark
 from tamias.contracts.sources import Batch, Boundedness, SourceContext, SourceFunction, Split, SplitReader
-from tamias.contracts.state import ListStateDescriptor
+from tamias.contracts.state import ListState, ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SourceFunctionSpec, SourceSpec
+from tamias.keygroups import stable_hash
 from tamias.runtime.code import Code
 from tamias.runtime.operators.base import Emit, RuntimeOperator
 from tamias.runtime.place import Place
@@ -82,16 +83,31 @@ class SplitSourceOperator(SourceHead):
 
     def initialize(self) -> None:
         super().initialize()
-        # Flink keeps splits in the enumerator; here every subtask sees all of them (union) and takes its own.
-        saved = list(self.states.get_union_list_state(_SPLITS).get())
-        for number, (split_id, what, position, finished) in enumerate(sorted(saved, key=lambda s: str(s[0]))):
+        # Flink keeps splits in the enumerator. Here a source that looks for new splits shows every subtask all of
+        # them (union), so that none is taken for new; each then takes its own. Without such search a subtask needs
+        # its own only, and a plain list lets subtasks finish one by one: their splits are needed no more.
+        saved = list(self._saved.get())
+        for split_id, what, position, finished in saved:
             self._known.add(split_id)
-            if number % self.place.vertex.parallelism == self.place.index:
-                split = Split(split_id, what)
-                if finished:
-                    self._done[split_id] = split
-                else:
-                    self._readers[split_id] = (split, self._source.create_reader(split, position))
+            if self._searches and not self._is_mine(split_id):
+                continue
+            split = Split(split_id, what)
+            if finished:
+                self._done[split_id] = split
+            else:
+                self._readers[split_id] = (split, self._source.create_reader(split, position))
+
+    @property
+    def _searches(self) -> bool:
+        return self._source.discovery_interval_ms is not None
+
+    @property
+    def _saved(self) -> ListState[Any]:
+        return (self.states.get_union_list_state if self._searches else self.states.get_list_state)(_SPLITS)
+
+    def _is_mine(self, split_id: str) -> bool:
+        # By its id alone: subtasks look at different times, so what is third for one may be fourth for another.
+        return stable_hash(split_id) % self.place.vertex.parallelism == self.place.index
 
     def open(self) -> None:
         super().open()
@@ -105,7 +121,8 @@ class SplitSourceOperator(SourceHead):
         for number, split in enumerate(self._source.discover_splits(parallelism)):
             if split.id not in self._known:
                 self._known.add(split.id)
-                if number % parallelism == self.place.index:
+                mine = self._is_mine(split.id) if self._searches else number % parallelism == self.place.index
+                if mine:
                     self._readers[split.id] = (split, self._source.create_reader(split, None))
 
     def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
@@ -139,7 +156,7 @@ class SplitSourceOperator(SourceHead):
         super().before_snapshot(checkpoint_id, now_ms)
         saved = [(s.id, s.what, r.position(), False) for s, r in self._readers.values()]
         saved += [(s.id, s.what, None, True) for s in self._done.values()]
-        self.states.get_union_list_state(_SPLITS).update(saved)
+        self._saved.update(saved)
 
     def close(self) -> None:
         for _, reader in self._readers.values():
@@ -161,6 +178,7 @@ class SourceFunctionOperator(SourceHead):
         self._context = _Collector()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
+        self._stands_still = False  # between `cut` and `release`
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
@@ -181,30 +199,35 @@ class SourceFunctionOperator(SourceHead):
         clock = self.place.clock
         stop_ms = clock.now_ms() + budget.max_ms
         while True:
+            ended = self._context.finished  # before looking: what it collected last is then seen below
             items = self._context.take(wait_s=0.002 if not progress.records else 0.0)
             if self._error is not None:
                 raise self._error
             if not items:
-                break
+                progress.finished = ended
+                return
             yield from _runs(items, progress)
             if progress.records >= budget.max_records or clock.now_ms() >= stop_ms:
                 progress.backlog = True
                 return
-        progress.finished = self._context.finished and self._context.is_empty()
 
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         # The function may hold the lock while it waits for room in the buffer, so keep taking until we have it.
         items: list[Any] = []
         while not self._context.lock.acquire(timeout=0.005):
             items += self._context.take(wait_s=0.0)
+        self._stands_still = True
         items += self._context.take(wait_s=0.0)
         yield from _runs(items, progress)
 
     def release(self) -> None:
-        self._context.lock.release()
+        if self._stands_still:
+            self._stands_still = False
+            self._context.lock.release()
 
     def close(self) -> None:
         self._context.cancel()
+        self.release()  # of an epoch that failed behind its cut
         if self._thread is not None and self._thread.is_alive():
             self._function.cancel()
             self._thread.join(timeout=10.0)
@@ -220,20 +243,32 @@ class _Collector(SourceContext[Any]):
         self.lock = threading.RLock()
         self._changed = threading.Condition(threading.Lock())
         self._items: deque[Any] = deque()
+        self._idle = False
         self.cancelled = False
         self.finished = False
 
     def collect(self, element: Any) -> None:
+        if self._idle:
+            self._set_idle(False)
         self._put((element, None))
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+        if self._idle:
+            self._set_idle(False)
         self._put((element, timestamp))
 
     def emit_watermark(self, watermark: Watermark) -> None:
+        if self._idle:
+            self._set_idle(False)
         self._put(SourceEvent(watermark_ms=watermark.timestamp))
 
     def mark_as_temporarily_idle(self) -> None:
-        self._put(SourceEvent(idle=True))
+        if not self._idle:
+            self._set_idle(True)
+
+    def _set_idle(self, idle: bool) -> None:
+        self._idle = idle
+        self._put(SourceEvent(idle=idle))
 
     def get_checkpoint_lock(self) -> Any:
         return self.lock
@@ -262,9 +297,6 @@ class _Collector(SourceContext[Any]):
             self._items.clear()
             self._changed.notify_all()
         return items
-
-    def is_empty(self) -> bool:
-        return not self._items
 
     def finish(self) -> None:
         with self._changed:

@@ -61,7 +61,9 @@ class TimestampsOperator(RuntimeOperator):
             none = MIN_TIMESTAMP if before == "None" else f"({MIN_TIMESTAMP} if {before} is None else {before})"
             code.line(f"{time} = {code.bind(assigner.extract_timestamp, 'timestamp')}({value}, {none})")
         emit(value, time)
-        event_time = time if time != "None" else str(MIN_TIMESTAMP)
+        event_time = str(MIN_TIMESTAMP) if time == "None" else time
+        if assigner is None and time != "None":
+            event_time = f"({MIN_TIMESTAMP} if {time} is None else {time})"
         code.line(f"{code.bind(self._generator.on_event, 'on_event')}({value}, {event_time}, {code.bind(self.emitter, 'output')})")
 
     def on_clock(self, now_ms: int) -> None:
