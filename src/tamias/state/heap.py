@@ -140,15 +140,17 @@ class HeapTables:
         self.tracked = tracked
         self.by_name: dict[str, Table] = {}
         self.restored: dict[str, StateInfo] = {}
+        self._declared: dict[str, StateInfo] = {}
 
     def table(self, info: StateInfo) -> Table:
         """The table of a state, made on first use; a state of another kind under the same name is an error."""
         table = self.by_name.get(info.name)
         if table is None:
             table = self.by_name[info.name] = Table(info, tracked=self.tracked)
-        elif table.info.kind != info.kind or table.info.ttl != info.ttl:
+        before = self._declared.setdefault(info.name, info)
+        if before != info:
             raise StateError(
-                f"state {info.name!r} is declared twice: as {table.info.kind} and as {info.kind}; "
+                f"state {info.name!r} is declared twice: as {before.summary} and as {info.summary}; "
                 f"give the second one another name"
             )
         check_restorable(self.restored.get(info.name), info)
@@ -335,9 +337,10 @@ class HeapMapState(_Entry, MapState[Any, Any]):
         self._mark(current)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
-        if dict_value:
+        entries = dict(dict_value or ())  # Flink: an iterable of pairs will do as well
+        if entries:
             current = self._cell[0]
-            self._data.setdefault(current, {}).update({own(k): stored(v) for k, v in dict_value.items()})
+            self._data.setdefault(current, {}).update({own(k): stored(v) for k, v in entries.items()})
             self._mark(current)
 
     def remove(self, key: Any) -> None:
@@ -385,7 +388,10 @@ class HeapReducingState(_Entry, ReducingState[Any]):
             return
         key = self._cell[0]
         kept = self._data.get(key)
-        self._data[key] = stored(value if kept is None else self._reduce(loaded(kept), value))
+        result = value if kept is None else self._reduce(loaded(kept), value)
+        if result is None:
+            raise StateError("a reducing state cannot hold None, which its function returned; return a value, or clear()")
+        self._data[key] = stored(result)
         self._mark(key)
 
     def merge(self, target: Any, sources: list[Any]) -> None:

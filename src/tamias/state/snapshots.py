@@ -43,6 +43,11 @@ class StateInfo:
     ttl: bool = False
 
     @property
+    def summary(self) -> str:
+        """The kind and the type, for messages."""
+        return f"{self.kind} of {self.type_text}" + (" with time-to-live" if self.ttl else "")
+
+    @property
     def namespaced(self) -> bool:
         """Whether an entry's address is (key, namespace): a window, or a timer's time."""
         return self.kind == "timers" or self.kind.startswith(WINDOWED)
