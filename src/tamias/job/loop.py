@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tamias.checkpoint import coordinator as rules
@@ -87,13 +87,27 @@ class JobLoop:
         self._clock = clock
         self._started_ms = clock.now_ms()
         self._storage = self._open_storage()
+        try:
+            self._prepare(graph, make_engine)
+        except BaseException:
+            if self._storage is not None:
+                self._storage.release()  # nothing was begun: the next one need not wait
+            raise
+        handle.on_cancel(self._interrupt)
+
+    def _prepare(self, graph: JobGraph, make_engine: EngineFactory) -> None:
+        settings = self._settings
         self._initial = self._initial_checkpoint()
         if self._initial is not None:
             graph = apply_max_parallelism(graph, self._initial.metadata)
         self._graph = graph
+        if self._initial is not None:
+            self._plan(self._initial)  # what does not fit is said before anything runs
         self._subtasks = frozenset((v.id, i) for v in graph.vertices for i in range(v.parallelism))
         self._coordinator = self._make_coordinator()
         self._retention = Retention(settings.checkpoints.num_retained)
+        if self._storage is not None:
+            self._retention.adopt(_readable(self._storage))
         self._strategy = restart_strategy(settings.restart, random.Random())
         self._attempt = 0
         self._epoch = 0
@@ -103,7 +117,6 @@ class JobLoop:
         self._read_by_completed = 0
         self._records_read = 0
         self._engine = make_engine(graph)
-        handle.on_cancel(self._interrupt)
 
     # ---------------------------------------------------------------------------------------------- the whole life
 
@@ -126,7 +139,10 @@ class JobLoop:
             result = None
             if error is None:
                 runtime_ms = self._clock.now_ms() - self._started_ms
-                result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.accumulators())
+                try:
+                    result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.accumulators())
+                except Exception as unreadable:  # an accumulator of the user's
+                    status, error = JobStatus.FAILED, self._job_error(unreadable)
             self._handle.end(status, result, error)
 
     def _attempts(self) -> None:
@@ -225,12 +241,7 @@ class JobLoop:
         finished: frozenset[tuple[int, int]] = frozenset()
         restored_id = None
         if restored is not None:
-            plan = plan_restore(
-                self._graph,
-                restored.metadata,
-                restored.files.url,
-                allow_non_restored_state=self._settings.allow_non_restored_state,
-            )
+            plan = self._plan(restored)
             finished = frozenset(k for k, s in plan.subtasks.items() if s.finished)
             restored_id = restored.metadata.checkpoint_id
         checkpoints, storage = self._settings.checkpoints, self._storage
@@ -252,9 +263,18 @@ class JobLoop:
         if failure is not None:
             if restored_id is not None and _is_damage(failure.error):
                 self._unreadable.add(restored_id)
+                self._retention.forget(restored_id)
             raise AttemptFailed(failure)
         self._engine.events()  # of an attempt that is over
         self._perform(self._coordinator.handle(rules.JobStarted(self._clock.now_ms(), restored_id, finished)))
+
+    def _plan(self, restored: Restored) -> RestorePlan:
+        return plan_restore(
+            self._graph,
+            restored.metadata,
+            restored.files.url,
+            allow_non_restored_state=self._settings.allow_non_restored_state,
+        )
 
     def _next_order(self, pacer: EpochPacer) -> EpochOrder:
         budget = pacer.pace.budget
@@ -421,7 +441,7 @@ class JobLoop:
         read = sum(a.records_in for a in acks if self._graph.vertices[a.vertex].is_source)
         self._records_read += read
         self._held.append((order.number, [r for a in acks for r in a.records]))
-        if self._storage is None or self._settings.checkpoints.mode is not CheckpointingMode.EXACTLY_ONCE:
+        if not self._takes_back:
             self._release(order.number)
         self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))
         marks = [a.watermark for a in acks if not self._graph.vertices[a.vertex].is_source]
@@ -436,6 +456,13 @@ class JobLoop:
                 watermark=min(marks, default=MIN_TIMESTAMP),
             )
         )
+
+    @property
+    def _takes_back(self) -> bool:
+        """Whether a failure takes back what was collected: up to the last checkpoint, or, in BATCH, to the start."""
+        if self._storage is None:
+            return self._graph.settings.batch
+        return self._settings.checkpoints.mode is CheckpointingMode.EXACTLY_ONCE
 
     def _release(self, epoch: int) -> None:
         """Hand over the records collected up to an epoch: nothing can take them back now."""
@@ -541,7 +568,18 @@ class JobLoop:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether restoring failed because a file of the checkpoint cannot be read."""
-    return isinstance(error, (CorruptFileError, OSError)) or (
-        isinstance(error, UserFunctionError) and error.original_type in ("CorruptFileError", "FileNotFoundError")
-    )
+    """Whether restoring failed because a file of the checkpoint is damaged or gone.
+
+    Not any `OSError`: a hiccup of the storage or of a connection must not cost a good checkpoint. And nothing that
+    user code raised, whatever file it was missing.
+    """
+    return isinstance(error, (CorruptFileError, FileNotFoundError))
+
+
+def _readable(storage: CheckpointStorage) -> Iterator[CheckpointMetadata]:
+    """The checkpoints that an earlier driver of the job left."""
+    for checkpoint_id in storage.completed_ids():
+        try:
+            yield storage.load(checkpoint_id)
+        except (CheckpointError, OSError) as error:
+            _log.warning("checkpoint %d of %s cannot be read: %s", checkpoint_id, storage.directory, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tamias.common.clock import SystemClock
 from tamias.common.job_status import JobStatus
@@ -21,12 +21,14 @@ def submit(graph: JobGraph, settings: JobSettings, make_engine: EngineFactory | 
     written to, a checkpoint that does not fit) is raised here, before any record is read.
     """
     handle = JobHandle(settings.job_id, settings.job_name, Progress(status=JobStatus.CREATED))
-    loop = JobLoop(graph, settings, handle, make_engine or _on_spark(settings), SystemClock())
+    loop = JobLoop(graph, settings, handle, make_engine or default_engine(settings), SystemClock())
     threading.Thread(target=loop.run, name=f"tamias-{settings.job_name}", daemon=True).start()
     return handle
 
 
-def _on_spark(settings: JobSettings) -> EngineFactory:
+def on_spark(settings: JobSettings) -> EngineFactory:
+    """The engine of every job that is really run."""
+
     def make(graph: JobGraph) -> Engine:
         from tamias.engine.spark.engine import SparkEngine
 
@@ -34,3 +36,6 @@ def _on_spark(settings: JobSettings) -> EngineFactory:
         return SparkEngine(graph, dict(configuration), job_label=str(settings.job_id)[:8])
 
     return make
+
+
+default_engine: Callable[[JobSettings], EngineFactory] = on_spark  # `testing.on_local_engine` puts another one here
