@@ -7,7 +7,7 @@ from checkpoint_values import all_files, graph, metadata, opened, vertex
 from faulty_files import Fault, FaultyFiles
 
 from tamias.checkpoint.recovery import choose_checkpoint, verify_files
-from tamias.errors import CorruptFileError, RestoreError
+from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.state.files import LocalFiles, MemoryFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
@@ -115,15 +115,19 @@ def test_what_a_slot_could_not_read_is_not_tried_again():
 def test_a_hiccup_of_the_storage_does_not_cost_a_good_checkpoint():
     store = FaultyFiles(MemoryFiles())
     storage = with_checkpoints(store, 1, 2)
-    store.add(Fault("read", "chk-2/_metadata"), Fault("read", "shared/2-*"))
+    store.add(Fault("list", ""), Fault("read", "chk-2/_metadata"), Fault("read", "shared/2-*"))
     assert choose_checkpoint(storage).metadata.checkpoint_id == 2
 
 
-def test_a_storage_that_keeps_failing_leads_to_the_one_before():
+def test_a_storage_that_does_not_answer_is_no_reason_to_repeat_what_was_committed():
     store = FaultyFiles(MemoryFiles())
     storage = with_checkpoints(store, 1, 2)
-    store.add(Fault("read", "chk-2/*", times=100))
-    assert choose_checkpoint(storage).metadata.checkpoint_id == 1
+    store.add(Fault("read", "chk-2/*", times=3))
+    with pytest.raises(
+        CheckpointError, match=r"cannot be read at present.*injected.*delete the checkpoint's directory"
+    ):
+        choose_checkpoint(storage)
+    assert choose_checkpoint(storage).metadata.checkpoint_id == 2
 
 
 def test_beyond_what_is_cheap_only_existence_and_size_are_checked():

@@ -125,7 +125,7 @@ def test_a_job_id_must_be_able_to_name_a_directory(job_id):
 
 def test_a_directory_that_cannot_be_written_to_fails_at_the_start_with_the_cause():
     store = FaultyFiles(
-        MemoryFiles(), Fault("write", "shared/.probe-*", error=PermissionError(13, "Permission denied"))
+        MemoryFiles(), Fault("replace", "shared/.probe", error=PermissionError(13, "Permission denied"))
     )
     with pytest.raises(CheckpointError, match=r"cannot write checkpoints to .*Permission denied.*checkpointing\.dir"):
         opened(store)

@@ -2,17 +2,24 @@
 
 A damaged checkpoint is found here, before any record is processed. When there are checkpoints but none can be read,
 the job fails: starting empty would be silent loss.
+
+Damage is not the same as a storage that does not answer. Going back further than the newest checkpoint repeats output
+that was committed with it, which is the lesser evil when it is lost, and a plain mistake when the network was down for
+a second. So only proven damage leads to an older one; any other error is raised, for the restart strategy to try again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from tamias.checkpoint.metadata import CheckpointMetadata
 from tamias.checkpoint.storage import CheckpointStorage
-from tamias.errors import CheckpointError, RestoreError
+from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.state.files import FileStore, check_state
 
 __all__ = ["Recovered", "choose_checkpoint", "verify_files"]
@@ -20,7 +27,9 @@ __all__ = ["Recovered", "choose_checkpoint", "verify_files"]
 _LOG = logging.getLogger(__name__)
 
 CHEAP_BYTES = 64 << 20  # up to here every checksum is verified in the driver; the slots verify what they read anyway
-TRIES = 3  # a hiccup of the storage must not cost a good checkpoint
+TRIES = 3
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +51,17 @@ def choose_checkpoint(
         cheap_bytes: How much state to read for its checksums; beyond it, existence and size are checked.
 
     Raises:
-        RestoreError: There are completed checkpoints, but none can be read.
+        RestoreError: There are completed checkpoints, but all are damaged.
+        CheckpointError: The storage does not answer; trying again later may help.
     """
     passed_over: list[tuple[int, str]] = []
-    for checkpoint_id in reversed(storage.completed_ids()):
+    for checkpoint_id in reversed(_patiently(storage, storage.completed_ids)):
         if checkpoint_id in exclude:
             passed_over.append((checkpoint_id, "its state could not be read"))
             continue
         try:
-            metadata = _load_verified(storage, checkpoint_id, cheap_bytes)
-        except (CheckpointError, OSError) as error:
+            metadata = _patiently(storage, partial(_load_verified, storage, checkpoint_id, cheap_bytes))
+        except CorruptFileError as error:
             passed_over.append((checkpoint_id, str(error)))
             _LOG.error("checkpoint %d of %s cannot be restored: %s", checkpoint_id, storage.directory, error)
             continue
@@ -73,15 +83,23 @@ def choose_checkpoint(
 
 
 def _load_verified(storage: CheckpointStorage, checkpoint_id: int, cheap_bytes: int) -> CheckpointMetadata:
-    for attempt in range(1, TRIES + 1):
-        try:
-            metadata = storage.load(checkpoint_id)
-            verify_files(storage.files, metadata, cheap_bytes=cheap_bytes)
-            return metadata
-        except OSError:
-            if attempt == TRIES:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    metadata = storage.load(checkpoint_id)
+    verify_files(storage.files, metadata, cheap_bytes=cheap_bytes)
+    return metadata
+
+
+def _patiently(storage: CheckpointStorage, read: Callable[[], T]) -> T:
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(OSError):
+            return read()
+    try:
+        return read()
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoints in {storage.directory!r} cannot be read at present: {error}; the job can be restored when "
+            "the storage answers again. Should a file be lost for good, delete the checkpoint's directory: then the "
+            "one before it is used"
+        ) from error
 
 
 def verify_files(store: FileStore, metadata: CheckpointMetadata, *, cheap_bytes: int = CHEAP_BYTES) -> None:

@@ -23,6 +23,7 @@ from tamias.state.files import FileStore, open_files
 __all__ = ["CheckpointStorage", "Listing", "resolve"]
 
 _LOG = logging.getLogger(__name__)
+PROBE = f"{SHARED}/.probe"
 _JOB_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]*")
 
 
@@ -79,9 +80,9 @@ class CheckpointStorage:
         try:
             for directory in (SHARED, TASK_OWNED, OWNER):
                 self.files.make_dirs(directory)
-            probe = f"{SHARED}/.probe-{driver.token}"
-            self.files.write(probe, b"")
-            self.files.delete(probe)
+            # One name for all drivers: what one that was killed left here goes with the next one's.
+            self.files.replace(PROBE, b"")
+            self.files.delete(PROBE)
             self._ownership = claim(self.files, driver, now_ms, take_over=take_over)
         except OSError as error:
             raise CheckpointError(

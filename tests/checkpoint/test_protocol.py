@@ -1,0 +1,300 @@
+"""The parts together, in a small job with a transactional sink: killed at every single call to the storage.
+
+What is simulated is the order of things, as the job loop keeps it: state files, metadata, retention, notification,
+commit. What must come out is every record exactly once, and no file that nobody needs.
+"""
+
+import contextlib
+import json
+import random
+
+import pytest
+from checkpoint_values import JOB, all_files, driver, graph, vertex
+
+from tamias.checkpoint.coordinator import (
+    CheckpointCoordinator,
+    CheckpointSettings,
+    DiscardFiles,
+    EpochStarting,
+    JobStarted,
+    MetadataFailed,
+    MetadataWritten,
+    NotifyComplete,
+    SnapshotDone,
+    SnapshotFailed,
+    StartCheckpoint,
+    WriteMetadata,
+)
+from tamias.checkpoint.metadata import assemble
+from tamias.checkpoint.names import SnapshotNames
+from tamias.checkpoint.ownership import Fenced
+from tamias.checkpoint.recovery import choose_checkpoint
+from tamias.checkpoint.restore import plan_restore
+from tamias.checkpoint.retention import Retention
+from tamias.checkpoint.storage import CheckpointStorage
+from tamias.state.files import MemoryFiles, read_state, write_state
+from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
+
+RECORDS = 30
+PER_EPOCH = 3
+JOB_GRAPH = graph(vertex(0, "job", source=True))
+OPERATOR = JOB_GRAPH.vertices[0].operators[0]
+
+
+class Killed(BaseException):
+    """The driver's process ends here; nothing catches it."""
+
+
+class Hazardous:
+    """A store that kills its caller at one call, before or after its effect, and fails others at random."""
+
+    def __init__(self, store, *, kill_at=None, after=False, error_rate=0.0, chance=None, meanwhile=None):
+        self._store, self._kill_at, self._after = store, kill_at, after
+        self._error_rate, self._chance = error_rate, chance
+        self._meanwhile = meanwhile  # instead of dying, sleep while this happens
+        self._counter = [0]
+
+    @property
+    def calls(self):
+        return self._counter[0]
+
+    @property
+    def url(self):
+        return self._store.url
+
+    def below(self, path):
+        below = Hazardous(
+            self._store.below(path),
+            kill_at=self._kill_at,
+            after=self._after,
+            error_rate=self._error_rate,
+            chance=self._chance,
+            meanwhile=self._meanwhile,
+        )
+        below._counter = self._counter
+        return below
+
+    def __getattr__(self, operation):
+        inner = getattr(self._store, operation)
+
+        def call(*args):
+            self._counter[0] += 1
+            mine = self._counter[0] == self._kill_at
+            if mine and not self._after:
+                self._end()
+            lost_answer = False
+            if self._error_rate and self._chance.random() < self._error_rate:
+                if self._chance.random() < 0.5:
+                    raise OSError(5, "injected")
+                lost_answer = operation in ("write", "publish", "delete")
+            result = inner(*args)
+            if mine and self._after:
+                self._end()
+            if lost_answer:
+                raise OSError(5, "injected, though it worked")
+            return result
+
+        return call
+
+    def _end(self):
+        if self._meanwhile is None:
+            raise Killed
+        self._meanwhile()
+
+
+class Sink:
+    """The world outside: transactions held back until they are committed."""
+
+    def __init__(self):
+        self.held, self.committed = {}, {}
+
+    def commit(self, transaction):
+        if transaction not in self.committed:  # idempotent
+            self.committed[transaction] = self.held.pop(transaction)
+
+    @property
+    def output(self):
+        return sorted(record for records in self.committed.values() for record in records)
+
+
+class SmallJob:
+    """One driver process, from its start to its end or death."""
+
+    def __init__(self, files, sink, *, name, num_retained=2):
+        self.sink = sink
+        self.storage = CheckpointStorage(files, JOB)
+        self.storage.initialise(driver(name), 0, take_over=True)
+        self.retention = Retention(num_retained)
+        found = choose_checkpoint(self.storage)
+        restored_id = None
+        self.position, self.transactions = 0, []
+        if found is not None:
+            restored_id = found.metadata.checkpoint_id
+            plan = plan_restore(JOB_GRAPH, found.metadata, self.storage.directory)
+            (kept,) = plan.subtasks[(0, 0)].operators[0].operator_state
+            state = json.loads(read_state(self.storage.files, kept))
+            self.position, self.transactions = state["position"], state["transactions"]
+            self.retention.adopt([found.metadata])
+        self.storage.start_from(restored_id)
+        for transaction in self.transactions:
+            self.sink.commit(transaction)
+        for abandoned in set(self.sink.held):
+            del self.sink.held[abandoned]
+        self.transactions = []
+        settings = CheckpointSettings(interval_ms=10, tolerable_failures=None)
+        first_id = max(self.storage.highest_id(), restored_id or 0) + 1
+        self.coordinator = CheckpointCoordinator({(0, 0)}, settings, first_id=first_id)
+        self.names = SnapshotNames(0, 0, f"{self.storage.term}.0")
+        self.now_ms = 0
+        self.perform(self.coordinator.handle(JobStarted(0, restored_id)))
+
+    def run(self):
+        uncommitted = []
+        while self.position < RECORDS or uncommitted or self.transactions:
+            self.now_ms += 10
+            actions = self.coordinator.handle(EpochStarting(self.now_ms))
+            records = range(self.position, min(self.position + PER_EPOCH, RECORDS))
+            self.position += len(records)
+            uncommitted += records
+            starts = [a for a in actions if isinstance(a, StartCheckpoint)]
+            self.perform([a for a in actions if a not in starts])
+            for start in starts:
+                transaction = f"{self.storage.term}-{start.checkpoint_id}"
+                self.sink.held[transaction] = uncommitted
+                self.transactions.append(transaction)
+                uncommitted = []
+                self.perform(self.coordinator.handle(self.snapshot(start.checkpoint_id)))
+        self.storage.release()
+
+    def snapshot(self, checkpoint_id):
+        state = json.dumps({"position": self.position, "transactions": self.transactions}).encode()
+        try:
+            kept = write_state(self.storage.files, self.names.shared(checkpoint_id), state, 0)
+        except OSError as error:
+            return SnapshotFailed(checkpoint_id, 0, 0, str(error), self.now_ms)
+        part = OperatorSnapshot(OPERATOR.id, OPERATOR.uid, OPERATOR.name, operator_state=kept)
+        return SnapshotDone(checkpoint_id, SubtaskSnapshot(0, 0, (part,)), self.now_ms)
+
+    def perform(self, actions):
+        for action in actions:
+            match action:
+                case WriteMetadata():
+                    self.perform(self.coordinator.handle(self.write(action)))
+                case NotifyComplete():
+                    self.retain()
+                    for transaction in self.transactions:
+                        self.sink.commit(transaction)
+                    self.transactions = []
+                case DiscardFiles():
+                    self.attempt(lambda a=action: self.storage.discard(a.checkpoint_id))
+                    self.attempt(lambda a=action: self.storage.delete_files(a.paths))
+
+    def write(self, action):
+        value = assemble(
+            JOB_GRAPH,
+            job_id=JOB,
+            checkpoint_id=action.checkpoint_id,
+            timestamp_ms=action.triggered_ms,
+            snapshots=action.snapshots,
+        )
+        try:
+            self.newest = self.storage.complete(value)
+        except OSError as error:
+            return MetadataFailed(action.checkpoint_id, str(error), self.now_ms)
+        return MetadataWritten(action.checkpoint_id, self.now_ms)
+
+    def retain(self):
+        def delete():
+            unneeded = self.retention.completed(
+                self.newest, pending=self.coordinator.pending_ids, listing=self.storage.listing()
+            )
+            for old in unneeded.checkpoints:
+                self.storage.discard(old)
+            self.storage.delete_files(unneeded.files)
+
+        self.attempt(delete)
+
+    @staticmethod
+    def attempt(action):
+        with contextlib.suppress(OSError):  # leftovers go with a later checkpoint
+            action()
+
+
+def assert_clean(store, retained):
+    """Nothing lies there but the retained checkpoints and what they refer to."""
+    job = store.below(JOB)
+    storage = CheckpointStorage(store, JOB)
+    ids = storage.completed_ids()
+    assert len(ids) <= retained
+    needed = {f"chk-{i}/_metadata" for i in ids}.union(*(storage.load(i).paths() for i in ids))
+    assert {p for p in all_files(job) if not p.startswith("owner/")} == needed
+
+
+def test_undisturbed_every_record_comes_out_once():
+    store, sink = MemoryFiles(), Sink()
+    SmallJob(store, sink, name="only").run()
+    assert sink.output == list(range(RECORDS))
+    assert_clean(store, 2)
+
+
+def calls_of_an_undisturbed_run():
+    counted = Hazardous(MemoryFiles())
+    SmallJob(counted, Sink(), name="only").run()
+    return counted.calls
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_to_the_storage_every_record_still_comes_out_once(after):
+    total = calls_of_an_undisturbed_run()
+    assert total > 100
+    for kill_at in range(1, total + 1):
+        store, sink = MemoryFiles(), Sink()
+        with pytest.raises(Killed):
+            SmallJob(Hazardous(store, kill_at=kill_at, after=after), sink, name="first").run()
+        SmallJob(store, sink, name="second").run()
+        assert sink.output == list(range(RECORDS)), f"killed at call {kill_at}"
+        # Killed after its last checkpoint, the second driver may have had nothing to complete, and nothing to clean.
+        if kill_at < total - 20:
+            assert_clean(store, 2)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_asleep_at_any_call_while_another_driver_does_the_whole_job_every_record_still_comes_out_once(after):
+    fenced = 0
+    for asleep_at in range(1, calls_of_an_undisturbed_run() + 1):
+        store, sink = MemoryFiles(), Sink()
+
+        def run_another(store=store, sink=sink):
+            SmallJob(store, sink, name="second").run()
+
+        try:
+            SmallJob(Hazardous(store, kill_at=asleep_at, after=after, meanwhile=run_another), sink, name="first").run()
+        except Fenced:
+            fenced += 1
+        assert sink.output == list(range(RECORDS)), f"asleep at call {asleep_at}"
+        # Whatever the first one left behind, the job can still be restored, and is where the second one left it.
+        third = SmallJob(store, sink, name="third")
+        assert third.position == RECORDS
+        third.run()
+        assert sink.output == list(range(RECORDS))
+    assert fenced > 100
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_killed_again_and_again_on_a_storage_that_fails_one_call_in_ten(seed):
+    chance = random.Random(seed)
+    store, sink = MemoryFiles(), Sink()
+    for number in range(60):
+        hazard = Hazardous(
+            store, kill_at=chance.randrange(1, 120), after=chance.random() < 0.5, error_rate=0.1, chance=chance
+        )
+        try:
+            SmallJob(hazard, sink, name=f"driver {number}").run()
+            break
+        except (Killed, OSError):
+            continue
+        except Exception as error:
+            # A driver that cannot start because the storage fails says so, and the next one tries again.
+            assert "injected" in str(error), error
+    SmallJob(store, sink, name="last").run()
+    assert sink.output == list(range(RECORDS))
