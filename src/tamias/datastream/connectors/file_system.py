@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tamias.datastream.connectors.bucket_assigners import BucketAssigner, BucketContext
+from tamias.datastream.connectors.file_sink import FileSink, OutputFileConfig
 from tamias.datastream.connectors.file_source import (
     FileEnumeratorProvider,
     FileSource,
@@ -9,11 +11,25 @@ from tamias.datastream.connectors.file_source import (
     FileSplitAssignerProvider,
     StreamFormat,
 )
+from tamias.datastream.connectors.rolling_policies import (
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    PartFileInfo,
+    RollingPolicy,
+)
 
 __all__ = [
+    "BucketAssigner",
+    "BucketContext",
+    "DefaultRollingPolicy",
     "FileEnumeratorProvider",
+    "FileSink",
     "FileSource",
     "FileSourceBuilder",
     "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "PartFileInfo",
+    "RollingPolicy",
     "StreamFormat",
 ]

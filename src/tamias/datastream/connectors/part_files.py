@@ -1,0 +1,200 @@
+"""Part files: hidden while they are written, durable when a checkpoint counts on them, visible by one rename.
+
+A part lives under two names. `.part-0-<uid>-3.inprogress.<uuid>` is the file being written; readers skip it.
+`part-0-<uid>-3` is the same file once the checkpoint that covers it is complete. Between the two, all that is known
+of it is its hidden path and how many of its bytes count: what an attempt wrote behind those before it failed is cut
+off when the file is made visible.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable
+from typing import TypedDict
+
+from tamias.errors import CheckpointError
+
+_BUFFER_BYTES = 64 * 1024
+
+
+class PendingFile(TypedDict):
+    """A part that is complete and waits for its checkpoint: plain data, as it is kept in checkpoints."""
+
+    hidden: str
+    visible: str
+    bytes: int
+
+
+class PartFile:
+    """The part being written in one bucket. No file stays open: there may be more buckets than may be open at once."""
+
+    __slots__ = (
+        "_bucket_id",
+        "_buffer",
+        "_created_ms",
+        "_durable_bytes",
+        "_exists",
+        "_size",
+        "_written_ms",
+        "hidden",
+        "saved",
+        "visible",
+    )
+
+    def __init__(self, bucket_id: str, hidden: str, visible: str, now_ms: int) -> None:
+        self._bucket_id = bucket_id
+        self.hidden = hidden
+        self.visible = visible
+        self.saved = False  # True once a checkpoint may hold its name: from then on it must not be deleted
+        self._created_ms = now_ms
+        self._written_ms = now_ms
+        self._buffer = bytearray()
+        self._size = 0
+        self._durable_bytes = 0
+        self._exists = False
+
+    def get_bucket_id(self) -> str:
+        """The bucket it is in."""
+        return self._bucket_id
+
+    def get_creation_time(self) -> int:
+        """When it was begun, in milliseconds."""
+        return self._created_ms
+
+    def get_size(self) -> int:
+        """Bytes written to it."""
+        return self._size
+
+    def get_last_update_time(self) -> int:
+        """When a record was last written to it, in milliseconds."""
+        return self._written_ms
+
+    def write(self, data: bytes, now_ms: int) -> None:
+        """Append a record."""  # hot
+        self._buffer += data
+        self._size += len(data)
+        self._written_ms = now_ms
+        if len(self._buffer) >= _BUFFER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what is buffered to the file system."""
+        if not self._buffer and self._exists:
+            return
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        if not self._exists:
+            make_directory(os.path.dirname(self.hidden))
+            flags |= os.O_CREAT | os.O_EXCL
+        # Without O_CREAT from the second time on: a file that someone removed is an error, not a file without its
+        # beginning.
+        with open(os.open(self.hidden, flags, 0o666), "wb", buffering=0) as file:
+            self._exists = True
+            found = os.fstat(file.fileno()).st_size
+            if found != self._size - len(self._buffer):
+                raise CheckpointError(
+                    f"cannot go on writing {self.hidden!r}: it has {found} bytes, but this writer "
+                    f"wrote {self._size - len(self._buffer)}; only one job may write to a part file"
+                )
+            view = memoryview(self._buffer)
+            while view:
+                view = view[file.write(view) :]
+        self._buffer = bytearray()
+
+    def make_durable(self) -> None:
+        """Make sure that a checkpoint may count on all that was written."""
+        self.flush()
+        if self._durable_bytes < self._size:
+            _sync_file(self.hidden)
+            if not self._durable_bytes:
+                sync_directory(os.path.dirname(self.hidden))
+            self._durable_bytes = self._size
+        self.saved = True
+
+    def pending(self) -> PendingFile:
+        """What is to be made visible."""
+        return {"hidden": self.hidden, "visible": self.visible, "bytes": self._size}
+
+    def delete(self) -> None:
+        """Remove the file; no checkpoint knows of it."""
+        assert not self.saved
+        if self._exists:
+            remove_quietly(self.hidden)
+
+
+def publish(files: Iterable[PendingFile]) -> None:
+    """Make parts visible, durably. A part that is visible already is left alone."""
+    directories = set()
+    for file in files:
+        _publish_one(file)
+        directories.add(os.path.dirname(file["visible"]))
+    for directory in sorted(directories):
+        if os.path.isdir(directory):
+            sync_directory(directory)
+
+
+def _publish_one(file: PendingFile) -> None:
+    hidden, visible, length = file["hidden"], file["visible"], file["bytes"]
+    try:
+        found = os.path.getsize(hidden)
+    except FileNotFoundError:
+        if os.path.exists(visible):
+            return  # committed before, and now again after a restore
+        raise CheckpointError(
+            f"cannot commit {visible!r}: neither it nor {hidden!r}, where its records were written, exists; if the "
+            "file was taken away after an earlier run had committed it, put an empty one there and start again"
+        ) from None
+    if found < length:
+        raise CheckpointError(
+            f"cannot commit {visible!r}: {hidden!r} has {found} bytes, but {length} were written for the checkpoint; "
+            "restore the file from a copy"
+        )
+    if os.path.exists(visible):
+        raise CheckpointError(f"cannot commit {hidden!r} as {visible!r}: there is a file of that name; move it away")
+    if found > length:
+        os.truncate(hidden, length)
+        _sync_file(hidden)
+    os.rename(hidden, visible)
+
+
+def make_directory(path: str) -> None:
+    """Create a directory and those above it, and make their names durable: a synced file in a lost one is lost."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+        if path == missing[-1]:
+            break
+    for directory in reversed(missing):
+        os.makedirs(directory, exist_ok=True)
+        sync_directory(os.path.dirname(directory))
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in a directory durable, where its file system offers that."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        return  # one may write to a directory that one may not read
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def remove_quietly(path: str) -> None:
+    """Delete a file that nobody counts on; a hidden leftover does no harm."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def _sync_file(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,114 @@
+"""When a file sink ends a part file and begins another."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+__all__ = ["DefaultRollingPolicy", "OnCheckpointRollingPolicy", "PartFileInfo", "RollingPolicy"]
+
+
+class PartFileInfo(Protocol):
+    """What a policy is told about the part file being written."""
+
+    def get_bucket_id(self) -> str:
+        """The bucket it is in."""
+        ...
+
+    def get_creation_time(self) -> int:
+        """When it was begun, in milliseconds."""
+        ...
+
+    def get_size(self) -> int:
+        """Bytes written to it."""
+        ...
+
+    def get_last_update_time(self) -> int:
+        """When a record was last written to it, in milliseconds."""
+        ...
+
+
+class RollingPolicy(ABC):
+    """Decides when a part file is ended. It becomes visible with the next checkpoint that completes after that."""
+
+    @abstractmethod
+    def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
+        """Whether to end the file because a checkpoint is being taken."""
+
+    @abstractmethod
+    def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
+        """Whether to end the file before this record, which then is the first of the next."""
+
+    @abstractmethod
+    def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
+        """Whether to end the file because of the time, which is looked at in the sink's bucket check interval."""
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 128 * 1024 * 1024, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
+    ) -> DefaultRollingPolicy:
+        """By size and by time.
+
+        Args:
+            part_size: a file larger than this, in bytes, is ended.
+            rollover_interval: a file is ended so many milliseconds after it was begun.
+            inactivity_interval: a file is ended so many milliseconds after its last record.
+        """
+        return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
+        """At every checkpoint, and only then."""
+        return OnCheckpointRollingPolicy()
+
+
+class DefaultRollingPolicy(RollingPolicy):
+    """Ends a file by its size, its age, or the time since its last record."""
+
+    def __init__(self, part_size: int, rollover_interval: int, inactivity_interval: int) -> None:
+        """Take the size in bytes and the times in milliseconds, all above 0."""
+        given = {
+            "part_size": part_size,
+            "rollover_interval": rollover_interval,
+            "inactivity_interval": inactivity_interval,
+        }
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+                raise ValueError(f"default_rolling_policy() takes whole numbers above 0, but {name} is {value!r}")
+        self._part_size = part_size
+        self._rollover_interval = rollover_interval
+        self._inactivity_interval = inactivity_interval
+
+    def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
+        return part_file_state.get_size() > self._part_size
+
+    def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
+        return part_file_state.get_size() > self._part_size
+
+    def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
+        return (
+            current_time - part_file_state.get_creation_time() >= self._rollover_interval
+            or current_time - part_file_state.get_last_update_time() >= self._inactivity_interval
+        )
+
+    def __repr__(self) -> str:
+        return (
+            "RollingPolicy.default_rolling_policy("
+            f"{self._part_size}, {self._rollover_interval}, {self._inactivity_interval})"
+        )
+
+
+class OnCheckpointRollingPolicy(RollingPolicy):
+    """Ends a file at every checkpoint, and only then."""
+
+    def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
+        return True
+
+    def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
+        return False
+
+    def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "RollingPolicy.on_checkpoint_rolling_policy()"

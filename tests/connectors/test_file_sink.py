@@ -1,0 +1,353 @@
+"""The file sink: each record of the surviving history once, whatever fails in between."""
+
+import os
+import pickle
+import re
+import tempfile
+from pathlib import Path
+
+import cloudpickle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from writing import SinkJob, hidden_files, visible_files, visible_lines
+
+from tamias.common.clock import ManualClock
+from tamias.common.serialization import Encoder
+from tamias.common.typeinfo import Types
+from tamias.datastream.connectors import part_files
+from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
+from tamias.errors import CheckpointError, InvalidProgramError, RestoreError
+
+
+class ByFirstLetter(BucketAssigner):
+    def get_bucket_id(self, element, context):
+        return element[0]
+
+
+def sink_to(base, policy=None, clock=None, assigner=None, config=None):
+    builder = FileSink.for_row_format(str(base), Encoder.simple_string_encoder())
+    builder.with_bucket_assigner(assigner or BucketAssigner.base_path_bucket_assigner())
+    if policy is not None:
+        builder.with_rolling_policy(policy)
+    if config is not None:
+        builder.with_output_file_config(config)
+    return builder.with_clock(clock or ManualClock()).with_bucket_check_interval(1000).build()
+
+
+EACH_CHECKPOINT = RollingPolicy.on_checkpoint_rolling_policy()
+BY_SIZE = RollingPolicy.default_rolling_policy(part_size=20, rollover_interval=5000, inactivity_interval=3000)
+
+
+# ------------------------------------------------------------------------------------------------------- exactly once
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 3), st.sampled_from("abc"), st.integers(1, 6)),
+        st.tuples(st.just("wait"), st.sampled_from([500, 1500, 4000])),
+        st.just(("checkpoint",)),
+        st.just(("begin",)),  # and completed, or not, when more was written
+        st.tuples(st.just("complete"), st.sampled_from([None, 0, 1])),
+        st.just(("abort",)),
+        st.tuples(st.just("crash"), st.integers(1, 4), st.booleans(), st.sampled_from([None, 0, 1, 2])),
+    ),
+    min_size=6,
+    max_size=40,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(steps=STEPS, policy=st.sampled_from([EACH_CHECKPOINT, BY_SIZE]), buffer_bytes=st.sampled_from([1, 12, 1000]))
+def test_records_are_visible_exactly_once_through_crashes_aborts_and_rescaling(steps, policy, buffer_bytes):
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr(part_files, "_BUFFER_BYTES", buffer_bytes)
+        base, clock = Path(folder), ManualClock()
+        job = SinkJob(sink_to(base, policy, clock, ByFirstLetter()), 2)
+        number, crashed, unheard = 0, False, False
+        for step in steps:
+            match step:
+                case ("write", subtask, letter, count):
+                    for _ in range(count):
+                        job.write(subtask, f"{letter}{number}")
+                        number += 1
+                case ("wait", millis):
+                    clock.advance(millis)
+                case ("begin",):
+                    job.begin_checkpoint()
+                case ("complete", notified):
+                    if job.begun:
+                        job.complete_checkpoint(notified=notified)
+                        unheard = notified is not None
+                case ("checkpoint",):
+                    job.checkpoint()
+                    unheard = False
+                case ("abort",):
+                    job.abort_checkpoint()
+                case ("crash", parallelism, orderly, dies_after):
+                    job.crash(parallelism, orderly=orderly, dies_after=dies_after)
+                    crashed, unheard = True, False
+            covered = job.latest.covered if job.latest else []
+            seen = visible_lines(base)
+            assert len(seen) == len(set(seen))
+            assert set(seen) <= set(covered)
+            if policy is EACH_CHECKPOINT and not unheard:
+                assert sorted(seen) == sorted(covered)
+        job.finish()
+        assert sorted(visible_lines(base)) == sorted(job.written)
+        if not crashed:
+            assert hidden_files(base) == []
+
+
+def test_without_checkpoints_files_are_finished_at_the_end_of_input(tmp_path):
+    sink = sink_to(tmp_path)
+    job = SinkJob(sink, 1)
+    job.write(0, "a")
+    assert visible_files(tmp_path) == []
+    writer = job.subtasks[0].writer
+    writer.finish()
+    sink.create_committer().commit(list(writer.prepare_commit()))
+    writer.close()
+    assert visible_lines(tmp_path) == ["a"]
+    assert hidden_files(tmp_path) == []
+
+
+def test_nothing_is_visible_before_the_checkpoint_is_complete(tmp_path):
+    job = SinkJob(sink_to(tmp_path, EACH_CHECKPOINT), 1)
+    job.write(0, "a")
+    job.begin_checkpoint()
+    assert visible_files(tmp_path) == []
+    job.complete_checkpoint()
+    assert visible_lines(tmp_path) == ["a"]
+
+
+def test_no_records_no_files(tmp_path):
+    job = SinkJob(sink_to(tmp_path / "out", EACH_CHECKPOINT), 2)
+    job.checkpoint()
+    job.finish()
+    assert not (tmp_path / "out").exists()
+
+
+def test_committing_again_does_nothing(tmp_path):
+    job = SinkJob(sink_to(tmp_path, EACH_CHECKPOINT), 1)
+    job.write(0, "a")
+    job.begin_checkpoint()
+    committables = [c for _, c in job.subtasks[0].waiting]
+    for _ in range(3):
+        job.subtasks[0].committer.commit(pickle.loads(pickle.dumps(committables)))
+    assert visible_lines(tmp_path) == ["a"]
+
+
+def test_what_a_failed_attempt_wrote_behind_the_checkpoint_is_cut_off(tmp_path):
+    job = SinkJob(sink_to(tmp_path), 1)
+    job.write(0, "kept")
+    job.checkpoint()
+    job.write(0, "lost")
+    job.subtasks[0].writer._open[""].flush()
+    job.crash(1)
+    job.write(0, "new")
+    job.finish()
+    assert sorted(visible_lines(tmp_path)) == ["kept", "new"]
+    assert hidden_files(tmp_path) == []
+
+
+def test_a_checkpoint_can_be_restored_twice(tmp_path):
+    job = SinkJob(sink_to(tmp_path), 1)
+    job.write(0, "kept")
+    job.checkpoint()
+    for attempt in range(3):
+        job.crash(1)
+        job.write(0, f"of attempt {attempt}")
+    job.finish()
+    assert sorted(visible_lines(tmp_path)) == ["kept", "of attempt 2"]
+
+
+def test_an_orderly_close_removes_what_no_checkpoint_knows_of(tmp_path):
+    job = SinkJob(sink_to(tmp_path), 1)
+    job.write(0, "known")
+    job.checkpoint()
+    known = hidden_files(tmp_path)
+    job.crash(1)
+    job.write(0, "unknown")
+    job.subtasks[0].writer._open[""].flush()
+    assert len(hidden_files(tmp_path)) == 2
+    job.subtasks[0].writer.close()
+    assert hidden_files(tmp_path) == known
+
+
+def test_an_orderly_close_keeps_what_a_checkpoint_counts_on(tmp_path):
+    job = SinkJob(sink_to(tmp_path), 1)
+    job.write(0, "open at the checkpoint")
+    job.checkpoint()
+    job.write(0, "written after it")
+    job.crash(1, orderly=True)
+    job.finish()
+    assert visible_lines(tmp_path) == ["open at the checkpoint"]
+
+
+# ----------------------------------------------------------------------------------------------------------- failures
+
+
+def pending_job(base):
+    job = SinkJob(sink_to(base, EACH_CHECKPOINT), 1)
+    job.write(0, "abc")
+    job.begin_checkpoint()
+    return job
+
+
+def test_a_pending_file_that_is_gone_is_an_error_that_names_it(tmp_path):
+    job = pending_job(tmp_path)
+    (hidden,) = hidden_files(tmp_path)
+    hidden.unlink()
+    with pytest.raises(CheckpointError, match=re.escape(hidden.name)):
+        job.complete_checkpoint()
+
+
+def test_a_pending_file_that_lost_bytes_is_an_error_that_names_it(tmp_path):
+    job = pending_job(tmp_path)
+    (hidden,) = hidden_files(tmp_path)
+    os.truncate(hidden, 2)
+    with pytest.raises(CheckpointError, match="has 2 bytes, but 4 were written"):
+        job.complete_checkpoint()
+    assert visible_files(tmp_path) == []
+
+
+def test_a_foreign_file_of_the_same_name_is_not_overwritten(tmp_path):
+    job = pending_job(tmp_path)
+    visible = Path(job.subtasks[0].waiting[0][1]["visible"])
+    visible.write_text("mine")
+    with pytest.raises(CheckpointError, match="there is a file of that name"):
+        job.complete_checkpoint()
+    assert visible.read_text() == "mine"
+
+
+def test_restoring_an_old_checkpoint_whose_file_is_visible_by_now_is_refused(tmp_path):
+    job = SinkJob(sink_to(tmp_path, BY_SIZE), 1)
+    job.write(0, "a")
+    job.checkpoint()
+    old = job.latest
+    job.write(0, "b" * 30)
+    job.checkpoint()
+    assert visible_lines(tmp_path) == ["a", "b" * 30]
+    job.latest = old
+    with pytest.raises(RestoreError, match=r"inprogress.*restore the latest one"):
+        job.crash(1)
+
+
+def test_a_file_that_someone_removed_or_wrote_to_fails_the_writer(tmp_path):
+    for spoil, error in ((Path.unlink, FileNotFoundError), (lambda p: p.write_bytes(b""), CheckpointError)):
+        job = SinkJob(sink_to(tmp_path), 1)
+        job.write(0, "a")
+        job.begin_checkpoint()
+        job.write(0, "b")
+        spoil(hidden_files(tmp_path)[0])
+        with pytest.raises(error, match="inprogress"):
+            job.begin_checkpoint()
+
+
+@pytest.mark.parametrize("bucket", ["/abs", "../up", "a/../b", None, 3, "a\0b"])
+def test_buckets_outside_the_base_path_are_refused(tmp_path, bucket):
+    class Fixed(BucketAssigner):
+        def get_bucket_id(self, element, context):
+            return bucket
+
+    job = SinkJob(sink_to(tmp_path / "out", assigner=Fixed()), 1)
+    with pytest.raises(InvalidProgramError, match="bucket assigner"):
+        job.write(0, "a")
+
+
+# ---------------------------------------------------------------------------------------------- names, rolling, types
+
+
+def test_names_of_part_files(tmp_path):
+    config = OutputFileConfig.builder().with_part_prefix("out").with_part_suffix(".txt").build()
+    assert (config.get_part_prefix(), config.get_part_suffix()) == ("out", ".txt")
+    job = SinkJob(sink_to(tmp_path, EACH_CHECKPOINT, config=config, assigner=ByFirstLetter()), 2)
+    for value in ("a1", "b1"):
+        job.write(1, value)
+    uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    job.begin_checkpoint()
+    hidden = [str(p.relative_to(tmp_path)) for p in hidden_files(tmp_path)]
+    for number, name in enumerate(hidden):
+        assert re.fullmatch(rf"[ab]/\.out-1-{uuid}-{number}\.txt\.inprogress\.{uuid}", name)
+    job.complete_checkpoint()
+    visible = [str(p.relative_to(tmp_path)) for p in visible_files(tmp_path)]
+    for number, name in enumerate(visible):
+        assert re.fullmatch(rf"[ab]/out-1-{uuid}-{number}\.txt", name)
+
+
+def test_part_files_end_by_size_age_and_inactivity(tmp_path):
+    clock = ManualClock()
+    job = SinkJob(sink_to(tmp_path, BY_SIZE, clock), 1)
+
+    def parts():
+        return [path.read_text().split() for path in sorted(visible_files(tmp_path), key=lambda p: p.name)]
+
+    job.write(0, "x" * 20)  # with its newline one byte too large, but a file is ended by the next record only
+    job.write(0, "b")
+    job.checkpoint()
+    assert parts() == [["x" * 20]]
+    clock.advance(2999)
+    job.checkpoint()
+    assert len(parts()) == 1
+    job.write(0, "c")
+    clock.advance(2001)
+    job.checkpoint()
+    assert parts()[1:] == [["b", "c"]], "it is five seconds old"
+    job.write(0, "d")
+    clock.advance(3000)
+    job.write(0, "e")
+    job.checkpoint()
+    assert parts()[2:] == [["d"]], "it had no record for three seconds"
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True])
+def test_rolling_by_nothing_is_refused(value):
+    with pytest.raises(ValueError, match="part_size is"):
+        RollingPolicy.default_rolling_policy(part_size=value)
+
+
+def test_declared_types_decide_about_the_text(tmp_path):
+    sink = sink_to(tmp_path, EACH_CHECKPOINT)
+    job = SinkJob(sink.with_input_type(Types.TUPLE([Types.INT(), Types.STRING()])), 1)
+    job.write(0, (1, "a"))
+    job.finish()
+    job = SinkJob(sink, 1)
+    job.write(0, (1, "a"))
+    job.finish()
+    assert sorted(visible_lines(tmp_path)) == ["(1, 'a')", "(1,a)"]
+
+
+def test_an_encoder_of_the_program_keeps_its_mind(tmp_path):
+    class Json(Encoder):
+        def encode(self, value):
+            return b"{}\n"
+
+    sink = FileSink.for_row_format(tmp_path, Json()).build().with_input_type(Types.STRING())
+    job = SinkJob(cloudpickle.loads(cloudpickle.dumps(sink)), 1)
+    job.write(0, "a")
+    job.finish()
+    (path,) = visible_files(tmp_path)
+    assert path.read_text() == "{}\n"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d--\d\d", path.parent.name)
+
+
+def test_paths_of_other_file_systems_are_refused():
+    with pytest.raises(ValueError, match="no connection to 's3'"):
+        FileSink.for_row_format("s3://bucket/out", Encoder.simple_string_encoder())
+
+
+def test_wrong_parts_are_refused_where_they_are_given(tmp_path):
+    builder = FileSink.for_row_format(tmp_path, Encoder.simple_string_encoder())
+    with pytest.raises(TypeError, match="Encoder"):
+        FileSink.for_row_format(tmp_path, str)
+    with pytest.raises(TypeError, match="with_bucket_assigner"):
+        builder.with_bucket_assigner("yyyy")
+    with pytest.raises(TypeError, match="with_rolling_policy"):
+        builder.with_rolling_policy(60)
+    with pytest.raises(TypeError, match="with_output_file_config"):
+        builder.with_output_file_config("part")
+    with pytest.raises(ValueError, match="above 0"):
+        builder.with_bucket_check_interval(0)
+    with pytest.raises(ValueError, match="without '/'"):
+        OutputFileConfig("a/b", "")
