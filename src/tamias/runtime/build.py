@@ -7,7 +7,7 @@ from typing import assert_never
 from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
 from tamias.graph import specs
 from tamias.graph.job_graph import Operator
-from tamias.runtime.operators import rolling, sinks, sources, stateless, timestamps
+from tamias.runtime.operators import process, rolling, sinks, sources, stateless, timestamps
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.place import Place
 
@@ -28,7 +28,9 @@ def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOper
         case specs.ProjectSpec() as spec:
             return stateless.ProjectOperator(operator, spec, place)
         case specs.ProcessSpec() as spec:
-            return stateless.ProcessOperator(operator, spec, place)
+            if operator.key is not None:
+                return process.KeyedProcessOperator(operator, spec, place)
+            return process.ProcessOperator(operator, spec, place)
         case specs.ReduceSpec() as spec:
             return rolling.ReduceOperator(operator, spec, place)
         case specs.FoldSpec() as spec:

@@ -1,0 +1,149 @@
+"""Runs programs on the local engine, epoch by epoch, with crashes where a test wants them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tamias.checkpoint.metadata import assemble
+from tamias.checkpoint.restore import plan_restore
+from tamias.common import WatermarkStrategy
+from tamias.common.clock import ManualClock
+from tamias.common.watermark_strategy import WatermarkGenerator
+from tamias.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+from tamias.engine.base import Deployment, SnapshotWritten
+from tamias.engine.local import LocalEngine
+from tamias.graph.job_graph import JobGraph
+from tamias.runtime.epoch import EpochOrder
+from tamias.state.snapshots import RestorePlan
+
+Event = tuple[Any, int, int | None]
+"""A value, its timestamp, and the watermark that follows it (None for none)."""
+
+
+class _AfterRecords(WatermarkGenerator):
+    """Emits the watermark that a record carries in its last field."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+        if event[2] is not None:
+            output.emit_watermark(event[2])
+
+    def on_periodic_emit(self, output: Any) -> None:
+        pass
+
+
+def timed(env: StreamExecutionEnvironment, events: list[Event]) -> DataStream:
+    """A stream of values with their timestamps, and watermarks exactly where the events say."""
+    strategy = WatermarkStrategy.for_generator(lambda _: _AfterRecords()).with_timestamp_assigner(lambda e, _: e[1])
+    stream = env.from_collection(events).assign_timestamps_and_watermarks(strategy).set_parallelism(1)
+    return stream.map(lambda e: e[0]).set_parallelism(1)
+
+
+@dataclass
+class Run:
+    """A job on the local engine."""
+
+    graph: JobGraph
+    clock: ManualClock = field(default_factory=ManualClock)
+    directory: str | None = None
+
+    def __post_init__(self) -> None:
+        self.engine = LocalEngine(self.graph, self.clock)
+        self.attempt = 0
+        self.epoch = 0
+        self.records: list[Any] = []
+        self.finished = False
+        self.acks: list[Any] = []
+
+    def deploy(self, restore: RestorePlan | None = None, graph: JobGraph | None = None) -> None:
+        deployment = Deployment("0" * 32, graph or self.graph, self.attempt, checkpoint_directory=self.directory,
+                                restore=restore)
+        failure = self.engine.deploy(deployment)
+        if failure is not None:
+            raise failure.error
+
+    def step(self, max_records: int = 1 << 30, checkpoint_id: int | None = None) -> list[Any]:
+        """Run one epoch; what it gave."""
+        result = self.engine.run_epoch(EpochOrder(self.epoch, max_records=max_records, checkpoint_id=checkpoint_id))
+        self.epoch += 1
+        if result.failure is not None:
+            raise result.failure.error
+        self.acks = result.acks
+        found = [r for ack in result.acks for r in ack.records]
+        self.records += found
+        self.finished = all(a.finished for a in result.acks)
+        return found
+
+    def checkpoint(self, checkpoint_id: int, max_records: int = 1 << 30) -> RestorePlan:
+        """Run an epoch that carries a checkpoint, and wait for its files."""
+        self.step(max_records, checkpoint_id)
+        wanted = sum(v.parallelism for v in self.graph.vertices)
+        snapshots: list[Any] = []
+        while len(snapshots) < wanted:
+            self.engine.wait(5.0)
+            for event in self.engine.events():
+                assert isinstance(event, SnapshotWritten), event
+                snapshots.append(event.snapshot)
+        metadata = assemble(self.graph, job_id="0" * 32, checkpoint_id=checkpoint_id, timestamp_ms=0,
+                            snapshots=tuple(snapshots), finished=frozenset())
+        self.engine.notify_completed(checkpoint_id)
+        self.metadata = metadata
+        return plan_restore(self.graph, metadata, self.directory or "", allow_non_restored_state=False)
+
+    def close(self) -> None:
+        failure = self.engine.close_subtasks()
+        self.engine.shutdown()
+        if failure is not None:
+            raise failure.error
+
+
+def environment(parallelism: int = 1, *, batch: bool = False, checkpoints: bool = False) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    if batch:
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    if checkpoints:
+        env.enable_checkpointing(1000)
+    return env
+
+
+def graph_of(stream: DataStream) -> JobGraph:
+    """The job that collects a stream."""
+    stream._collector()
+    return stream.get_execution_environment()._job_graph("test")
+
+
+def collected(stream: DataStream, *, max_records: int = 1 << 30) -> list[Any]:
+    """What a stream gives when its job runs to the end."""
+    run = Run(graph_of(stream))
+    run.deploy()
+    while not run.finished:
+        run.step(max_records)
+    run.close()
+    return run.records
+
+
+def collected_with_crashes(build: Callable[[StreamExecutionEnvironment], DataStream], *, max_records: int,
+                           crash_after: set[int], parallelism: int = 1) -> list[Any]:
+    """The same with a checkpoint in every epoch, and after some of them a failure and a restart from it.
+
+    After the checkpoint one more epoch runs, whose output is lost with the attempt.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        run = Run(graph_of(build(environment(parallelism, checkpoints=True))), directory=directory)
+        run.deploy()
+        checkpoint_id = 0
+        while not run.finished:
+            checkpoint_id += 1
+            plan = run.checkpoint(checkpoint_id, max_records)
+            if checkpoint_id in crash_after and not run.finished:
+                kept = len(run.records)
+                run.step(max_records)
+                del run.records[kept:]
+                run.attempt += 1
+                run.finished = False
+                run.deploy(plan)
+        run.close()
+        return run.records
