@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from tamias.common.typeinfo import TypeInformation
 from tamias.contracts.functions import Function
 
 T = TypeVar("T")
@@ -133,6 +134,10 @@ class Sink(ABC, Generic[T]):
     @abstractmethod
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[T, Any]:
         """Make the writer of one subtask; `restored` is its share of the writers' saved state."""
+
+    def with_input_type(self, type_info: TypeInformation | None) -> Sink[T]:
+        """The sink for records of a declared type; for sinks that write records as text."""
+        return self
 
     def create_committer(self) -> Committer[Any] | None:
         """Make the committer of one subtask, or None for a sink that writes for good at once."""

@@ -116,8 +116,8 @@ class WriterOperator(RuntimeOperator):
 
     def __init__(self, operator: Operator, spec: WriterSpec, place: Place) -> None:
         super().__init__(operator, place)
-        self._sink = spec.sink
-        self._committer = spec.sink.create_committer()
+        self._sink = spec.sink.with_input_type(operator.input_type)
+        self._committer = self._sink.create_committer()
         self._waiting: list[tuple[int, Any]] = []  # (checkpoint, committable), oldest first
         self._checkpointing = place.graph.settings.checkpointing
 
