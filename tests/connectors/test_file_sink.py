@@ -16,7 +16,13 @@ from tamias.common.clock import ManualClock
 from tamias.common.serialization import Encoder
 from tamias.common.typeinfo import Types
 from tamias.datastream.connectors import part_files
-from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
+from tamias.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileSink,
+    OutputFileConfig,
+    RollingPolicy,
+    StreamingFileSink,
+)
 from tamias.errors import CheckpointError, InvalidProgramError, RestoreError
 
 
@@ -351,3 +357,43 @@ def test_wrong_parts_are_refused_where_they_are_given(tmp_path):
         builder.with_bucket_check_interval(0)
     with pytest.raises(ValueError, match="without '/'"):
         OutputFileConfig("a/b", "")
+
+
+# ------------------------------------------------------------------------------------------------- the older spelling
+
+
+class Subtask0:
+    def get_index_of_this_subtask(self):
+        return 0
+
+
+class NoTimestamp:
+    def timestamp(self):
+        return None
+
+
+def streaming_sink(base):
+    with pytest.warns(DeprecationWarning, match="FileSink"):
+        builder = StreamingFileSink.for_row_format(str(base), Encoder.simple_string_encoder())
+        sink = builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
+    sink = cloudpickle.loads(cloudpickle.dumps(sink))
+    sink.open(Subtask0())
+    return sink
+
+
+def test_the_older_sink_commits_its_transactions_once(tmp_path):
+    sink = streaming_sink(tmp_path)
+    first = sink.begin_transaction()
+    sink.invoke_in(first, "a", NoTimestamp())
+    sink.pre_commit(first)
+    second = sink.begin_transaction()
+    sink.invoke_in(second, "lost", NoTimestamp())
+    first, second = pickle.loads(pickle.dumps((first, second)))
+    assert visible_files(tmp_path) == []
+    sink.close()
+    restored = streaming_sink(tmp_path)
+    for _ in range(2):
+        restored.recover_and_commit(first)
+    restored.recover_and_abort(second)
+    assert visible_lines(tmp_path) == ["a"]
+    assert hidden_files(tmp_path) == []

@@ -17,6 +17,7 @@ from tamias.datastream.connectors.rolling_policies import (
     PartFileInfo,
     RollingPolicy,
 )
+from tamias.datastream.connectors.streaming_file_sink import StreamingFileSink
 
 __all__ = [
     "BucketAssigner",
@@ -32,4 +33,5 @@ __all__ = [
     "PartFileInfo",
     "RollingPolicy",
     "StreamFormat",
+    "StreamingFileSink",
 ]
