@@ -37,6 +37,10 @@ class JobHandle(Protocol):
         """The accumulators as they are now; each subtask's as of its last epoch."""
         ...
 
+    def progress(self) -> Any:
+        """How far the job is: epochs, records, checkpoints, restarts."""
+        ...
+
     def trigger_savepoint(self, directory: str | None) -> Future[str]:
         """Make a savepoint and go on; done with its path."""
         ...
@@ -86,6 +90,13 @@ class JobClient:
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """The accumulators as they are now."""
         return CompletableFuture.completed(self._handle.accumulators())
+
+    def get_progress(self) -> Any:
+        """How far the job is: a `tamias.job.handle.Progress` with epochs, records read, checkpoints and restarts.
+
+        Flink has this in its web interface only.
+        """
+        return self._handle.progress()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """A future of the job's result; it raises what ended the job."""

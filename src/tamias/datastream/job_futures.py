@@ -13,7 +13,7 @@ from tamias.common.job_status import JobStatus
 from tamias.errors import JobCancelledError, UnsupportedOperationError
 
 if TYPE_CHECKING:
-    from tamias.job.handle import JobHandle
+    from tamias.job.handle import JobHandle, Progress
 
 T = TypeVar("T")
 
@@ -37,6 +37,10 @@ class JobFutures:
     def accumulators(self) -> dict[str, Any]:
         """The accumulators as they are now."""
         return self._handle.accumulators()
+
+    def progress(self) -> Progress:
+        """How far the job is."""
+        return self._handle.progress()
 
     def cancel(self) -> Future[None]:
         """End the job; done when it is over."""

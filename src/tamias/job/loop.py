@@ -349,9 +349,8 @@ class JobLoop:
                 case rules.NotifyComplete(checkpoint_id):
                     self._completed(checkpoint_id)
                 case rules.NotifyAborted(checkpoint_id, why):
-                    _log.warning(
-                        "checkpoint %d of job %s was given up: %s", checkpoint_id, self._settings.job_name, why
-                    )
+                    level = logging.INFO if failing else logging.WARNING
+                    _log.log(level, "checkpoint %d of %s was given up: %s", checkpoint_id, self._settings.job_name, why)
                     progress = self._handle.progress()
                     self._handle.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))
                     if not failing:

@@ -102,7 +102,7 @@ class ClusterSlots:
                 except queue.Empty:
                     raise DeploymentError(
                         f"only {len(present)} of {self._count} slots registered within {_REGISTER_S:.0f} s; can the "
-                        f"executors reach the driver at {self._address[0]}:{self._address[1]}, and is tamias installed there?"
+                        f"executors reach the driver at {self._address[0]}:{self._address[1]}, and import tamias?"
                     ) from None
                 slot.connect(self.events.put)
                 present[slot.number] = slot

@@ -64,8 +64,8 @@ class SparkEngine:
 
     @property
     def log_path(self) -> str | None:
-        """Where Spark's own log is, if we know."""
-        return SparkLog.path
+        """Where Spark's own log is, if we know; asked for when a person is to be told."""
+        return SparkLog.mention()
 
     @property
     def slot_pids(self) -> tuple[int, ...]:

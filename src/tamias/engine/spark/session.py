@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -28,9 +29,22 @@ DEFAULTS = {
 
 
 class SparkLog:
-    """Where Spark's own log goes when the session is ours."""
+    """Where Spark's own log goes when the session is ours; removed with the driver unless somebody was told of it."""
 
     path: str | None = None
+    mentioned = False
+
+    @classmethod
+    def mention(cls) -> str | None:
+        """The path, to be shown to a person: the file stays."""
+        cls.mentioned = True
+        return cls.path
+
+    @classmethod
+    def remove_unless_mentioned(cls) -> None:
+        """At the end of the driver."""
+        if cls.path is not None and not cls.mentioned:
+            Path(cls.path).unlink(missing_ok=True)
 
 
 def spark_context(configuration: dict[str, str]) -> Any:
@@ -87,6 +101,7 @@ def _quiet(settings: dict[str, str]) -> None:
     """Send Spark's log to a file: a person at a terminal wants to see the job."""
     folder = tempfile.gettempdir()
     SparkLog.path = os.path.join(folder, f"tamias-spark-{os.getpid()}.log")
+    atexit.register(SparkLog.remove_unless_mentioned)
     log4j = Path(__file__).with_name("log4j2.properties")
     options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dtamias.log={SparkLog.path}"
     given = settings.get("spark.driver.extraJavaOptions", "")
@@ -102,6 +117,6 @@ class _java_errors_explained:
     def __exit__(self, kind: Any, error: BaseException | None, frames: Any) -> None:
         if error is not None and "Java gateway" in str(error):
             raise DeploymentError(
-                "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check `java -version` "
-                f"and JAVA_HOME; what Java said is above, Spark's log is {SparkLog.path}"
+                "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check "
+                f"`java -version` and JAVA_HOME; what Java said is above, Spark's log is {SparkLog.mention()}"
             ) from error

@@ -214,7 +214,7 @@ def main() -> None:
         filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
     )
     gc.set_threshold(50_000, 20, 50)  # records come and go by the ten thousand
-    sys.stdin = open(os.devnull)
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - user code that asks for input finds none, for good
     lifeline = connect(config.driver, config.secret) if config.driver is not None else None
     if lifeline is not None:
         config = replace(config, address=(lifeline.local_host(), 0))  # the way the driver can reach us
