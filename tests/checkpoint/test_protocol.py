@@ -186,8 +186,8 @@ class SmallJob:
                         self.sink.commit(transaction)
                     self.transactions = []
                 case DiscardFiles():
-                    self.attempt(lambda a=action: self.storage.discard(a.checkpoint_id))
-                    self.attempt(lambda a=action: self.storage.delete_files(a.paths))
+                    assert action.directory
+                    self.attempt(lambda a=action: self.storage.discard(a.checkpoint_id, a.paths))
 
     def write(self, action):
         value = assemble(

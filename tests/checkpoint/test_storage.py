@@ -67,6 +67,21 @@ def test_discarding_removes_the_metadata_before_anything_else():
     assert storage.listing().checkpoints == ()
 
 
+def test_a_checkpoint_whose_metadata_cannot_be_deleted_stays_whole():
+    store = FaultyFiles(MemoryFiles(), Fault("publish", "*_metadata", after=True))
+    storage = opened(store)
+    value = metadata(JOB_GRAPH, storage.files, 7)
+    with pytest.raises(OSError, match="injected"):
+        storage.complete(value)  # though it seems to fail, the checkpoint exists
+    store.add(Fault("delete", "*_metadata"))
+    with pytest.raises(OSError, match="injected"):
+        storage.discard(7, value.paths())
+    for file in storage.load(7).files():
+        read_state(storage.files, file)
+    storage.discard(7, value.paths())
+    assert storage.listing() == Listing()
+
+
 def test_discarding_leaves_shared_files_alone(store):
     storage = opened(store)
     kept = metadata(JOB_GRAPH, storage.files, 7)

@@ -194,18 +194,21 @@ class CheckpointStorage:
 
     # ------------------------------------------------------------------------------------------------------ cleaning
 
-    def discard(self, checkpoint_id: int) -> None:
-        """Remove one checkpoint's directory; its shared files are others' business.
+    def discard(self, checkpoint_id: int, paths: Iterable[str] = ()) -> None:
+        """Remove one checkpoint's directory, then the given files, which nothing else refers to.
 
-        The metadata goes first: a checkpoint must not be found when its files are half gone.
+        The metadata goes first, and where it cannot be deleted nothing else is: it may exist although writing it
+        seemed to fail, and a checkpoint that exists must be whole.
         """
         self._owner.check()
         directory = checkpoint_directory(checkpoint_id)
         self.files.delete(f"{directory}/{METADATA}")
         self.files.delete_tree(directory)
+        for path in paths:
+            self.files.delete(path)
 
     def delete_files(self, paths: Iterable[str]) -> None:
-        """Remove single state files."""
+        """Remove single state files that no checkpoint, complete or half written, refers to."""
         self._owner.check()
         for path in paths:
             self.files.delete(path)
