@@ -158,7 +158,7 @@ STATE_BACKEND = ConfigOption(
 STATE_BACKEND_ASYNC = _flag("state.backend.async", True, "Whether heap state is written while the job goes on.")
 CHECKPOINT_INCREMENTAL = _flag(
     "execution.checkpointing.incremental",
-    False,
+    True,  # Flink: false, because only RocksDB has it there; here the heap has it too, and it costs nothing
     "Whether a checkpoint writes only what changed since the last one.",
     "state.backend.incremental",
 )

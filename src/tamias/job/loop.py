@@ -377,7 +377,7 @@ class JobLoop:
             self._newest = self._storage.complete(metadata)
         except Fenced as error:
             raise AttemptFailed(Failure(error)) from error
-        except OSError as error:
+        except (OSError, CheckpointError) as error:
             return rules.MetadataFailed(action.checkpoint_id, str(error), self._clock.now_ms())
         point("after-metadata")
         self._bytes = sum(s.bytes_written for s in action.snapshots)
@@ -406,7 +406,10 @@ class JobLoop:
         )
         try:
             unneeded = self._retention.completed(
-                self._newest, pending=self._coordinator.pending_ids, listing=self._storage.listing()
+                self._newest,
+                pending=self._coordinator.pending_ids,
+                listing=self._storage.listing(),
+                newest_id=self._coordinator.newest_id,
             )
             for old in unneeded.checkpoints:
                 self._storage.discard(old)
@@ -420,9 +423,10 @@ class JobLoop:
     def _discard(self, action: rules.DiscardFiles) -> None:
         assert self._storage is not None
         try:
-            self._storage.delete_files(action.paths)
             if action.directory:
-                self._storage.discard(action.checkpoint_id)
+                self._storage.discard(action.checkpoint_id, action.paths)
+            else:
+                self._storage.delete_files(action.paths)
         except (OSError, Fenced) as error:  # leftovers go with a later checkpoint
             _log.warning("files of checkpoint %d could not be deleted: %s", action.checkpoint_id, error)
 
@@ -521,7 +525,7 @@ class JobLoop:
         if self._storage is not None and (self._attempt > 0 or self._unreadable):
             try:
                 found = choose_checkpoint(self._storage, exclude=self._unreadable)
-            except RestoreError as error:
+            except (RestoreError, CheckpointError) as error:
                 raise AttemptFailed(Failure(error)) from error
             if found is not None:
                 return Restored(self._storage.files, found.metadata)

@@ -1,0 +1,101 @@
+"""One job that a fault of any kind must not change: numbered records, state per key, files that appear once.
+
+Every record of source subtask order carries its number; the keyed state counts, sums and remembers the last number
+of its key; the file sink holds output back until its checkpoint is complete. `verify` finds what is lost, doubled
+or wrong in the files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from tamias.common import Types, WatermarkStrategy
+from tamias.common.restart_strategy import RestartStrategies
+from tamias.common.serialization import Encoder
+from tamias.datastream import ExternalizedCheckpointRetention, KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.file_system import FileSink
+from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
+
+KEYS = 97
+
+
+def record(number: int) -> tuple[str, int]:
+    return f"key-{number * 31 % KEYS}", number
+
+
+class Tally(KeyedProcessFunction):
+    """Counts and sums per key, in two states, and notes the numbers' parities in a third."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+        self.parities = runtime_context.get_map_state(MapStateDescriptor("parities", Types.LONG(), Types.LONG()))
+
+    def process_element(self, value, ctx):
+        key, number = value
+        count, total = (self.count.value() or 0) + 1, (self.total.value() or 0) + number
+        self.count.update(count)
+        self.total.update(total)
+        self.parities.put(number % 2, (self.parities.get(number % 2) or 0) + 1)
+        seen = sum(self.parities.values())
+        yield f"{key},{number},{count},{total},{seen}"
+
+
+def build(
+    records: int, per_second: float, folder: Path, *, parallelism: int = 2, interval_ms: int = 200, restore: str | None = None
+) -> StreamExecutionEnvironment:
+    """The job, writing below `folder`."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    env.enable_checkpointing(interval_ms)
+    config = env.get_checkpoint_config()
+    config.set_checkpoint_storage_dir(str(folder / "checkpoints"))
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 100))
+    if restore is not None:
+        env.set_restore_path(restore)
+    source = DataGeneratorSource(record, records, RateLimiterStrategy.per_second(per_second))
+    sink = FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build()
+    (
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        .uid("numbers")
+        .key_by(lambda value: value[0])
+        .process(Tally(), output_type=Types.STRING())
+        .uid("tally")
+        .sink_to(sink)
+        .uid("files")
+    )
+    return env
+
+
+def verify(records: int, folder: Path) -> list[str]:
+    """What is wrong with the committed files; nothing, if all went well."""
+    wrong: list[str] = []
+    numbers: Counter[int] = Counter()
+    counts: dict[str, list[int]] = {}
+    last: dict[str, tuple[int, int]] = {}
+    for part in (folder / "out").rglob("part-*"):
+        for line in part.read_text().splitlines():
+            key, number, count, total, seen = line.split(",")
+            numbers[int(number)] += 1
+            counts.setdefault(key, []).append(int(count))
+            last[key] = max(last.get(key, (0, 0)), (int(count), int(total)))
+            if count != seen:
+                wrong.append(f"states disagree: {line}")
+    lost = [n for n in range(records) if numbers[n] == 0]
+    doubled = [n for n, times in numbers.items() if times > 1]
+    if lost:
+        wrong.append(f"{len(lost)} lost: {lost[:5]}")
+    if doubled:
+        wrong.append(f"{len(doubled)} doubled: {doubled[:5]}")
+    sums: Counter[str] = Counter()
+    for number in range(records):
+        sums[record(number)[0]] += number
+    for key, found in counts.items():
+        if sorted(found) != list(range(1, len(found) + 1)):
+            wrong.append(f"the counts of {key} are not 1..{len(found)}")
+        if last[key][1] != sums[key]:
+            wrong.append(f"the total of {key} is {last[key][1]}, not {sums[key]}")
+    return wrong[:10]

@@ -1,0 +1,56 @@
+"""Tests on real Spark: what only processes and Spark can break. One embedded session serves them all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _marked(request: pytest.FixtureRequest) -> None:
+    request.node.add_marker(pytest.mark.spark)
+
+
+def slot_processes() -> list[int]:
+    """Process ids of every slot there is on this machine that descends from this test run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+                environment = (entry / "environ").read_bytes()
+            except OSError:  # it ended while we looked
+                continue
+            if b"tamias.engine.spark.slot_main" in command and _MARK.encode() in environment:
+                found.append(int(entry.name))
+    return found
+
+
+_MARK = f"TAMIAS_TEST_RUN={os.getpid()}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _mark_children() -> Iterator[None]:
+    name, value = _MARK.split("=")
+    os.environ[name] = value
+    yield
+    del os.environ[name]
+
+
+def run_driver(program: str, *arguments: str, timeout: float = 240, env: dict[str, str] | None = None) -> subprocess.Popen:
+    """Start a driver of its own: a Python program given as text."""
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"} | (env or {})
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
