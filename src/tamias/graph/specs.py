@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from tamias.common.typeinfo import TypeInformation
 from tamias.common.watermark_strategy import WatermarkStrategy
+from tamias.contracts.functions import AggregateFunction
 from tamias.contracts.sinks import Sink, SinkFunction
 from tamias.contracts.sources import Source, SourceFunction
+from tamias.contracts.windows import Evictor, Trigger, WindowAssigner
 
 UserFunction = Any  # a Function object or a plain callable, as the user gave it
 
@@ -87,6 +89,53 @@ class TimestampsSpec:
 
 
 @dataclass(frozen=True)
+class ListContents:
+    """A window keeps all its records."""
+
+
+@dataclass(frozen=True)
+class ReduceContents:
+    """A window keeps one value: its records reduced."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class AggregateContents:
+    """A window keeps one accumulator."""
+
+    function: AggregateFunction
+
+
+@dataclass(frozen=True)
+class FoldContents:
+    """A window keeps one value: its records folded into a copy of the initial one."""
+
+    initial: Any
+    function: UserFunction
+
+
+WindowContents = ListContents | ReduceContents | AggregateContents | FoldContents
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """Windows of a keyed stream, or with a constant key of a whole stream.
+
+    `function` is what the contents are handed to when a window fires; without one the value that a reduce, an
+    aggregate or a fold kept is itself the result.
+    """
+
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: WindowContents
+    function: UserFunction = None
+    evictor: Evictor[Any, Any] | None = None
+    lateness_ms: int = 0
+    late_tag: str | None = None
+
+
+@dataclass(frozen=True)
 class SinkFunctionSpec:
     function: SinkFunction[Any]
 
@@ -122,6 +171,7 @@ OperatorSpec = (
     | FoldSpec
     | WithStateSpec
     | TimestampsSpec
+    | WindowSpec
     | SinkFunctionSpec
     | WriterSpec
     | PrintSpec
