@@ -88,7 +88,9 @@ def main() -> int:
         env.enable_checkpointing(1000)
         env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoints))
         build(env, orders, options.rate, output)
-        print(f"{orders:,} orders at {options.rate:,.0f} a second, 2 slots, a checkpoint every second. Spark starts ...")
+        print(
+            f"{orders:,} orders at {options.rate:,.0f} a second, 2 slots, a checkpoint every second. Spark starts ..."
+        )
         job = env.execute_async("live orders")
         watch(job, orders, kill=not options.no_kill)
         job.get_job_execution_result().result()
@@ -134,7 +136,9 @@ def report(found: list[list[str]], wanted: dict[str, tuple[int, int]], progress)
     twice = sum(n - 1 for n in times.values())
     final = {customer: int(total) for customer, count, total in found if int(count) == wanted[customer][0]}
     wrong = sum(1 for customer, (_, total) in wanted.items() if final.get(customer) != total)
-    print(f"  {len(found):,} lines on disk, {progress.checkpoints_completed} checkpoints, {progress.restarts} restart(s)")
+    print(
+        f"  {len(found):,} lines on disk, {progress.checkpoints_completed} checkpoints, {progress.restarts} restart(s)"
+    )
     print(f"  {lost} orders lost, {twice} counted twice, {wrong} of {len(wanted)} customers with a wrong total")
     return 1 if lost or twice or wrong else 0
 

@@ -44,7 +44,13 @@ class Tally(KeyedProcessFunction):
 
 
 def build(
-    records: int, per_second: float, folder: Path, *, parallelism: int = 2, interval_ms: int = 200, restore: str | None = None
+    records: int,
+    per_second: float,
+    folder: Path,
+    *,
+    parallelism: int = 2,
+    interval_ms: int = 200,
+    restore: str | None = None,
 ) -> StreamExecutionEnvironment:
     """The job, writing below `folder`."""
     env = StreamExecutionEnvironment.get_execution_environment()

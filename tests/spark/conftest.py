@@ -44,9 +44,13 @@ def _mark_children() -> Iterator[None]:
     del os.environ[name]
 
 
-def run_driver(program: str, *arguments: str, timeout: float = 240, env: dict[str, str] | None = None) -> subprocess.Popen:
+def run_driver(
+    program: str, *arguments: str, timeout: float = 240, env: dict[str, str] | None = None
+) -> subprocess.Popen:
     """Start a driver of its own: a Python program given as text."""
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"} | (env or {})
+    environment = (
+        os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"} | (env or {})
+    )
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         env=environment,

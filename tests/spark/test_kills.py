@@ -37,8 +37,12 @@ print(f"DONE restarts={client.get_progress().restarts}", flush=True)
 class Driver:
     """A driver process and what it says of its progress."""
 
-    def __init__(self, folder: Path, *, parallelism: int = 2, restore: str = "", env: dict[str, str] | None = None) -> None:
-        self.process = run_driver(DRIVER, str(RECORDS), str(PER_SECOND), str(folder), str(parallelism), restore, env=env)
+    def __init__(
+        self, folder: Path, *, parallelism: int = 2, restore: str = "", env: dict[str, str] | None = None
+    ) -> None:
+        self.process = run_driver(
+            DRIVER, str(RECORDS), str(PER_SECOND), str(folder), str(parallelism), restore, env=env
+        )
         self.read = self.checkpoints = 0
         self.slots: list[int] = []
         self.log: list[str] = []

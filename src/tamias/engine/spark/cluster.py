@@ -183,11 +183,11 @@ class Launch:
 def ship_package(context: Any) -> None:
     """Send this very package to the executors, so that they run what the driver runs."""
     root = Path(__file__).resolve().parents[2]
-    target = Path(tempfile.mkdtemp(prefix="tamias-ship-")) / "tamias.zip"
+    target = Path(context._temp_dir) / "tamias.zip"  # Spark serves it from there until the driver ends
+    if target.exists():
+        return
     with zipfile.ZipFile(target, "w") as archive:
         for path in sorted(root.rglob("*")):
             if path.suffix in {".py", ".properties"}:
                 archive.write(path, Path("tamias") / path.relative_to(root))
     context.addPyFile(str(target))
-    target.unlink()
-    target.parent.rmdir()

@@ -125,9 +125,9 @@ class SparkEngine:
         rdd = self._base
         with _named_stages(context) as name:
             for task in self._tasks(order):
-                name(f"epoch {order.number}: " + ", ".join(v.name for v in self._levels[task.level]))
-                if task.level > 0:
+                if task.level > 0:  # ends the stage of the level before, which gets the name that stands then
                     rdd = rdd.partitionBy(len(task.stops), partition_of)
+                name(f"epoch {order.number}: " + ", ".join(v.name for v in self._levels[task.level]))
                 rdd = rdd.mapPartitionsWithIndex(task)  # rows are not where their keys say: no partitioning is kept
             return rdd.collect()  # type: ignore[no-any-return]
 
@@ -172,13 +172,11 @@ class SparkEngine:
         lost = self._lost_slot()
         if lost is not None:
             return lost
-        text = str(error)
-        reason = next(
-            (line.strip() for line in text.splitlines() if "Exception" in line or "Error" in line), text[:300]
-        )
-        return DeploymentError(
-            f"Spark could not run the epoch: {reason}; Spark's log: {self.log_path or 'see your session'}"
-        )
+        lines = [line.strip() for line in str(error).splitlines()]
+        said = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
+        reason = said.partition(" at org.apache.")[0][:300]
+        where = self.log_path or "see your session's"
+        return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {where}")
 
     def _with_cause(self, error: BaseException) -> BaseException:
         """A broken connection to a slot says little: find out how the slot ended."""

@@ -1,0 +1,139 @@
+"""A real Spark standalone cluster: a master and two workers on loopback, started from the PySpark package."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.spark.conftest import run_driver
+
+PROGRAM = """
+import os, signal, sys
+from collections import Counter
+from tamias.common import Configuration, Types, WatermarkStrategy
+from tamias.common.restart_strategy import RestartStrategies
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.state import ValueStateDescriptor
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value % 10, count, os.getpid()
+
+master, folder = sys.argv[1:3]
+conf = Configuration()
+for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+                   "spark.cores.max": "4", "spark.executor.memory": "512m", "spark.ui.enabled": "false"}.items():
+    conf.set_string(key, value)
+env = StreamExecutionEnvironment.get_execution_environment(conf)
+env.set_parallelism(3)
+env.enable_checkpointing(300)
+env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
+env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 200))
+source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(600))
+stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").key_by(lambda n: n % 10).process(Count())
+results, pids, killed = [], set(), False
+with stream.execute_and_collect("on a cluster") as rows:
+    for digit, count, pid in rows:
+        results.append((digit, count))
+        pids.add(pid)
+        if not killed and len(results) > 800:
+            os.kill(pid, signal.SIGKILL)
+            killed = True
+assert Counter(results) == Counter((d, n) for d in range(10) for n in range(1, 301)), len(results)
+from pyspark import SparkContext
+executors = SparkContext._active_spark_context._jsc.sc().statusTracker().getExecutorInfos()
+print("EXECUTORS", len(executors) - 1)
+print("EXACT", killed, len(pids))
+"""
+
+
+class Cluster:
+    """A master and its workers."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyspark
+
+        self._home = Path(pyspark.__file__).parent
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        port = free_port()
+        self.master = f"spark://127.0.0.1:{port}"
+        self._start(
+            "master", "org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"
+        )
+        self._await("master", r"Started daemon|started at|New state: ALIVE")
+        for number in (1, 2):
+            self._start(
+                f"worker-{number}",
+                "org.apache.spark.deploy.worker.Worker",
+                "-h",
+                "127.0.0.1",
+                "-c",
+                "2",
+                "-m",
+                "1g",
+                "-d",
+                str(folder / f"work-{number}"),
+                "--webui-port",
+                "0",
+                self.master,
+            )
+        for number in (1, 2):
+            self._await(f"worker-{number}", r"Successfully registered with master")
+
+    def _start(self, name: str, *command: str) -> None:
+        env = os.environ | {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOG_DIR": str(self._folder),
+        }
+        with (self._folder / f"{name}.log").open("wb") as log:
+            self._processes.append(
+                subprocess.Popen([str(self._home / "bin" / "spark-class"), *command], env=env, stdout=log, stderr=log)
+            )
+
+    def _await(self, name: str, pattern: str) -> None:
+        limit = time.monotonic() + 90
+        log = self._folder / f"{name}.log"
+        while not re.search(pattern, log.read_text()):
+            assert time.monotonic() < limit, log.read_text()[-2000:]
+            time.sleep(0.2)  # polling another process's log
+
+    def stop(self) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            process.wait(30)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    started = Cluster(tmp_path)
+    yield started
+    started.stop()
+
+
+def test_a_job_on_a_standalone_cluster_survives_the_loss_of_a_slot(cluster: Cluster, tmp_path: Path) -> None:
+    driver = run_driver(PROGRAM, cluster.master, str(tmp_path / "checkpoints"))
+    output, _ = driver.communicate(timeout=240)
+    assert driver.returncode == 0, output[-4000:]
+    assert "EXECUTORS 2" in output, output[-2000:]
+    assert "EXACT True" in output, output[-2000:]

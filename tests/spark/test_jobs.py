@@ -1,0 +1,199 @@
+"""Jobs on an embedded Spark session: results, errors, several at once, what is legible, what is left behind."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tamias.common import Configuration, Types, WatermarkStrategy
+from tamias.common.accumulators import IntCounter
+from tamias.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.errors import JobCancelledError, JobExecutionError
+from tests.spark.conftest import run_driver, slot_processes
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value % 10, count
+
+
+def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(parallelism)
+
+
+def numbers(env: StreamExecutionEnvironment, last: int):
+    return env.from_source(NumberSequenceSource(1, last), WatermarkStrategy.no_watermarks(), "numbers")
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+def test_the_same_job_gives_the_same_results_at_any_parallelism(parallelism: int) -> None:
+    counted = numbers(environment(parallelism), 5000).key_by(lambda n: n % 10).process(Count())
+    with counted.execute_and_collect("count") as results:
+        found = Counter(results)
+    assert found == Counter((digit, n) for digit in range(10) for n in range(1, 501))
+
+
+def test_a_job_of_many_levels_runs_each_subtask_once_per_epoch() -> None:
+    env = environment(2)
+    seen = numbers(env, 300)
+    for _ in range(4):
+        seen = seen.rebalance().map(lambda n: n + 1)
+    doubled = seen.union(seen, numbers(env, 10).rebalance().map(lambda n: -n))
+    with doubled.execute_and_collect("deep") as results:
+        found = Counter(results)
+    assert found == Counter({n + 4: 2 for n in range(1, 301)}) + Counter({-n: 1 for n in range(1, 11)})
+
+
+class Failing(MapFunction):
+    def map(self, value):
+        if value == 77:
+            raise LookupError("no such thing")
+        return value
+
+
+def test_an_error_of_the_users_names_operator_record_and_line_and_no_jvm(capfd: pytest.CaptureFixture[str]) -> None:
+    env = environment(2)
+    numbers(env, 100).map(Failing()).name("look up").uid("lookup").print()
+    with pytest.raises(JobExecutionError) as caught:
+        env.execute("failing")
+    text = str(caught.value)
+    assert "LookupError: no such thing" in text
+    assert caught.value.operator_name == "look up" and caught.value.uid == "lookup"
+    assert caught.value.record_preview == "77"
+    assert 'raise LookupError("no such thing")' in text
+    assert "py4j" not in text and "java." not in text and "org.apache.spark" not in text
+    assert "org.apache.spark" not in capfd.readouterr().err
+
+
+def test_two_jobs_at_once_and_one_after_another_share_the_session() -> None:
+    outcome: dict[int, int] = {}
+
+    def run(last: int) -> None:
+        stream = numbers(environment(2), last).key_by(lambda n: n % 3).reduce(lambda a, b: a + b)
+        with stream.execute_and_collect(f"sum {last}") as results:
+            outcome[last] = max(results)
+
+    threads = [threading.Thread(target=run, args=(last,)) for last in (300, 600)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert outcome == {last: max(sum(range(r, last + 1, 3)) for r in (1, 2, 3)) for last in (300, 600)}
+
+
+def test_a_session_that_was_there_is_used_and_left_running() -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[2]").getOrCreate()
+    numbers(environment(1), 10).print()
+    with numbers(environment(1), 10).execute_and_collect() as results:
+        assert sorted(results) == list(range(1, 11))
+    assert session.range(3).count() == 3
+
+
+def test_spark_shows_the_jobs_name_its_epochs_and_its_operators() -> None:
+    from pyspark import SparkContext
+
+    env = environment(2)
+    numbers(env, 1000).map(lambda n: n).name("polish").key_by(lambda n: n % 7).process(Count()).name("tally").print()
+    client = env.execute_async("legible")
+    client.get_job_execution_result().result()
+    tracker = SparkContext._active_spark_context.statusTracker()
+    group = f"tamias-{str(client.get_job_id())[:8]}"
+    jobs = tracker.getJobIdsForGroup(group)
+    assert len(jobs) == client.get_progress().epochs
+    names = [tracker.getStageInfo(s).name for j in jobs for s in tracker.getJobInfo(j).stageIds]
+    assert any("polish" in n for n in names) and any("tally" in n for n in names), names
+
+
+def test_cancelling_ends_a_job_that_would_never_end_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tempfile.mkdtemp(prefix="t-")  # a short path: sockets live below it
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    env = environment(2)
+    endless = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(1000))
+    env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless").key_by(lambda n: n % 5).process(
+        Count()
+    ).print()
+    client = env.execute_async("endless")
+    while client.get_progress().epochs < 2:
+        assert not client.get_job_status().result().is_globally_terminal_state()
+    client.cancel().result()
+    with pytest.raises(JobCancelledError):
+        client.get_job_execution_result().result()
+    assert slot_processes() == []
+    Path(folder).rmdir()  # fails if anything was left there
+
+
+class Seen(MapFunction):
+    def open(self, runtime_context):
+        self.seen = IntCounter()
+        runtime_context.add_accumulator("seen", self.seen)
+
+    def map(self, value):
+        self.seen.add(1)
+        return value
+
+
+def test_accumulators_are_merged_over_subtasks_and_read_from_the_result() -> None:
+    env = environment(2)
+    numbers(env, 500).map(Seen()).filter(lambda n: False).print()
+    assert env.execute("counted").get_accumulator_result("seen") == 500
+
+
+def test_local_modules_of_the_program_reach_the_slots(tmp_path: Path) -> None:
+    (tmp_path / "my_rules.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass Event:\n    n: int\n"
+        "def twice(e):\n    return Event(e.n * 2)\n"
+    )
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from my_rules import Event, twice\n"
+        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "class Mine:\n"
+        "    def __init__(self, n): self.n = n\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.set_parallelism(2)\n"
+        "s = env.from_collection([Event(1), Event(2)]).rebalance().map(twice).map(lambda e: Mine(e.n))\n"
+        "print(sorted(m.n for m in s.key_by(lambda m: m.n).map(lambda m: m).execute_and_collect()))\n"
+    )
+    driver = run_driver(
+        f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path({str(program)!r}, run_name='__main__')"
+    )
+    output, _ = driver.communicate(timeout=180)
+    assert driver.returncode == 0, output
+    assert "[2, 4]" in output
+
+
+def test_a_program_without_spark_installed_is_told_what_to_install() -> None:
+    driver = run_driver(
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1]).print()\n"
+        "env.execute()\n"
+    )
+    output, _ = driver.communicate(timeout=60)
+    assert driver.returncode != 0
+    assert "pip install 'tamias[spark]'" in output
+
+
+def test_batch_mode_gives_the_last_result_of_each_key() -> None:
+    from tamias.datastream import RuntimeExecutionMode
+
+    env = environment(2)
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    stream = numbers(env, 1000).key_by(lambda n: n % 4).reduce(lambda a, b: a + b)
+    with stream.execute_and_collect() as results:
+        assert sorted(results) == sorted(sum(range(r, 1001, 4)) for r in (1, 2, 3, 4))
