@@ -1,0 +1,78 @@
+"""The benchmark workloads on Tamias, on embedded Spark; the same records and functions as the peers'.
+
+python benchmarks/tamias_jobs.py --workload keyed-count --records 4000000 --keys 1000
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).with_name("peers")))
+
+from measuring import arguments, measure
+
+from tamias.common import Configuration, Types, WatermarkStrategy
+from tamias.datastream import FlatMapFunction, KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from tamias.datastream.state import ValueStateDescriptor
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value[0], count
+
+
+class WithNegative(FlatMapFunction):
+    def flat_map(self, value):
+        yield value
+        yield value[0], -value[1]
+
+
+class Discard(SinkFunction):
+    def invoke(self, value, context):
+        pass
+
+
+def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int):
+    """The workload as a stream."""
+    numbers = env.from_source(NumberSequenceSource(0, records - 1), WatermarkStrategy.no_watermarks(), "numbers")
+    pairs = numbers.map(lambda i: ("user_%d" % (i * 7919 % keys), i), PAIR)  # noqa: UP031 - as in the other engines
+    if workload == "stateless-chain":
+        return (
+            pairs.filter(lambda pair: pair[1] % 2 == 0)
+            .map(lambda pair: (pair[0], pair[1] * 3), PAIR)
+            .flat_map(WithNegative(), PAIR)
+        )
+    keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    if workload == "rolling-reduce":
+        return keyed.reduce(lambda a, b: (a[0], a[1] + b[1]))
+    return keyed.process(Count(), PAIR)
+
+
+def environment(parallelism: int) -> StreamExecutionEnvironment:
+    """An environment on two local cores, as the peers have."""
+    configuration = Configuration()
+    configuration.set_string("spark.master", "local[2]")
+    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
+
+
+def job(options: Namespace, records: int) -> None:
+    """Run the workload over so many records."""
+    env = environment(options.parallelism)
+    draw(env, options.workload, records, options.keys).add_sink(Discard())
+    env.execute(options.workload)
+
+
+if __name__ == "__main__":
+    given = arguments("tamias", ("datastream",))
+    measure("tamias", given, partial(job, given))
