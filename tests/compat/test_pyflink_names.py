@@ -16,17 +16,6 @@ from listing import Entry, Parameter, read_listing
 
 MODULES = read_listing()
 
-WINDOWS = """
-tamias.datastream.window
-tamias.datastream:CountWindow tamias.datastream:GlobalWindow tamias.datastream:MergingWindowAssigner
-tamias.datastream:ProcessWindowFunction tamias.datastream:TimeWindow tamias.datastream:Trigger
-tamias.datastream:TriggerResult tamias.datastream:Window tamias.datastream:WindowAssigner
-tamias.datastream:WindowFunction tamias.datastream:WindowedStream
-tamias.datastream.data_stream:WindowedStream tamias.datastream.data_stream:DataStream.window_all
-tamias.datastream.data_stream:KeyedStream.window tamias.datastream.data_stream:KeyedStream.count_window
-tamias.datastream.functions:AllWindowFunction tamias.datastream.functions:ProcessAllWindowFunction
-tamias.datastream.functions:ProcessWindowFunction tamias.datastream.functions:WindowFunction
-"""
 CONNECTED_STREAMS = """
 tamias.datastream:BroadcastConnectedStream tamias.datastream:BroadcastStream tamias.datastream:ConnectedStreams
 tamias.datastream.data_stream:BroadcastConnectedStream tamias.datastream.data_stream:BroadcastStream
@@ -57,7 +46,7 @@ tamias.datastream.formats.json tamias.datastream.formats.csv tamias.datastream.f
 tamias.datastream.formats.parquet tamias.datastream.formats.orc
 tamias.datastream.stream_execution_environment:StreamExecutionEnvironment.create_input
 """
-NOT_YET = frozenset((WINDOWS + CONNECTED_STREAMS + ASYNC + CACHED_STREAMS + ROCKSDB + CONNECTORS).split())
+NOT_YET = frozenset((CONNECTED_STREAMS + ASYNC + CACHED_STREAMS + ROCKSDB + CONNECTORS).split())
 
 BRIDGE = "hands out or takes a Java object; there is no JVM behind these classes"
 NOT_OFFERED = {

@@ -58,8 +58,9 @@ class Run:
         self.acks: list[Any] = []
 
     def deploy(self, restore: RestorePlan | None = None, graph: JobGraph | None = None) -> None:
-        deployment = Deployment("0" * 32, graph or self.graph, self.attempt, checkpoint_directory=self.directory,
-                                restore=restore)
+        deployment = Deployment(
+            "0" * 32, graph or self.graph, self.attempt, checkpoint_directory=self.directory, restore=restore
+        )
         failure = self.engine.deploy(deployment)
         if failure is not None:
             raise failure.error
@@ -86,8 +87,14 @@ class Run:
             for event in self.engine.events():
                 assert isinstance(event, SnapshotWritten), event
                 snapshots.append(event.snapshot)
-        metadata = assemble(self.graph, job_id="0" * 32, checkpoint_id=checkpoint_id, timestamp_ms=0,
-                            snapshots=tuple(snapshots), finished=frozenset())
+        metadata = assemble(
+            self.graph,
+            job_id="0" * 32,
+            checkpoint_id=checkpoint_id,
+            timestamp_ms=0,
+            snapshots=tuple(snapshots),
+            finished=frozenset(),
+        )
         self.engine.notify_completed(checkpoint_id)
         self.metadata = metadata
         return plan_restore(self.graph, metadata, self.directory or "", allow_non_restored_state=False)
@@ -125,8 +132,13 @@ def collected(stream: DataStream, *, max_records: int = 1 << 30) -> list[Any]:
     return run.records
 
 
-def collected_with_crashes(build: Callable[[StreamExecutionEnvironment], DataStream], *, max_records: int,
-                           crash_after: set[int], parallelism: int = 1) -> list[Any]:
+def collected_with_crashes(
+    build: Callable[[StreamExecutionEnvironment], DataStream],
+    *,
+    max_records: int,
+    crash_after: set[int],
+    parallelism: int = 1,
+) -> list[Any]:
     """The same with a checkpoint in every epoch, and after some of them a failure and a restart from it.
 
     After the checkpoint one more epoch runs, whose output is lost with the attempt.

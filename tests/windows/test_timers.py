@@ -212,7 +212,13 @@ class InBatch(KeyedProcessFunction):
 
     def on_timer(self, timestamp, ctx):
         ctx.timer_service().register_event_time_timer(timestamp + 1)
-        yield "T", ctx.get_current_key(), timestamp, ctx.time_domain().name, word(ctx.timer_service().current_watermark())
+        yield (
+            "T",
+            ctx.get_current_key(),
+            timestamp,
+            ctx.time_domain().name,
+            word(ctx.timer_service().current_watermark()),
+        )
 
 
 def test_in_batch_mode_all_timers_of_a_key_fire_after_its_last_record():

@@ -216,12 +216,14 @@ class _StaticSessions(_Sessions):
 class _DynamicSessions(_Sessions):
     def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]) -> None:
         extractor = session_window_time_gap_extractor
-        if not hasattr(extractor, "extract") and not callable(extractor):
+        if not isinstance(extractor, SessionWindowTimeGapExtractor) and not callable(extractor):
             raise TypeError(
                 f"{type(self).__name__} needs a SessionWindowTimeGapExtractor or a function, got {extractor!r}"
             )
         self.extractor = extractor
-        self._extract: Callable[[Any], int] = getattr(extractor, "extract", extractor)
+        self._extract: Callable[[Any], int] = (
+            extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor
+        )
 
     def gap_after(self, element: Any) -> int:
         """What the extractor says."""

@@ -9,7 +9,7 @@ from tamias.datastream.checkpoint_storage import (
     JobManagerCheckpointStorage,
 )
 from tamias.datastream.checkpointing_mode import CheckpointingMode
-from tamias.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
+from tamias.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream, WindowedStream
 from tamias.datastream.execution_mode import RuntimeExecutionMode
 from tamias.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from tamias.datastream.functions import (
@@ -33,11 +33,13 @@ from tamias.datastream.functions import (
     ParallelSourceFunction,
     Partitioner,
     ProcessFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
     TwoPhaseCommitSinkFunction,
+    WindowFunction,
 )
 from tamias.datastream.output_tag import OutputTag
 from tamias.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -45,6 +47,16 @@ from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
 from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
 from tamias.datastream.time_domain import TimeDomain
 from tamias.datastream.timerservice import TimerService
+from tamias.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     "AggregateFunction",
@@ -58,6 +70,7 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "CountWindow",
     "DataStream",
     "DataStreamSink",
     "ExternalizedCheckpointRetention",
@@ -66,6 +79,7 @@ __all__ = [
     "FlatMapFunction",
     "FoldFunction",
     "Function",
+    "GlobalWindow",
     "HashMapStateBackend",
     "JobManagerCheckpointStorage",
     "KeySelector",
@@ -76,10 +90,12 @@ __all__ = [
     "ListCheckpointed",
     "MapFunction",
     "MemorySize",
+    "MergingWindowAssigner",
     "OutputTag",
     "ParallelSourceFunction",
     "Partitioner",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -89,6 +105,13 @@ __all__ = [
     "StateBackend",
     "StreamExecutionEnvironment",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
+    "Trigger",
+    "TriggerResult",
     "TwoPhaseCommitSinkFunction",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

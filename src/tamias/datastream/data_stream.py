@@ -6,5 +6,6 @@ from tamias.datastream.closeable_iterator import CloseableIterator
 from tamias.datastream.data_stream_sink import DataStreamSink
 from tamias.datastream.keyed_stream import KeyedStream
 from tamias.datastream.stream import DataStream
+from tamias.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
-__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = ["AllWindowedStream", "CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream", "WindowedStream"]

@@ -35,24 +35,38 @@ from tamias.contracts.sinks import SinkContext, SinkFunction, TwoPhaseCommitSink
 from tamias.contracts.sources import ParallelSourceFunction, SourceContext, SourceFunction
 from tamias.contracts.state import KeyedStateStore
 from tamias.contracts.timers import TimerService
+from tamias.contracts.window_functions import (
+    AllWindowFunction,
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessAllWindowFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "DistributedCache",
     "FieldKeySelector",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "FoldFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -62,7 +76,10 @@ __all__ = [
     "MapFunction",
     "ParallelSourceFunction",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "SinkContext",
@@ -71,4 +88,5 @@ __all__ = [
     "SourceFunction",
     "TimerService",
     "TwoPhaseCommitSinkFunction",
+    "WindowFunction",
 ]

@@ -17,6 +17,8 @@ from tamias.contracts.functions import (
     ReduceFunction,
 )
 from tamias.contracts.rolling import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from tamias.contracts.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from tamias.contracts.windows import WindowAssigner
 from tamias.datastream.closure_check import check_function, check_sendable, check_single_result
 from tamias.datastream.stream import DataStream, KeySelection
 from tamias.errors import UnsupportedOperationError
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from tamias.datastream.data_stream_sink import DataStreamSink
     from tamias.datastream.slot_sharing_group import SlotSharingGroup
     from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from tamias.datastream.windowed_stream import WindowedStream
 
 
 class KeyedStream(DataStream):
@@ -165,6 +168,20 @@ class KeyedStream(DataStream):
     def filter_with_state(self, func: Callable[[Any, Any], tuple[bool, Any]]) -> DataStream:
         """The same for keeping records: `func(record, state) -> (keep, state)`."""
         return self._with_state("filter", "FilterWithState", func, self._type())
+
+    # ------------------------------------------------------------------------------ windows
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Group the records of each key into windows."""
+        from tamias.datastream.windowed_stream import WindowedStream
+
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of so many records of a key; with a slide, one begins every so many and only full ones fire."""
+        if slide == 0:
+            return self.window(CountTumblingWindowAssigner.of(size))
+        return self.window(CountSlidingWindowAssigner.of(size, slide))
 
     # ------------------------------------------------------------------------------ where records go
 

@@ -26,6 +26,8 @@ from tamias.contracts.functions import (
 )
 from tamias.contracts.output_tag import OutputTag
 from tamias.contracts.sinks import Sink, SinkFunction
+from tamias.contracts.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from tamias.contracts.windows import WindowAssigner
 from tamias.datastream.closeable_iterator import CloseableIterator
 from tamias.datastream.closure_check import check_function, check_instance, check_single_result
 from tamias.datastream.connectors.base import SupportsPreprocessing
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from tamias.common.execution_config import ExecutionConfig
     from tamias.datastream.keyed_stream import KeyedStream
     from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from tamias.datastream.windowed_stream import AllWindowedStream
 
 KeySelection = Callable[[Any], Any] | KeySelector | int | str | Sequence[int | str]
 """A function, a KeySelector, or fields by position or name."""
@@ -238,6 +241,20 @@ class DataStream(OperatorSettings):
                 )
             edges += stream._edges
         return DataStream(self._environment, edges)
+
+    # ------------------------------------------------------------------------------ windows over everything
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Group all records of the stream into windows; they come together in one subtask."""
+        from tamias.datastream.windowed_stream import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of so many records; with a slide, one begins every so many and only full ones fire."""
+        if slide == 0:
+            return self.window_all(CountTumblingWindowAssigner.of(size))
+        return self.window_all(CountSlidingWindowAssigner.of(size, slide))
 
     # ------------------------------------------------------------------------------ where records go
 

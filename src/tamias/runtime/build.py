@@ -10,6 +10,7 @@ from tamias.graph.job_graph import Operator
 from tamias.runtime.operators import process, rolling, sinks, sources, stateless, timestamps
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.place import Place
+from tamias.runtime.windows.choice import window_operator
 
 
 def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOperator:
@@ -37,6 +38,8 @@ def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOper
             return rolling.FoldOperator(operator, spec, place)
         case specs.WithStateSpec() as spec:
             return rolling.WithStateOperator(operator, spec, place)
+        case specs.WindowSpec() as spec:
+            return window_operator(operator, spec, place)
         case specs.TimestampsSpec() as spec:
             return timestamps.TimestampsOperator(operator, spec.watermarks, place)
         case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):

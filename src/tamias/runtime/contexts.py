@@ -33,7 +33,7 @@ from tamias.errors import AccumulatorError, StateNotKeyed, UnsupportedOperationE
 from tamias.keygroups import user_key
 from tamias.metrics.metricbase import MetricGroup
 from tamias.runtime.place import Place
-from tamias.state.keyed import KeyedStateBackend
+from tamias.state.keyed import KeyedStateBackend, KeyedStates
 
 A = TypeVar("A", bound=Accumulator[Any, Any])
 
@@ -41,13 +41,13 @@ A = TypeVar("A", bound=Accumulator[Any, Any])
 class StateStore(KeyedStateStore):
     """Asks the operator's backend for keyed state; an operator without keys has none."""
 
-    def __init__(self, backend: KeyedStateBackend | None, operator_name: str) -> None:
+    def __init__(self, backend: KeyedStates | None, operator_name: str) -> None:
         self._backend = backend
         self._operator_name = operator_name
 
-    def _keyed(self, state_name: str) -> KeyedStateBackend:
+    def _keyed(self, state_name: str) -> KeyedStates:
         if self._backend is None:
-            raise StateNotKeyed(state_name, self._operator_name)
+            raise StateNotKeyed(state_name)
         return self._backend
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:

@@ -178,11 +178,17 @@ class Timers(TimerService):
     """
 
     def __init__(
-        self, backend: KeyedStateBackend, cell: list[Any], clock: Clock, *, prefix: str = "_timers", windowed: bool = False
+        self,
+        backend: KeyedStateBackend,
+        cell: list[Any],
+        clock: Clock,
+        *,
+        prefix: str = "_timers",
+        windowed: bool = False,
     ) -> None:
         assert isinstance(backend, HeapStateBackend), "timers are kept on the heap"
         self._clock = clock
-        self._cell = cell
+        self.cell = cell
         self.watermark_ms = MIN_TIMESTAMP
         self.event = TimerTable(f"{prefix}/event", tracked=backend.tracked, windowed=windowed)
         self.processing = TimerTable(f"{prefix}/processing", tracked=backend.tracked, windowed=windowed)
@@ -201,16 +207,16 @@ class Timers(TimerService):
         return self.watermark_ms
 
     def register_event_time_timer(self, timestamp: int) -> None:  # hot
-        self._add_event(self._cell[0], timestamp)
+        self._add_event(self.cell[0], timestamp)
 
     def register_processing_time_timer(self, timestamp: int) -> None:  # hot
-        self._add_processing(self._cell[0], timestamp)
+        self._add_processing(self.cell[0], timestamp)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        self.event.remove(self._cell[0], timestamp)
+        self.event.remove(self.cell[0], timestamp)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        self.processing.remove(self._cell[0], timestamp)
+        self.processing.remove(self.cell[0], timestamp)
 
     def advance_watermark(self, watermark_ms: int, call: OnTimer) -> None:
         """Event time has come this far: fire what is due. While it fires the watermark is the new one."""
@@ -239,4 +245,3 @@ class Timers(TimerService):
         self.event.drop()
         self.processing.drop()
         self.watermark_ms = MIN_TIMESTAMP
-

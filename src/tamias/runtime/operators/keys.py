@@ -32,6 +32,16 @@ def write_key(code: Code, operator: RuntimeOperator, value: str) -> None:
     code.line(f"{cell}[0] = {key} if {key}.__class__ in {plain} else {wrap}({key})")
 
 
+def write_state_key(code: Code, operator: RuntimeOperator, value: str) -> str:
+    """Write the statements that find a record's key as tables hold it; answers the variable that holds it."""
+    spec = operator.operator.key
+    assert spec is not None, "the stream graph puts this operator on keyed streams only"
+    key = write_key_of(code, spec, value)
+    with code.block(f"if {key}.__class__ not in {code.bind(_PLAIN, 'plain')}:"):
+        code.line(f"{key} = {code.bind(state_key, 'state_key')}({key})")
+    return key
+
+
 def write_key_of(code: Code, spec: KeySpec, value: str) -> str:
     """Write the statements that find the key of the record in a variable; answers the variable that holds it."""
     key, selector = code.fresh("k"), spec.selector

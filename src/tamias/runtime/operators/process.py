@@ -34,7 +34,7 @@ class ProcessOperator(RuntimeOperator):
         self._clocks.watermark_ms = watermark_ms
 
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_process(code, self._function.process_element, self._context, value, time, emit, side)
+        write_process(code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side)
 
 
 class KeyedProcessOperator(RuntimeOperator):
@@ -60,7 +60,7 @@ class KeyedProcessOperator(RuntimeOperator):
 
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         write_key(code, self, value)
-        write_process(code, self._function.process_element, self._context, value, time, emit, side)
+        write_process(code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side)
 
     def on_watermark(self, watermark_ms: int) -> None:
         self.timers.advance_watermark(watermark_ms, self._on_event_time)
@@ -104,6 +104,7 @@ def write_process(
     code: Code,
     process: Callable[[Any, Any], Any],
     context: ElementContext,
+    *,
     value: str,
     time: str,
     emit: Emit,
@@ -142,4 +143,3 @@ def emit_results(results: Iterable[Any], time_ms: int | None, out: Out, side_out
                 to_side(result[1], time_ms)
         else:
             out(result, time_ms)
-

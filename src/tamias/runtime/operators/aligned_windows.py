@@ -1,0 +1,196 @@
+"""The tight way for tumbling and sliding windows: default trigger, nothing late, no evictor.
+
+Which is most programs. Everything a trigger would say is known beforehand, so no trigger is asked: a window fires
+once, when time reaches its end, and is gone. `window.py` is the general way; both give the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tamias.common.constants import MAX_TIMESTAMP
+from tamias.contracts.window_assigners import no_timestamp
+from tamias.contracts.windows import TimeWindow
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import WindowSpec
+from tamias.runtime.code import Code
+from tamias.runtime.contexts import Clocks
+from tamias.runtime.operators.base import Emit, RuntimeOperator
+from tamias.runtime.operators.keys import write_state_key
+from tamias.runtime.place import Place
+from tamias.runtime.windows.calls import CallFunction, WindowCall
+from tamias.runtime.windows.contents import MISSING, contents_for
+from tamias.runtime.windows.late import LateRecords
+from tamias.runtime.windows.panes import Pane, PaneTable
+from tamias.state.heap import HeapStateBackend
+from tamias.wire.values import IMMUTABLE, own
+
+
+class AlignedWindowOperator(RuntimeOperator):
+    """Tumbling and sliding windows, by event time or by the clock."""
+
+    needs_out = True
+
+    def __init__(self, operator: Operator, spec: WindowSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        assert isinstance(self.backend, HeapStateBackend)
+        assigner: Any = spec.assigner
+        self._size: int = assigner.size
+        self._slide: int = getattr(assigner, "slide", assigner.size)
+        self._offset: int = assigner.offset
+        self._event_time = assigner.is_event_time()
+        self._clocks = Clocks(place)
+        self._contents = contents_for(spec.contents)
+        self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
+        self._table = PaneTable("_window/panes", self._size, self._contents, tracked=self.backend.tracked)
+        self._slices: dict[int, tuple[Pane, ...]] = {}
+        self._late = LateRecords(self, spec.late_tag)
+        self._call: WindowCall | None = None
+        if spec.function is not None:
+            listed = self._contents.listed
+            self._call = CallFunction(self, spec.function, self._clocks, merging=False, listed=listed)
+
+    def functions(self) -> Iterable[Any]:
+        return self._functions
+
+    def open(self) -> None:
+        assert isinstance(self.backend, HeapStateBackend)
+        self.backend.adopt(self._table)
+        super().open()
+
+    # ------------------------------------------------------------------------------------------------ records
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:  # hot
+        if self._event_time and time == "None":
+            code.line(f"{code.bind(self._refuse, 'refuse')}({value})")
+            return
+        key = write_state_key(code, self, value)
+        if self._event_time:
+            with code.block(f"if {time} is None:"):
+                code.line(f"{code.bind(self._refuse, 'refuse')}({value})")
+            at = time
+        else:
+            at = code.fresh("t")
+            code.line(f"{at} = {code.bind(self.place.clock.now_ms, 'now')}()")
+        if self._slide == self._size:
+            self._write_tumbling(code, key, value, at, time)
+        else:
+            self._write_sliding(code, key, value, at, time)
+
+    def _write_tumbling(self, code: Code, key: str, value: str, at: str, time: str) -> None:
+        end, pane, size = code.fresh("e"), code.fresh("p"), self._size
+        shifted = at if self._offset % size == 0 else f"({at} - {self._offset % size})"
+        code.line(f"{end} = {at} - {shifted} % {size} + {size}")
+        code.line(f"{pane} = {code.bind(self._table.panes.get, 'pane')}({end})")
+        with code.block(f"if {pane} is None:"):
+            code.line(f"{pane} = {code.bind(self._open, 'open_pane')}({end})")
+        with code.block(f"if {pane} is None:"):
+            code.line(f"{code.bind(self._late.take, 'late')}({value}, {time})")
+        with code.block("else:"):
+            self._write_add(code, pane, key, value)
+
+    def _write_sliding(self, code: Code, key: str, value: str, at: str, time: str) -> None:
+        into, start, panes, pane = code.fresh("o"), code.fresh("s"), code.fresh("ps"), code.fresh("p")
+        slide, rest = self._slide, self._size % self._slide
+        shifted = at if self._offset % slide == 0 else f"({at} - {self._offset % slide})"
+        code.line(f"{into} = {shifted} % {slide}")
+        code.line(f"{start} = {at} - {into}")
+        if rest:  # the first part of a slide lies in one window more than the second
+            with code.block(f"if {into} >= {rest}:"):
+                code.line(f"{start} += {rest}")
+        code.line(f"{panes} = {code.bind(self._slices.get, 'slice')}({start})")
+        with code.block(f"if {panes} is None:"):
+            code.line(f"{panes} = {code.bind(self._open_slice, 'open_slice')}({start})")
+        with code.block(f"for {pane} in {panes}:"):
+            # Windows must not share a record that a function may change.
+            mine, plain, copy = code.fresh("v"), code.bind(IMMUTABLE, "immutable"), code.bind(own, "own")
+            code.line(f"{mine} = {value} if {value}.__class__ in {plain} else {copy}({value})")
+            self._write_add(code, pane, key, mine)
+        if self._event_time:
+            with code.block(f"if not {panes}:"):
+                code.line(f"{code.bind(self._missed, 'missed')}({value}, {time})")
+
+    def _write_add(self, code: Code, pane: str, key: str, value: str) -> None:
+        kept = code.fresh("a")
+        with code.looking_up(key):
+            code.line(f"{kept} = {pane}.get({key}, {code.bind(MISSING, 'MISSING')})")
+        self._contents.write(code, f"{pane}[{key}]", kept, value)
+        if self._tracked:
+            code.line(f"{pane}.changed.add({key})")
+
+    @property
+    def _tracked(self) -> bool:
+        assert isinstance(self.backend, HeapStateBackend)
+        return self.backend.tracked
+
+    def _open(self, end_ms: int) -> Pane | None:
+        """Begin a window, unless it has ended already."""
+        if self._event_time and end_ms - 1 <= self._clocks.watermark_ms:
+            return None
+        return self._table.open(end_ms)
+
+    def _open_slice(self, time_ms: int) -> tuple[Pane, ...]:
+        """The open windows that hold a time, and all times up to the next start or end of a window."""
+        last = time_ms - (time_ms - self._offset) % self._slide
+        ends = [start + self._size for start in range(last, time_ms - self._size, -self._slide)]
+        panes = [self._table.panes.get(end) for end in ends]
+        found = [self._open(end) if pane is None else pane for end, pane in zip(ends, panes, strict=True)]
+        self._slices[time_ms] = there = tuple(pane for pane in found if pane is not None)
+        return there
+
+    def _missed(self, value: Any, time_ms: int) -> None:
+        """A record that is in no open window: late, or in a gap between windows."""
+        if time_ms <= self._clocks.watermark_ms:
+            self._late.take(value, time_ms)
+
+    @staticmethod
+    def _refuse(value: Any) -> None:
+        raise no_timestamp(value)
+
+    # --------------------------------------------------------------------------------------------------- time
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._clocks.watermark_ms = watermark_ms
+        if self._event_time:
+            self._fire(watermark_ms)
+
+    def on_clock(self, now_ms: int) -> None:
+        if not self._event_time:
+            self._fire(now_ms - 1)
+
+    def next_timer_ms(self) -> int | None:
+        return self._table.ends[0] if not self._event_time and self._table.ends else None
+
+    def end_key(self) -> None:
+        before, self._clocks.watermark_ms = self._clocks.watermark_ms, MAX_TIMESTAMP
+        self._fire(MAX_TIMESTAMP)
+        self._clocks.watermark_ms = before
+
+    def _fire(self, limit_ms: int) -> None:  # hot
+        if not self._table.ends or self._table.ends[0] - 1 > limit_ms:
+            return
+        self._slices.clear()
+        result, out = self._contents.result, self.out
+        for end, pane in self._table.take_until(limit_ms):
+            if self._call is not None:
+                self._hand_over(self._call, TimeWindow(end - self._size, end), pane)
+                continue
+            time_ms = end - 1
+            for kept in pane.values():
+                value = result(kept)
+                if value is not None:
+                    out(value, time_ms)
+
+    def _hand_over(self, call: WindowCall, window: TimeWindow, pane: Pane) -> None:
+        assert self.backend is not None
+        cell, window_cell = self.backend.cell, self.backend.window_cell
+        encoded, result = (window.start, window.end), self._contents.result
+        for key, kept in pane.items():
+            cell[0] = key
+            window_cell[0] = (key, encoded)
+            value = result(kept)
+            if value is not None:
+                call.fire(key, window, value)
+            if call.clears:
+                call.clear(window)

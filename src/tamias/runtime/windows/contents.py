@@ -1,0 +1,194 @@
+"""What a window keeps of its records: all of them, or one value made of them.
+
+`Contents` is the arithmetic, without a place: the tight operators keep the values in tables of their own. `Kept`
+puts the same into state per key and window, for the general operator.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, assert_never
+
+from tamias.contracts.functions import FoldFunction, ReduceFunction
+from tamias.contracts.state import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+)
+from tamias.errors import UnsupportedOperationError
+from tamias.graph.specs import AggregateContents, FoldContents, ListContents, ReduceContents, WindowContents
+from tamias.runtime.code import Code
+from tamias.runtime.operators.base import method_of
+from tamias.state.keyed import KeyedStates
+from tamias.wire.values import loaded, own, stored
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+
+
+class Contents(ABC):
+    """How a window's records become what it keeps. What is kept is live: it is copied when it is checkpointed."""
+
+    listed = False
+    """Whether a list of records is kept, or else one value."""
+
+    @abstractmethod
+    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+        """Write the statements that add a record: `kept` holds what was found at `target`, or MISSING."""
+
+    @abstractmethod
+    def first(self, value: Any) -> Any:
+        """What is kept of one record."""
+
+    @abstractmethod
+    def more(self, kept: Any, value: Any) -> Any:
+        """What is kept after one more record."""
+
+    @abstractmethod
+    def merge(self, one: Any, other: Any) -> Any:
+        """What is kept of two windows that became one."""
+
+    def result(self, kept: Any) -> Any:
+        """What goes to the window function, or on; None is nothing."""
+        return kept
+
+    def freeze(self, kept: Any) -> Any:
+        """The form for a checkpoint: built-in, and nobody can change it."""
+        return stored(kept)
+
+    def thaw(self, frozen: Any) -> Any:
+        """Back from a checkpoint."""
+        return loaded(frozen)
+
+
+class AllRecords(Contents):
+    listed = True
+
+    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+        with code.block(f"if {kept} is {code.bind(MISSING, 'MISSING')}:"):
+            code.line(f"{target} = [{value}]")
+        with code.block("else:"):
+            code.line(f"{kept}.append({value})")
+
+    def first(self, value: Any) -> Any:
+        return [value]
+
+    def more(self, kept: Any, value: Any) -> Any:
+        kept.append(value)
+        return kept
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return one + other
+
+    def freeze(self, kept: Any) -> Any:
+        return [stored(v) for v in kept]
+
+    def thaw(self, frozen: Any) -> Any:
+        return [loaded(v) for v in frozen]
+
+
+class Reduced(Contents):
+    def __init__(self, spec: ReduceContents) -> None:
+        self._reduce = method_of(spec.function, ReduceFunction, "reduce")
+
+    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+        missing, reduce = code.bind(MISSING, "MISSING"), code.bind(self._reduce, "reduce")
+        code.line(f"{target} = {value} if {kept} is {missing} else {reduce}({kept}, {value})")
+
+    def first(self, value: Any) -> Any:
+        return value
+
+    def more(self, kept: Any, value: Any) -> Any:
+        return self._reduce(kept, value)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return self._reduce(one, other)
+
+
+class Aggregated(Contents):
+    def __init__(self, spec: AggregateContents) -> None:
+        self._function = spec.function
+
+    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+        missing, add = code.bind(MISSING, "MISSING"), code.bind(self._function.add, "add")
+        create = code.bind(self._function.create_accumulator, "create")
+        code.line(f"{target} = {add}({value}, {create}() if {kept} is {missing} else {kept})")
+
+    def first(self, value: Any) -> Any:
+        return self._function.add(value, self._function.create_accumulator())
+
+    def more(self, kept: Any, value: Any) -> Any:
+        return self._function.add(value, kept)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return self._function.merge(one, other)
+
+    def result(self, kept: Any) -> Any:
+        return self._function.get_result(kept)
+
+
+class Folded(Contents):
+    def __init__(self, spec: FoldContents) -> None:
+        self._initial = spec.initial
+        self._fold = method_of(spec.function, FoldFunction, "fold")
+
+    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+        missing, fold = code.bind(MISSING, "MISSING"), code.bind(self._fold, "fold")
+        copy, initial = code.bind(own, "own"), code.bind(self._initial, "initial")
+        code.line(f"{target} = {fold}({copy}({initial}) if {kept} is {missing} else {kept}, {value})")
+
+    def first(self, value: Any) -> Any:
+        return self._fold(own(self._initial), value)
+
+    def more(self, kept: Any, value: Any) -> Any:
+        return self._fold(kept, value)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        raise UnsupportedOperationError("a fold cannot be merged: use reduce or aggregate with windows that merge")
+
+
+def contents_for(spec: WindowContents) -> Contents:
+    """The arithmetic of a spec."""
+    match spec:
+        case ListContents():
+            return AllRecords()
+        case ReduceContents():
+            return Reduced(spec)
+        case AggregateContents():
+            return Aggregated(spec)
+        case FoldContents():
+            return Folded(spec)
+        case _:
+            assert_never(spec)
+
+
+class Kept:
+    """The contents of the current key and window, as state."""
+
+    def __init__(self, states: KeyedStates, spec: WindowContents) -> None:
+        self._listed = False
+        self._state: Any
+        match spec:
+            case ListContents():
+                self._state, self._listed = states.list_state(ListStateDescriptor("contents")), True
+            case ReduceContents(function):
+                self._state = states.reducing_state(ReducingStateDescriptor("contents", function))
+            case AggregateContents(function):
+                self._state = states.aggregating_state(AggregatingStateDescriptor("contents", function))
+            case FoldContents(initial, function):
+                self._state = states.folding_state(FoldingStateDescriptor("contents", initial, function))
+            case _:
+                assert_never(spec)
+        self.add = self._state.add
+        self.clear = self._state.clear
+        self.merge = self._state.merge
+
+    def get(self) -> Any:
+        """What goes to the window function: a list or a value; None when nothing is kept."""
+        if self._listed:
+            return list(self._state.get()) or None
+        return self._state.get()
+
+    def replace(self, records: list[Any]) -> None:
+        """Keep these records instead; of a list only."""
+        self._state.update(records)
