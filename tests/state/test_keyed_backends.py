@@ -1,0 +1,476 @@
+"""Keyed state backends against plain dictionaries: any operations, snapshots, aborts, restores and rescalings.
+
+Every backend goes through the same machine: enter a new one into `BACKENDS`.
+"""
+
+import copy
+import itertools
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tamias.contracts.functions import AggregateFunction
+from tamias.contracts.state import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from tamias.errors import NoCurrentKey, StateError, StateMigrationError
+from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
+from tamias.state.files import MemoryFiles, write_state
+from tamias.state.heap import HeapStateBackend
+from tamias.state.heap_snapshots import CapturedTables
+from tamias.state.snapshots import OperatorRestore
+
+BACKENDS = {
+    "heap": lambda: HeapStateBackend(tracked=True, incremental=True),
+    "heap, whole snapshots": lambda: HeapStateBackend(tracked=True, incremental=False),
+}
+GROUPS = 16
+KEYS = ["a", "b", "", "é", 0, 1, 1.0, True, -5, 2.5, ("a", 1), ("a", 1.0), ((1, 2), "n"), b"x", frozenset({1})]
+
+plain = st.one_of(st.integers(-5, 5), st.text("ab", max_size=2), st.floats(allow_nan=False, width=16), st.booleans())
+changeable = st.one_of(st.lists(plain, max_size=3), st.dictionaries(st.sampled_from("xyz"), plain, max_size=2))
+values = st.one_of(plain, changeable, st.tuples(plain, changeable))
+
+
+def spoil(value):
+    """Change an object in every way it can be changed: nobody else may notice."""
+    if isinstance(value, list):
+        value.append("spoiled")
+    elif isinstance(value, dict):
+        value["spoiled"] = True
+    elif isinstance(value, tuple):
+        for each in value:
+            spoil(each)
+
+
+class Collect(AggregateFunction):
+    """Its accumulator is changed in place."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(copy.deepcopy(value))
+        return accumulator
+
+    def get_result(self, accumulator):
+        return tuple(map(repr, accumulator))
+
+    def merge(self, a, b):
+        return a + b
+
+
+DESCRIPTORS = {
+    "value": ValueStateDescriptor("value"),
+    "default": ValueStateDescriptor("default", None, ["none yet"]),
+    "list": ListStateDescriptor("list"),
+    "map": MapStateDescriptor("map"),
+    "reducing": ReducingStateDescriptor("reducing", lambda a, b: [*a, *b]),
+    "aggregating": AggregatingStateDescriptor("aggregating", Collect(), None),
+    "folding": FoldingStateDescriptor("folding", {"seen": []}, lambda acc, v: {"seen": [*acc["seen"], repr(v)]}),
+}
+
+
+class Target:
+    """Where one subtask's snapshot goes."""
+
+    names = itertools.count()
+
+    def __init__(self, store):
+        self.store, self.bytes_written, self.created = store, 0, []
+
+    def shared(self, label):
+        return f"shared/{label}-{next(self.names)}"
+
+    exclusive = shared
+
+    def write(self, path, payload):
+        self.bytes_written += len(payload)
+        self.created.append(path)
+        return write_state(self.store, path, payload, 0)
+
+
+class Subtask:
+    """A backend with its handles, asked for as an operator does in `open`."""
+
+    def __init__(self, make, groups, restored=None, store=None):
+        self.groups = groups
+        self.backend = make()
+        if restored is not None:
+            self.backend.restore(restored, store, groups)
+        self.handles = {
+            "value": self.backend.value_state(DESCRIPTORS["value"]),
+            "default": self.backend.value_state(DESCRIPTORS["default"]),
+            "list": self.backend.list_state(DESCRIPTORS["list"]),
+            "map": self.backend.map_state(DESCRIPTORS["map"]),
+            "reducing": self.backend.reducing_state(DESCRIPTORS["reducing"]),
+            "aggregating": self.backend.aggregating_state(DESCRIPTORS["aggregating"]),
+            "folding": self.backend.folding_state(DESCRIPTORS["folding"]),
+        }
+
+    def capture(self, checkpoint_id):
+        captured = self.backend.snapshot(checkpoint_id)
+        if isinstance(captured, CapturedTables):
+            captured.key_groups = self.groups
+        return captured
+
+
+class KeyedBackendMachine(RuleBasedStateMachine):
+    """An operator with some subtasks; the model holds for each state what a dictionary would."""
+
+    make = None
+
+    def __init__(self):
+        super().__init__()
+        self.store = MemoryFiles()
+        self.ids = itertools.count(1)
+        self.pending = []  # [checkpoint id, captured parts, model then, files or None, paths created]
+        self.completed = None  # (checkpoint id, parts, model)
+        self.infos = ()
+        self.model = {name: {} for name in DESCRIPTORS}
+
+    @initialize(parallelism=st.integers(1, 4))
+    def start(self, parallelism):
+        self.begin(parallelism)
+
+    def begin(self, parallelism, restored=None):
+        self.parallelism = parallelism
+        ranges = [key_group_range(GROUPS, parallelism, index) for index in range(parallelism)]
+        self.subtasks = [Subtask(type(self).make, groups, restored, self.store) for groups in ranges]
+
+    def at(self, key, state):
+        """The handle of a state with this key as the current one."""
+        subtask = self.subtasks[subtask_of(key_group(key, GROUPS), GROUPS, self.parallelism)]
+        subtask.backend.cell[0] = state_key(key)
+        return subtask.handles[state]
+
+    def put(self, state, key, value):
+        self.model[state][repr(key)] = copy.deepcopy(value)
+
+    # ------------------------------------------------------------------------------------------------ operations
+
+    @rule(state=st.sampled_from(["value", "default"]), key=st.sampled_from(KEYS), value=values)
+    def update(self, state, key, value):
+        self.put(state, key, value)
+        self.at(key, state).update(value)
+        spoil(value)
+
+    @rule(state=st.sampled_from(["value", "default"]), key=st.sampled_from(KEYS))
+    def update_with_none(self, state, key):
+        self.at(key, state).update(None)
+        self.model[state].pop(repr(key), None)
+
+    @rule(state=st.sampled_from(list(DESCRIPTORS)), key=st.sampled_from(KEYS))
+    def clear(self, state, key):
+        self.at(key, state).clear()
+        self.model[state].pop(repr(key), None)
+
+    @rule(key=st.sampled_from(KEYS), value=values)
+    def list_add(self, key, value):
+        self.put("list", key, [*self.model["list"].get(repr(key), []), value])
+        self.at(key, "list").add(value)
+        spoil(value)
+
+    @rule(key=st.sampled_from(KEYS), added=st.lists(values, max_size=3))
+    def list_add_all(self, key, added):
+        together = [*self.model["list"].get(repr(key), []), *added]
+        if together:
+            self.put("list", key, together)
+        self.at(key, "list").add_all(added)
+        spoil(added)
+
+    @rule(key=st.sampled_from(KEYS), new=st.lists(values, max_size=3))
+    def list_update(self, key, new):
+        self.model["list"].pop(repr(key), None)
+        if new:
+            self.put("list", key, new)
+        self.at(key, "list").update(new)
+        spoil(new)
+
+    @rule(key=st.sampled_from(KEYS), entry=st.sampled_from("pqr"), value=st.one_of(st.none(), values))
+    def map_put(self, key, entry, value):
+        self.put("map", key, self.model["map"].get(repr(key), {}) | {entry: value})
+        self.at(key, "map").put(entry, value)
+        spoil(value)
+
+    @rule(key=st.sampled_from(KEYS), entries=st.dictionaries(st.sampled_from("pqr"), values, max_size=3))
+    def map_put_all(self, key, entries):
+        together = self.model["map"].get(repr(key), {}) | entries
+        if together:
+            self.put("map", key, together)
+        self.at(key, "map").put_all(entries)
+        spoil(entries)
+
+    @rule(key=st.sampled_from(KEYS), entry=st.sampled_from("pqr"))
+    def map_remove(self, key, entry):
+        self.at(key, "map").remove(entry)
+        entries = self.model["map"].get(repr(key), {})
+        entries.pop(entry, None)
+        if not entries:
+            self.model["map"].pop(repr(key), None)
+
+    @rule(key=st.sampled_from(KEYS), value=st.lists(plain, max_size=2))
+    def reducing_add(self, key, value):
+        self.put("reducing", key, [*self.model["reducing"].get(repr(key), []), *value])
+        self.at(key, "reducing").add(value)
+        spoil(value)
+
+    @rule(state=st.sampled_from(["aggregating", "folding"]), key=st.sampled_from(KEYS), value=values)
+    def collect(self, state, key, value):
+        self.put(state, key, [*self.model[state].get(repr(key), []), repr(value)])
+        self.at(key, state).add(value)
+        spoil(value)
+
+    # ------------------------------------------------------------------------------------- snapshots and restores
+
+    @rule()
+    def snapshot(self):
+        checkpoint_id = next(self.ids)
+        parts = [subtask.capture(checkpoint_id) for subtask in self.subtasks]
+        self.infos = self.subtasks[0].backend.infos()
+        self.pending.append([checkpoint_id, parts, copy.deepcopy(self.model), None, []])
+
+    def write(self, pending):
+        if pending[3] is None:
+            targets = [Target(self.store) for _ in pending[1]]
+            pending[3] = tuple(part.write(target) for part, target in zip(pending[1], targets, strict=True))
+            pending[4] = [path for target in targets for path in target.created]
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data())
+    def write_one(self, data):
+        self.write(data.draw(st.sampled_from(self.pending)))
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data())
+    def complete(self, data):
+        """A snapshot completes; older ones are thereby subsumed, and what nobody refers to is deleted."""
+        number = data.draw(st.integers(0, len(self.pending) - 1))
+        done = self.pending[number]
+        self.write(done)
+        for subtask in self.subtasks:
+            subtask.backend.snapshot_completed(done[0])
+        subsumed, self.pending = self.pending[:number], self.pending[number + 1 :]
+        self.completed = (done[0], done[3], done[2])
+        for older in subsumed:
+            self.discard(older)
+        self.delete_unreferenced()
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data())
+    def abort(self, data):
+        given_up = data.draw(st.sampled_from(self.pending))
+        self.pending.remove(given_up)
+        self.discard(given_up)
+
+    def discard(self, pending):
+        keep = {file.path for part in (self.completed or (0, ()))[1] for file in part.files}
+        for path in pending[4]:
+            if path not in keep:
+                self.store.delete(path)
+
+    def delete_unreferenced(self):
+        keep = {file.path for part in self.completed[1] for file in part.files}
+        keep |= {path for pending in self.pending for path in pending[4]}
+        # One under way may build on files of the checkpoint that was the newest when it was captured.
+        keep |= {f.path for pending in self.pending for part in pending[3] or () for f in part.files}
+        unwritten = [pending for pending in self.pending if pending[3] is None]
+        if not unwritten:
+            for name in self.store.list("shared"):
+                if f"shared/{name}" not in keep:
+                    self.store.delete(f"shared/{name}")
+
+    @rule(parallelism=st.integers(1, 4))
+    def restore(self, parallelism):
+        self.pending.clear()
+        if self.completed is None:
+            self.model = {name: {} for name in DESCRIPTORS}
+            self.begin(parallelism)
+            return
+        checkpoint_id, parts, model = self.completed
+        self.model = copy.deepcopy(model)
+        restored = OperatorRestore(
+            "operator", keyed=parts, states=self.infos, restored_checkpoint_id=checkpoint_id, max_parallelism=GROUPS
+        )
+        self.begin(parallelism, restored)
+
+    # -------------------------------------------------------------------------------------------------- comparing
+
+    @invariant()
+    def every_state_of_every_key_is_as_in_the_model(self):
+        if not hasattr(self, "subtasks"):
+            return
+        for key in KEYS:
+            for state, model in self.model.items():
+                found, expected = self.read(key, state), model.get(repr(key))
+                assert repr(found) == repr(self.shown(state, expected)), (key, state)
+
+    @invariant()
+    def exactly_the_keys_with_an_entry_are_listed(self):
+        for state, model in self.model.items() if hasattr(self, "subtasks") else ():
+            listed = [repr(key) for subtask in self.subtasks for key in subtask.backend.keys(state)]
+            assert sorted(listed) == sorted(model)
+
+    def read(self, key, state):
+        handle = self.at(key, state)
+        if state in ("value", "default"):
+            found = handle.value()
+        elif state == "map":
+            found = dict(handle.items())
+            assert handle.is_empty() is (not found)
+            assert list(handle.keys()) == list(found)
+            assert [handle.get(entry) for entry in found] == list(found.values()) == list(handle.values())
+            assert all(handle.contains(entry) is (entry in found) for entry in "pqr")
+        elif state == "list":
+            found = list(handle.get())
+        else:
+            found = handle.get()
+        shown = copy.deepcopy(found)
+        spoil(found)
+        return shown
+
+    @staticmethod
+    def shown(state, expected):
+        if expected is None:
+            return {"default": ["none yet"], "list": [], "map": {}}.get(state)
+        return {"aggregating": tuple, "folding": lambda seen: {"seen": seen}}.get(state, lambda same: same)(expected)
+
+
+def machine(name):
+    return type(f"Machine of {name}", (KeyedBackendMachine,), {"make": staticmethod(BACKENDS[name])})
+
+
+TestHeap = machine("heap").TestCase
+TestHeapWithWholeSnapshots = machine("heap, whole snapshots").TestCase
+
+
+@pytest.fixture(params=list(BACKENDS))
+def backend(request):
+    return BACKENDS[request.param]()
+
+
+def test_state_cannot_be_used_without_a_key(backend):
+    state = backend.value_state(ValueStateDescriptor("state"))
+    for use in (state.value, lambda: state.update(1), state.clear):
+        with pytest.raises(NoCurrentKey):
+            use()
+
+
+def test_the_same_descriptor_gives_the_same_state(backend):
+    one, two = (backend.value_state(ValueStateDescriptor("state")) for _ in range(2))
+    backend.cell[0] = "key"
+    one.update(5)
+    assert two.value() == 5
+
+
+def test_a_name_stands_for_one_kind_of_state(backend):
+    backend.value_state(ValueStateDescriptor("state"))
+    with pytest.raises(StateError, match="'state' is declared twice: as value of pickled and as list of pickled"):
+        backend.list_state(ListStateDescriptor("state"))
+
+
+@pytest.mark.parametrize("bad", [None, [None], [1, None]])
+def test_a_list_state_takes_no_none(backend, bad):
+    state = backend.list_state(ListStateDescriptor("state"))
+    backend.cell[0] = "key"
+    for call in (state.add_all, state.update):
+        with pytest.raises(StateError, match="None"):
+            call(bad)
+    with pytest.raises(StateError, match="None"):
+        state.add(None)
+    assert list(state.get()) == []
+
+
+def test_adding_none_clears_reducing_and_aggregating_state(backend):
+    backend.cell[0] = "key"
+    for state in (
+        backend.reducing_state(ReducingStateDescriptor("reducing", max)),
+        backend.aggregating_state(AggregatingStateDescriptor("aggregating", Collect(), None)),
+    ):
+        state.add(1)
+        assert state.get() is not None
+        state.add(None)
+        assert state.get() is None
+
+
+def test_a_reduce_function_that_returns_none_is_refused_and_changes_nothing(backend):
+    backend.cell[0] = "key"
+    state = backend.reducing_state(ReducingStateDescriptor("reducing", lambda a, b: None))
+    state.add(1)
+    with pytest.raises(StateError, match="None"):
+        state.add(2)
+    assert state.get() == 1
+
+
+def test_map_state_takes_pairs_as_well_as_a_dict(backend):
+    backend.cell[0] = "key"
+    state = backend.map_state(MapStateDescriptor("map"))
+    state.put_all([("a", 1), ("b", 2)])
+    state["c"] = 3
+    del state["a"]
+    assert dict(state.items()) == {"b": 2, "c": 3}
+    assert "b" in state and "a" not in state
+    state.put_all(None)
+    assert sorted(state) == ["b", "c"]
+
+
+def test_removing_the_last_entry_of_a_map_removes_the_state(backend):
+    backend.cell[0] = "key"
+    state = backend.map_state(MapStateDescriptor("map"))
+    state.put("a", None)
+    assert state.contains("a") and not state.is_empty() and list(backend.keys("map")) == ["key"]
+    state.remove("a")
+    assert state.is_empty() and list(backend.keys("map")) == []
+
+
+def restored(states, make=BACKENDS["heap"]):
+    first, store = Subtask(make, (0, GROUPS - 1)), MemoryFiles()
+    first.backend.cell[0] = "key"
+    first.handles["value"].update("kept")
+    files = first.capture(1).write(Target(store))
+    again = make()
+    infos = tuple(info for info in first.backend.infos() if info.name in states)
+    again.restore(OperatorRestore("operator", (files,), (), infos, 1, GROUPS), store, (0, GROUPS - 1))
+    return again
+
+
+def test_restored_state_of_another_kind_is_refused_by_name():
+    backend = restored(["value"])
+    with pytest.raises(StateMigrationError, match="'value' was saved as value state and is declared as list state"):
+        backend.list_state(ListStateDescriptor("value"))
+
+
+def test_restored_state_that_nobody_asks_for_is_in_the_next_snapshot():
+    backend, store = restored(["value"]), MemoryFiles()
+    captured = backend.snapshot(2)
+    captured.key_groups = (0, GROUPS - 1)
+    files = captured.write(Target(store))
+    again = BACKENDS["heap"]()
+    again.restore(OperatorRestore("operator", (files,), (), backend.infos(), 2, GROUPS), store, (0, GROUPS - 1))
+    state = again.value_state(ValueStateDescriptor("value"))
+    again.cell[0] = "key"
+    assert state.value() == "kept"
+
+
+def test_a_chain_of_changes_is_cut_when_it_has_grown_as_large_as_the_whole():
+    subtask, store = Subtask(BACKENDS["heap"], (0, GROUPS - 1)), MemoryFiles()
+    for key in range(200):
+        subtask.backend.cell[0] = key
+        subtask.handles["value"].update("x" * 50)
+    lengths = []
+    for checkpoint_id in range(1, 60):
+        for key in range(20):
+            subtask.backend.cell[0] = (checkpoint_id * 20 + key) % 200
+            subtask.handles["value"].update(f"{checkpoint_id}" * 20)
+        files = subtask.capture(checkpoint_id).write(Target(store))
+        subtask.backend.snapshot_completed(checkpoint_id)
+        lengths.append(len(files.files))
+        assert sum(file.size for file in files.files) < 3 * files.files[0].size
+    assert max(lengths) > 3
+    assert lengths.count(1) > 3
