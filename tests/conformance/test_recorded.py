@@ -19,9 +19,9 @@ from tamias.testing.local_run import on_local_engine  # noqa: E402
 
 NONE_KEY = "None is no key here: it is refused with the record named (reference 01 §3)"
 CHANGEABLE_KEY = "a key that can change is refused with the record named (reference 01 §5)"
-OWN_PLAN = "PyFlink shows the helpers it draws around key_by and partition_custom, and runs of functions as one operator"
+OWN_PLAN = "PyFlink shows its helpers around key_by and partition_custom, and runs of functions as one operator"
 DELIBERATE = {
-    "context_facts": "no attempt behind the task's name (reference 02 §2); a chain's max parallelism is the widest in it",
+    "context_facts": "no attempt behind the task's name (reference 02 §2); a chain is as wide as its widest operator",
     "context_facts_keyed": "no attempt behind the task's name (reference 02 §2), and no helper operators in it",
     "context_facts_two": "no attempt behind the task's name (reference 02 §2); the collecting sink is chained",
     "flat_map_none": "None stands for no results (reference 01 §4)",
@@ -64,16 +64,17 @@ def job_failures_as_what_user_code_raised(monkeypatch):
     monkeypatch.setattr(outcome, "_failure", failure)
 
 
-def run(program, take_stdout):
+def run(program, capsys):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
     env.set_runtime_mode(RuntimeExecutionMode[program.mode])
     with on_local_engine():
-        return outcome.run(program, env, take_stdout)
+        return outcome.run(program, env, lambda: capsys.readouterr().out.splitlines())
 
 
 def differences(recording, found, ordered):
-    if found["outcome"] == recording["outcome"] == "failure" and recording["error"] in STANDS_FOR.get(found["error"], ()):
+    both_failed = found["outcome"] == recording["outcome"] == "failure"
+    if both_failed and recording["error"] in STANDS_FOR.get(found["error"], ()):
         found = found | {"error": recording["error"]}
     return outcome.differences(recording, found, ordered)
 
@@ -87,7 +88,7 @@ def recording_of(name):
 def test_a_program_gives_what_pyflink_gave(name, capsys):
     recording, program = recording_of(name), programs.load(name, "tamias")
     assert recording["sha256"] == programs.sha256(name), "the program was changed after it was recorded"
-    found = run(program, lambda: capsys.readouterr().out.splitlines())
+    found = run(program, capsys)
     different = differences(recording, found, program.ordered)
     if program.quirk:
         assert found.get("error") not in ("AssertionError", "KeyError", "AttributeError"), found
@@ -117,5 +118,5 @@ def same_at_any_parallelism(name):
 @pytest.mark.parametrize("name", list(filter(same_at_any_parallelism, programs.names())))
 def test_more_subtasks_give_the_same_records_in_some_order(name, parallelism, capsys):
     program = replace(programs.load(name, "tamias"), parallelism=parallelism)
-    found = run(program, lambda: capsys.readouterr().out.splitlines())
+    found = run(program, capsys)
     assert not differences(recording_of(name), found, ordered=False)

@@ -1,0 +1,320 @@
+"""Jobs whose epochs, checkpoints and crashes are written down beforehand: the same every time, without waiting.
+
+    script = Script(checkpoints=[True], crashes=[Crash("after-epoch", 3)])
+    records = run_scripted(stream, script).records
+
+A `ScriptedSource` says how much each epoch reads; a `Script` says which epochs carry a checkpoint and what fails when.
+The clock is the script's own, so delays cost nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tamias.common.clock import ManualClock
+from tamias.common.job_status import JobStatus
+from tamias.contracts.sources import Batch, Boundedness, Source, Split, SplitReader
+from tamias.datastream import DataStream, StreamExecutionEnvironment
+from tamias.datastream.environment_settings import job_settings
+from tamias.engine.base import Deployment, EpochResult, Failure, SnapshotWritten
+from tamias.engine.host import SlotHost
+from tamias.engine.local import LocalEngine
+from tamias.errors import SlotLostError
+from tamias.graph.job_graph import JobGraph
+from tamias.job.handle import JobHandle, Progress
+from tamias.job.loop import JobLoop
+from tamias.job.settings import JobSettings
+from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.operators.sources import SourceFunctionOperator
+from tamias.runtime.outbox import Parcel
+
+CHECKPOINT_INTERVAL_MS = 10
+
+
+class ScriptedSource(Source):
+    """A bounded source that reads so many records, and then waits for the next epoch.
+
+    Args:
+        splits: The records, in as many lists as may be read in parallel.
+        runs: How many records each epoch reads of each split, over and over; None reads all at once.
+    """
+
+    def __init__(self, splits: Sequence[Sequence[Any]], runs: Sequence[int] | None = None) -> None:
+        self._splits = [list(s) for s in splits]
+        self._runs = None if runs is None else list(runs)
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        return [Split(f"split-{n}", n) for n in range(len(self._splits))]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        return _ScriptedReader(self._splits[split.what], self._runs, position or 0)
+
+
+class _ScriptedReader(SplitReader):
+    def __init__(self, records: list[Any], runs: list[int] | None, position: int) -> None:
+        self._records = records
+        self._at = position
+        self._runs = itertools.repeat(len(records)) if runs is None else itertools.cycle(runs)
+        self._left = next(self._runs)  # of the run that is being read
+
+    def read(self, max_records: int) -> Batch:
+        if self._left == 0:
+            self._left = next(self._runs)
+            return Batch([])
+        values = self._records[self._at : self._at + min(self._left, max_records)]
+        self._at += len(values)
+        self._left -= len(values)
+        return Batch(values)
+
+    def position(self) -> Any:
+        return self._at
+
+    @property
+    def finished(self) -> bool:
+        return self._at >= len(self._records)
+
+
+Point = Literal[
+    "before-deploy",
+    "after-deploy",
+    "before-epoch",
+    "in-epoch",
+    "after-epoch",
+    "before-notify",
+    "in-notify",
+    "after-notify",
+]
+
+
+@dataclass(frozen=True)
+class Crash:
+    """The n-th time (from 1) that the job comes by a point, it fails there."""
+
+    point: Point
+    count: int = 1
+
+
+class DriverDied(BaseException):
+    """Stands for a driver that is gone from one moment to the next."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What happens to a job beside its records.
+
+    Args:
+        checkpoints: Whether an epoch carries a checkpoint, over and over.
+        crashes: What fails when.
+        kill: A crash takes the subtasks with it and nothing is closed, as when a process is killed; else they are
+            closed as after an exception.
+        driver_dies: A crash takes the driver with it: `run_scripted` raises `DriverDied`.
+    """
+
+    checkpoints: Sequence[bool] = (True,)
+    crashes: Sequence[Crash] = ()
+    kill: bool = True
+    driver_dies: bool = False
+
+
+class ScriptedEngine(LocalEngine):
+    """The local engine, run by a script."""
+
+    def __init__(self, graph: JobGraph, clock: ManualClock, script: Script) -> None:
+        super().__init__(graph, clock)
+        self._clock = clock
+        self._script = script
+        self._checkpoints = itertools.cycle(script.checkpoints)
+        self._passed: Counter[str] = Counter()
+        self._hosts = [_ScriptedHost(host, self) for host in self._hosts]  # type: ignore[misc]
+        self._dead = False
+        self.epochs: list[EpochOrder] = []
+        self.bytes_written: Counter[int] = Counter()  # by checkpoint
+        self.advance_clock()
+
+    def advance_clock(self) -> None:
+        """Make the next checkpoint due, if the script has one."""
+        if next(self._checkpoints):
+            self._clock.advance(CHECKPOINT_INTERVAL_MS)
+
+    def come_by(self, point: Point) -> bool:
+        """Whether the job fails here and now."""
+        self._passed[point] += 1
+        if Crash(point, self._passed[point]) not in self._script.crashes:
+            return False
+        if self._script.kill or self._script.driver_dies:
+            for host in self._hosts:
+                _forget(host)
+        if self._script.driver_dies:
+            self._dead = True
+            raise DriverDied
+        return True
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        if self.come_by("before-deploy"):
+            return _gone("before deploy")
+        failure = super().deploy(deployment)
+        if failure is None and self.come_by("after-deploy"):
+            return _gone("after deploy")
+        return failure
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        self.epochs.append(order)
+        if self.come_by("before-epoch"):
+            return EpochResult(failure=_gone("before an epoch"))
+        result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))  # the source decides
+        if result.failure is None:
+            self._await_snapshots(order)
+            if self.come_by("after-epoch"):
+                return EpochResult(failure=_gone("after an epoch"))
+        self.advance_clock()
+        return result
+
+    def _await_snapshots(self, order: EpochOrder) -> None:
+        """Snapshots are written by threads; with all of them done the next step is always the same."""
+        if order.checkpoint_id is not None:
+            everyone = {(int(v.id), i) for v in self._graph.vertices for i in range(v.parallelism)}
+            for _ in everyone - order.settled:
+                try:
+                    event = self._events.get(timeout=30)
+                except queue.Empty:
+                    raise AssertionError("a snapshot was neither written nor given up") from None
+                if event is not None:
+                    self._held.append(event)
+                if isinstance(event, SnapshotWritten):
+                    self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
+
+    def wait(self, timeout_s: float) -> None:
+        """Time passes at once."""
+        super().wait(0.0)
+        self._clock.advance(1)
+
+    def notify_completed(self, checkpoint_id: int) -> Failure | None:
+        if self.come_by("before-notify"):
+            return _gone("before a notification")
+        failure = super().notify_completed(checkpoint_id)
+        if failure is None and self.come_by("after-notify"):
+            return _gone("after a notification")
+        return failure
+
+    def shutdown(self) -> None:
+        if self._dead:
+            for host in self._hosts:
+                _forget(host)
+        super().shutdown()
+
+
+class _ScriptedHost:
+    """A slot that fails in the middle of an epoch or of a notification."""
+
+    def __init__(self, host: SlotHost, engine: ScriptedEngine) -> None:
+        self.host = host
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.host, name)
+
+    def run(
+        self, subtask: tuple[int, int], attempt: int, order: EpochOrder, blobs: list[bytes]
+    ) -> Iterator[Parcel | Ack]:
+        for item in self.host.run(subtask, attempt, order, blobs):
+            if isinstance(item, Ack) and self._engine.come_by("in-epoch"):
+                raise SlotLostError(self.host.slot, "crashed in an epoch")
+            yield item
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        self.host.checkpoint_completed(checkpoint_id)
+        if self._engine.come_by("in-notify"):
+            raise SlotLostError(self.host.slot, "crashed in a notification")
+
+
+def _forget(host: Any) -> None:
+    """Lose the subtasks of a slot. Threads of source functions are ours, and end."""
+    inner: SlotHost = getattr(host, "host", host)
+    for subtask in inner._subtasks.values():
+        if subtask.operators and isinstance(subtask.operators[0], SourceFunctionOperator):
+            subtask.operators[0].close()
+    inner._forget()
+
+
+def _gone(when: str) -> Failure:
+    return Failure(SlotLostError(0, f"crashed {when}"), 0)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a scripted job went."""
+
+    handle: JobHandle
+    engine: ScriptedEngine
+    settings: JobSettings
+    records: list[Any] = field(default_factory=list)
+
+    @property
+    def status(self) -> JobStatus:
+        """How it ended."""
+        return self.handle.status()
+
+    @property
+    def epochs(self) -> list[EpochOrder]:
+        """What was run, the epochs of all attempts."""
+        return self.engine.epochs
+
+
+def run_scripted(
+    program: DataStream | StreamExecutionEnvironment, script: Script | None = None, **settings: Any
+) -> Run:
+    """Run a program to its end; of a stream, collect its records.
+
+    Args:
+        program: A stream, or an environment whose operators end in sinks.
+        script: What happens; by default a checkpoint with every epoch, if the program takes checkpoints.
+        settings: Fields of `JobSettings` to set otherwise: `restore_path`, `job_id`.
+
+    Raises:
+        JobExecutionError: The job failed.
+        DriverDied: The script says so.
+    """
+    run = start_scripted(program, script, **settings)
+    run.handle.wait(0)
+    return replace(run, records=list(run.handle.collected()))
+
+
+def start_scripted(
+    program: DataStream | StreamExecutionEnvironment, script: Script | None = None, **settings: Any
+) -> Run:
+    """As `run_scripted`, but how the job ended is for the caller to find out."""
+    if isinstance(program, DataStream):
+        program._collector()
+        env = program.get_execution_environment()
+    else:
+        env = program
+    graph = env._job_graph(None)
+    chosen = job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=True)
+    chosen = replace(chosen, **settings)
+    clock = ManualClock(1_000_000)
+    handle = JobHandle(chosen.job_id, chosen.job_name, Progress(status=JobStatus.CREATED))
+    engines: list[ScriptedEngine] = []
+
+    def make_engine(graph: JobGraph) -> ScriptedEngine:
+        engines.append(ScriptedEngine(graph, clock, script or Script()))
+        return engines[0]
+
+    loop = JobLoop(graph, chosen, handle, make_engine, clock)
+    env._graph.clear()
+    loop.run()
+    return Run(handle, engines[0], chosen)
+
+
+def split_evenly(records: Iterable[Any], count: int) -> list[list[Any]]:
+    """Records dealt out to so many splits."""
+    dealt = list(records)
+    return [dealt[n::count] for n in range(count)]

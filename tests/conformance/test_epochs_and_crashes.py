@@ -1,0 +1,411 @@
+"""What matters most: other epochs, crashes anywhere and other parallelisms never change what is committed."""
+
+import logging
+import shutil
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from external_system import ExternalSystem, TransactionalSink
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from tamias.common.job_status import JobStatus
+from tamias.contracts.checkpointed import CheckpointedFunction, ListCheckpointed
+from tamias.contracts.sources import SourceFunction
+from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from tamias.datastream.functions import (
+    AggregateFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+)
+from tamias.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from tamias.errors import JobExecutionError
+from tamias.testing.scripted import (
+    Crash,
+    DriverDied,
+    Point,
+    Script,
+    ScriptedSource,
+    run_scripted,
+    split_evenly,
+    start_scripted,
+)
+
+
+def examples(count):
+    """So many in an ordinary run, more in a longer one."""
+    return max(1, count * settings.default.max_examples // 40)
+
+
+KEYS = ("a", "b", 7, ("t", 1), 1.5)
+INPUT = [(KEYS[n * n % 5], n) for n in range(40)]
+
+
+# ---------------------------------------------------------------------------------------------------- the programs
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG(), 0))
+
+    def process_element(self, value, ctx):
+        self.count.update(self.count.value() + 1)
+        yield ctx.get_current_key(), self.count.value()
+
+
+class Recent(FlatMapFunction):
+    """The last three of a key, then all over again; changes what it read, which must not matter."""
+
+    def open(self, runtime_context):
+        self.recent = runtime_context.get_list_state(ListStateDescriptor("recent", Types.PICKLED_BYTE_ARRAY()))
+
+    def flat_map(self, value):
+        self.recent.add({"seen": [value[1]]})
+        found = list(self.recent.get())
+        if len(found) == 3:
+            yield value[0], tuple(each["seen"][0] for each in found)
+            self.recent.clear()
+        for each in found:
+            each["seen"].append("never written back")
+
+
+class Tally(MapFunction):
+    def open(self, runtime_context):
+        self.tally = runtime_context.get_map_state(MapStateDescriptor("tally", Types.INT(), Types.LONG()))
+
+    def map(self, value):
+        place = value[1] % 3
+        self.tally.put(place, (self.tally.get(place) or 0) + value[1])
+        if value[1] % 11 == 0:
+            self.tally.remove((place + 1) % 3)
+        return value[0], sorted(self.tally.items())
+
+
+class Mean(AggregateFunction):
+    def create_accumulator(self):
+        return [0, 0]
+
+    def add(self, value, accumulator):
+        accumulator[0] += value
+        accumulator[1] += 1
+        return accumulator
+
+    def get_result(self, accumulator):
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, a, b):
+        return [a[0] + b[0], a[1] + b[1]]
+
+
+class Summary(MapFunction):
+    def open(self, runtime_context):
+        self.largest = runtime_context.get_reducing_state(ReducingStateDescriptor("largest", max, Types.INT()))
+        self.mean = runtime_context.get_aggregating_state(
+            AggregatingStateDescriptor("mean", Mean(), Types.PICKLED_BYTE_ARRAY())
+        )
+
+    def map(self, value):
+        self.largest.add(value[1])
+        self.mean.add(value[1])
+        return value[0], self.largest.get(), self.mean.get()
+
+
+class EveryOther(FilterFunction):
+    def open(self, runtime_context):
+        self.odd = runtime_context.get_state(ValueStateDescriptor("odd", Types.BOOLEAN()))
+
+    def filter(self, value):
+        odd = not self.odd.value()
+        self.odd.update(odd)
+        return odd
+
+
+def keyed(stream):
+    return stream.key_by(lambda value: value[0])
+
+
+PROGRAMS = {
+    "count": lambda s: keyed(s).process(Count()),
+    "reduce": lambda s: keyed(s).reduce(lambda a, b: (a[0], a[1] + b[1])),
+    "reduce of changeable records": lambda s: keyed(s.map(lambda v: [v[0], [v[1]]])).reduce(
+        lambda a, b: [a[0], a[1] + b[1]]
+    ),
+    "sum": lambda s: keyed(s).sum(1),
+    "max_by": lambda s: keyed(s.map(lambda v: (v[0], v[1] * 7 % 13, v[1]))).max_by(1),
+    "fold": lambda s: keyed(s).fold([], lambda acc, v: [*acc[-2:], v[1]]),
+    "map_with_state": lambda s: keyed(s).map_with_state(lambda v, n: ((v[0], n or 0), (n or 0) + v[1])),
+    "filter_with_state": lambda s: keyed(s).filter_with_state(lambda v, n: (v[1] % 2 == (n or 0) % 2, (n or 0) + 1)),
+    "flat_map_with_state": lambda s: keyed(s).flat_map_with_state(
+        lambda v, held: ([(v[0], *held, v[1])], None) if held and len(held) == 2 else ([], [*(held or ()), v[1]])
+    ),
+    "list state": lambda s: keyed(s).flat_map(Recent()),
+    "map state": lambda s: keyed(s).map(Tally()),
+    "reducing and aggregating state": lambda s: keyed(s).map(Summary()),
+    "state in a filter": lambda s: keyed(s).filter(EveryOther()),
+    "stateless, over every partitioner": lambda s: (
+        s.rebalance().map(lambda v: v[1]).rescale().map(lambda v: v + 1).shuffle().filter(lambda v: v % 2)
+    ),
+    "two keyed operators": lambda s: keyed(keyed(s).process(Count())).reduce(lambda a, b: (a[0], a[1] + b[1])),
+    "a stream united with itself": lambda s: keyed(s.union(s)).process(Count()),
+}
+
+
+# ---------------------------------------------------------------------------------------------------- the machinery
+
+
+@pytest.fixture(autouse=True)
+def silent_restarts(caplog):
+    caplog.set_level(logging.CRITICAL, logger="tamias")
+
+
+@contextmanager
+def folder():
+    path = tempfile.mkdtemp(prefix="tamias-test-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def environment(directory=None, parallelism=1, restarts=50, incremental=True, num_retained=1):
+    configuration = Configuration()
+    configuration.set_string("execution.checkpointing.incremental", str(incremental).lower())
+    configuration.set_string("execution.checkpointing.num-retained", str(num_retained))
+    configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    env.enable_checkpointing(10)
+    if directory is not None:
+        env.get_checkpoint_config().set_checkpoint_storage_dir(directory)
+        env.get_checkpoint_config().set_externalized_checkpoint_retention(
+            ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+        )
+    strategy = RestartStrategies.fixed_delay_restart(restarts, 0) if restarts else RestartStrategies.no_restart()
+    env.set_restart_strategy(strategy)
+    return env
+
+
+def source(env, runs, splits=1, records=INPUT):
+    scripted = ScriptedSource(split_evenly(records, splits), runs)
+    return env.from_source(scripted, WatermarkStrategy.no_watermarks(), "scripted").uid("source")
+
+
+def draw(env, name, runs, system):
+    result = PROGRAMS[name](source(env, runs)).uid("program")
+    result.add_sink(TransactionalSink(system)).uid("sink")
+    return result
+
+
+def undisturbed(name):
+    if name not in _UNDISTURBED:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        _UNDISTURBED[name] = run_scripted(PROGRAMS[name](source(env, None))).records
+    return _UNDISTURBED[name]
+
+
+_UNDISTURBED = {}
+
+
+def counted(records):
+    return Counter(map(repr, records))
+
+
+POINTS = get_args(Point)
+crashes = st.lists(st.builds(Crash, st.sampled_from(POINTS), st.integers(1, 9)), max_size=4)
+runs = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any)
+checkpoints = st.lists(st.booleans(), min_size=1, max_size=4).filter(any)
+scripts = st.builds(Script, checkpoints=checkpoints, crashes=crashes, kill=st.booleans())
+
+
+# ---------------------------------------------------------------------------------------------------- the properties
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@given(runs=runs, script=scripts, parallelism=st.integers(1, 3), incremental=st.booleans())
+@settings(max_examples=examples(8))
+def test_other_epochs_and_crashes_change_nothing(name, runs, script, parallelism, incremental):
+    env, system = environment(parallelism=parallelism, incremental=incremental), ExternalSystem()
+    run = run_scripted(draw(env, name, runs, system), script)
+    assert run.status is JobStatus.FINISHED
+    assert counted(system.records) == counted(undisturbed(name))
+    assert counted(run.records) == counted(undisturbed(name))
+    if parallelism == 1 and "united" not in name:
+        assert run.records == undisturbed(name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@given(
+    runs=st.lists(runs, min_size=4, max_size=4),
+    deaths=st.lists(st.builds(Crash, st.sampled_from(POINTS), st.integers(1, 6)), min_size=1, max_size=3),
+    checkpoints=checkpoints,
+    parallelisms=st.lists(st.integers(1, 4), min_size=4, max_size=4),
+    incremental=st.booleans(),
+)
+@settings(max_examples=examples(5))
+def test_a_new_driver_at_another_parallelism_goes_on_where_the_last_checkpoint_stands(
+    name, runs, deaths, checkpoints, parallelisms, incremental
+):
+    system = ExternalSystem()
+    with folder() as directory:
+        newest = None
+        for death, run, parallelism in zip([*deaths, None], runs, parallelisms, strict=False):
+            env = environment(directory, parallelism, incremental=incremental)
+            env.set_max_parallelism(8)
+            draw(env, name, run, system)
+            script = Script(checkpoints, [death] if death else [], driver_dies=True)
+            try:
+                done = run_scripted(env, script, **({"restore_path": newest} if newest else {}))
+                assert done.status is JobStatus.FINISHED
+                break
+            except DriverDied:
+                newest = newest_checkpoint(directory) or newest
+        assert counted(system.records) == counted(undisturbed(name))
+
+
+def newest_checkpoint(directory):
+    """The newest completed checkpoint of any job below the directory: jobs that came later began from earlier ones."""
+    found = list(Path(directory).glob("*/chk-*/_metadata"))
+    return str(max(found, key=lambda path: int(path.parent.name[4:])).parent) if found else None
+
+
+@pytest.mark.parametrize("name", ["count", "stateless, over every partitioner", "a stream united with itself"])
+@given(runs=runs, script=scripts, parallelism=st.integers(2, 4), splits=st.integers(1, 5))
+@settings(max_examples=examples(12))
+def test_sources_read_in_parallel_lose_and_repeat_nothing(name, runs, script, parallelism, splits):
+    env, system = environment(parallelism=parallelism), ExternalSystem()
+    result = PROGRAMS[name](source(env, runs, splits)).uid("program")
+    result.add_sink(TransactionalSink(system)).uid("sink")
+    run = run_scripted(result, script)
+    assert counted(run.records) == counted(system.records) == counted(undisturbed(name))
+
+
+# ------------------------------------------------------------------------------------------ state of one's own
+
+
+class CounterSource(SourceFunction, CheckpointedFunction):
+    """The seeds' own: an offset that moves with what is emitted, under the checkpoint lock."""
+
+    def __init__(self, end):
+        self.end = end
+        self.offset = 0
+        self.running = True
+
+    def run(self, ctx):
+        while self.running and self.offset < self.end:
+            with ctx.get_checkpoint_lock():
+                ctx.collect(INPUT[self.offset])
+                self.offset += 1
+
+    def cancel(self):
+        self.running = False
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("offset"))
+        for offset in self.state.get():
+            self.offset = offset
+
+    def snapshot_state(self, context):
+        self.state.update([self.offset])
+
+
+class OffsetSource(SourceFunction, ListCheckpointed):
+    def __init__(self, end):
+        self.end, self.offset, self.running = end, 0, True
+
+    run = CounterSource.run
+    cancel = CounterSource.cancel
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        return [self.offset]
+
+    def restore_state(self, state):
+        (self.offset,) = state or [0]
+
+
+@pytest.mark.parametrize("make", [CounterSource, OffsetSource])
+@given(script=scripts)
+@settings(max_examples=examples(20))
+def test_a_source_function_is_restored_to_the_record(make, script):
+    env, system = environment(), ExternalSystem()
+    result = PROGRAMS["count"](env.add_source(make(len(INPUT))))
+    result.add_sink(TransactionalSink(system))
+    run = run_scripted(result, script)
+    assert run.records == undisturbed("count")
+    assert counted(system.records) == counted(undisturbed("count"))
+
+
+class Batches(FlatMapFunction, CheckpointedFunction):
+    """The seeds' buffer: records leave in threes; what waits is operator state."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def flat_map(self, value):
+        self.waiting.append(value)
+        if len(self.waiting) == 3:
+            yield tuple(self.waiting)
+            self.waiting.clear()
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("waiting"))
+        self.waiting = list(self.state.get())
+
+    def snapshot_state(self, context):
+        self.state.update(self.waiting)
+
+
+@given(runs=runs, script=scripts)
+@settings(max_examples=examples(20))
+def test_operator_state_holds_what_waits(runs, script):
+    run = run_scripted(source(environment(), runs).flat_map(Batches()), script)
+    assert run.records == [tuple(INPUT[n : n + 3]) for n in range(0, len(INPUT) - 2, 3)]
+
+
+# ------------------------------------------------------------------------------------------ how much is written
+
+
+def test_a_checkpoint_of_few_changes_is_small():
+    keys = 20_000
+    everything, changes = [(key, key) for key in range(keys)], [(key, 1) for key in range(0, keys, 100)]
+    with folder() as directory:
+        env = environment(directory)
+        scripted = ScriptedSource([everything + 3 * changes], [keys] + 3 * [len(changes)])
+        stream = env.from_source(scripted, WatermarkStrategy.no_watermarks(), "scripted")
+        run = run_scripted(stream.key_by(lambda v: v[0]).sum(1))
+    first, second, third = (run.engine.bytes_written[checkpoint_id] for checkpoint_id in (1, 2, 3))
+    assert first > 5 * keys
+    assert second < first / 20
+    assert third < first / 20
+
+
+def test_without_incremental_checkpoints_every_one_holds_all_state():
+    keys = 2_000
+    records = [(key, key) for key in range(keys)]
+    env = environment(incremental=False)
+    scripted = ScriptedSource([[*records, *records[:30]]], [keys, 10, 10, 10])
+    stream = env.from_source(scripted, WatermarkStrategy.no_watermarks(), "scripted")
+    run = run_scripted(stream.key_by(lambda v: v[0]).sum(1))
+    assert run.engine.bytes_written[2] > run.engine.bytes_written[1] / 2
+
+
+def test_a_job_that_gives_up_keeps_what_was_committed_and_nothing_more():
+    env, system = environment(restarts=1), ExternalSystem()
+    draw(env, "count", [4], system)
+    run = start_scripted(env, Script(crashes=[Crash("after-epoch", 3), Crash("after-epoch", 5)]))
+    with pytest.raises(JobExecutionError, match="crashed after an epoch"):
+        run.handle.wait(0)
+    assert system.records == undisturbed("count")[: len(system.records)]
+    assert 0 < len(system.records) < len(INPUT)
