@@ -1,0 +1,28 @@
+"""Seconds from `execute()` to the first record in the driver's hands: Spark to be started, and running already."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from tamias_jobs import environment
+
+from tamias.common import WatermarkStrategy
+from tamias.datastream.connectors.number_seq import NumberSequenceSource
+
+
+def first_result() -> float:
+    """One job, until its first result."""
+    env = environment(2)
+    numbers = env.from_source(NumberSequenceSource(1, 1000), WatermarkStrategy.no_watermarks(), "numbers")
+    sums = numbers.key_by(lambda n: n % 10).reduce(lambda a, b: a + b)
+    started = time.perf_counter()
+    with sums.execute_and_collect() as results:
+        next(results)
+        return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    cold = first_result()
+    warm = sorted(first_result() for _ in range(5))[2]
+    print(json.dumps({"cold_seconds": cold, "warm_seconds": warm}))
