@@ -188,6 +188,7 @@ def environment(directory=None, parallelism=1, restarts=50, incremental=True, nu
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     env.enable_checkpointing(10)
+    env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(100)
     if directory is not None:
         env.get_checkpoint_config().set_checkpoint_storage_dir(directory)
         env.get_checkpoint_config().set_externalized_checkpoint_retention(
@@ -227,7 +228,8 @@ POINTS = get_args(Point)
 crashes = st.lists(st.builds(Crash, st.sampled_from(POINTS), st.integers(1, 9)), max_size=4)
 runs = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any)
 checkpoints = st.lists(st.booleans(), min_size=1, max_size=4).filter(any)
-scripts = st.builds(Script, checkpoints=checkpoints, crashes=crashes, kill=st.booleans())
+lost = st.frozensets(st.integers(1, 40), max_size=8)
+scripts = st.builds(Script, checkpoints=checkpoints, crashes=crashes, failed_snapshots=lost, kill=st.booleans())
 
 
 # ---------------------------------------------------------------------------------------------------- the properties
@@ -253,10 +255,11 @@ def test_other_epochs_and_crashes_change_nothing(name, runs, script, parallelism
     checkpoints=checkpoints,
     parallelisms=st.lists(st.integers(1, 4), min_size=4, max_size=4),
     incremental=st.booleans(),
+    lost=lost,
 )
 @settings(max_examples=examples(5))
 def test_a_new_driver_at_another_parallelism_goes_on_where_the_last_checkpoint_stands(
-    name, runs, deaths, checkpoints, parallelisms, incremental
+    *, name, runs, deaths, checkpoints, parallelisms, incremental, lost
 ):
     system = ExternalSystem()
     with folder() as directory:
@@ -265,7 +268,7 @@ def test_a_new_driver_at_another_parallelism_goes_on_where_the_last_checkpoint_s
             env = environment(directory, parallelism, incremental=incremental)
             env.set_max_parallelism(8)
             draw(env, name, run, system)
-            script = Script(checkpoints, [death] if death else [], driver_dies=True)
+            script = Script(checkpoints, [death] if death else [], lost, driver_dies=True)
             try:
                 done = run_scripted(env, script, **({"restore_path": newest} if newest else {}))
                 assert done.status is JobStatus.FINISHED

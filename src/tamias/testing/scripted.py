@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import queue
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from tamias.common.job_status import JobStatus
 from tamias.contracts.sources import Batch, Boundedness, Source, Split, SplitReader
 from tamias.datastream import DataStream, StreamExecutionEnvironment
 from tamias.datastream.environment_settings import job_settings
-from tamias.engine.base import Deployment, EpochResult, Failure, SnapshotWritten
+from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent, SnapshotNotWritten, SnapshotWritten
 from tamias.engine.host import SlotHost
 from tamias.engine.local import LocalEngine
 from tamias.errors import SlotLostError
@@ -114,6 +114,7 @@ class Script:
     Args:
         checkpoints: Whether an epoch carries a checkpoint, over and over.
         crashes: What fails when.
+        failed_snapshots: Which snapshots (the n-th of all, from 1) are lost on their way to the storage.
         kill: A crash takes the subtasks with it and nothing is closed, as when a process is killed; else they are
             closed as after an exception.
         driver_dies: A crash takes the driver with it: `run_scripted` raises `DriverDied`.
@@ -121,6 +122,7 @@ class Script:
 
     checkpoints: Sequence[bool] = (True,)
     crashes: Sequence[Crash] = ()
+    failed_snapshots: Collection[int] = ()
     kill: bool = True
     driver_dies: bool = False
 
@@ -183,14 +185,21 @@ class ScriptedEngine(LocalEngine):
         if order.checkpoint_id is not None:
             everyone = {(int(v.id), i) for v in self._graph.vertices for i in range(v.parallelism)}
             for _ in everyone - order.settled:
+                event: SlotEvent | None
                 try:
                     event = self._events.get(timeout=30)
                 except queue.Empty:
                     raise AssertionError("a snapshot was neither written nor given up") from None
-                if event is not None:
-                    self._held.append(event)
                 if isinstance(event, SnapshotWritten):
                     self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
+                    self._passed["snapshot"] += 1
+                    if self._passed["snapshot"] in self._script.failed_snapshots:
+                        part = event.snapshot
+                        event = SnapshotNotWritten(
+                            event.checkpoint_id, event.attempt, part.vertex, part.subtask, "lost by the script"
+                        )
+                if event is not None:
+                    self._held.append(event)
 
     def wait(self, timeout_s: float) -> None:
         """Time passes at once."""
