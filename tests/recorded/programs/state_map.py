@@ -22,7 +22,7 @@ class Steps(KeyedProcessFunction):
 
 
 def build(env):
-    steps = [("clear",), ("put", "a", 1), ("put", "b", 2), ("put", "a", 3), ("remove", "b"), ("remove", "b"),
+    steps = [("contains", "a"), ("put", "a", 1), ("put", "b", 2), ("put", "a", 3), ("remove", "b"), ("remove", "b"),
              ("remove", "a"), ("put_all", [("c", 4), ("a", 5)]), ("put_all", []), ("clear",), ("remove", "a"),
              ("put", "d", 0)]
     return env.from_collection(steps).key_by(lambda x: 0).process(Steps())
