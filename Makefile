@@ -26,6 +26,7 @@ soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m soak --hypothesis-profile=soak tests
 
 bench: $(STAMP) $(FLINK)/.ready
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m benchmarks --pyflink $(FLINK)/bin/python
 
 $(STAMP): pyproject.toml

@@ -89,13 +89,8 @@ class FakeHandle:
     def accumulators(self):
         return {"n": 1}
 
-    def trigger_savepoint(self, directory):
-        self.calls.append(directory)
-        return self._done("path")
-
-    def stop_with_savepoint(self, drain, directory):
-        self.calls.append((drain, directory))
-        return self._done("path")
+    def progress(self):
+        return "half-way"
 
 
 def test_a_client_passes_everything_to_the_jobs_handle():
@@ -106,7 +101,4 @@ def test_a_client_passes_everything_to_the_jobs_handle():
     assert client.cancel().result() is None
     assert client.get_accumulators().result() == {"n": 1}
     assert client.get_job_execution_result().result().get_net_runtime() == 1
-    assert client.trigger_savepoint().result() == "path"
-    assert client.trigger_savepoint("dir").result() == "path"
-    assert client.stop_with_savepoint(True, "dir").result() == "path"
-    assert handle.calls == [None, "dir", (True, "dir")]
+    assert client.get_progress() == "half-way"

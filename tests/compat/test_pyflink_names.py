@@ -38,7 +38,6 @@ tamias.datastream.state_backend:EmbeddedRocksDBStateBackend tamias.datastream.st
 """
 CONNECTORS = """
 tamias.datastream.connectors.kafka tamias.datastream.connectors.jdbc tamias.datastream.connectors.hybrid_source
-tamias.datastream.connectors.file_system:BulkFormat tamias.datastream.connectors.file_system:StreamingFileSink
 tamias.datastream.connectors.file_system:FileCompactStrategy tamias.datastream.connectors.file_system:FileCompactor
 tamias.datastream.connectors.file_system:FileSink.for_bulk_format
 tamias.datastream.connectors.file_system:FileSource.for_bulk_file_format
@@ -46,7 +45,11 @@ tamias.datastream.formats.json tamias.datastream.formats.csv tamias.datastream.f
 tamias.datastream.formats.parquet tamias.datastream.formats.orc
 tamias.datastream.stream_execution_environment:StreamExecutionEnvironment.create_input
 """
-NOT_YET = frozenset((CONNECTED_STREAMS + ASYNC + CACHED_STREAMS + ROCKSDB + CONNECTORS).split())
+SAVEPOINTS = """
+    tamias.common.job_client:JobClient.stop_with_savepoint
+    tamias.common.job_client:JobClient.trigger_savepoint
+"""
+NOT_YET = frozenset((SAVEPOINTS + CONNECTED_STREAMS + ASYNC + CACHED_STREAMS + ROCKSDB + CONNECTORS).split())
 
 BRIDGE = "hands out or takes a Java object; there is no JVM behind these classes"
 NOT_OFFERED = {

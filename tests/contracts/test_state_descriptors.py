@@ -96,21 +96,6 @@ def test_descriptors_are_equal_by_kind_and_name():
     assert len({ValueStateDescriptor("s"), ValueStateDescriptor("s")}) == 1
 
 
-def test_time_to_live_and_queries_exclude_each_other():
-    ttl = StateTtlConfig.new_builder(Time.seconds(1)).build()
-    expiring = ValueStateDescriptor("s")
-    expiring.enable_time_to_live(ttl)
-    with pytest.raises(ValueError, match="time to live"):
-        expiring.set_queryable("q")
-    queried = ValueStateDescriptor("s")
-    queried.set_queryable("q")
-    assert queried.is_queryable()
-    with pytest.raises(ValueError, match="queryable"):
-        queried.enable_time_to_live(ttl)
-    with pytest.raises(ValueError, match="already queryable as 'q'"):
-        queried.set_queryable("r")
-
-
 def test_a_disabled_time_to_live_is_none():
     descriptor = ValueStateDescriptor("s")
     disabled = StateTtlConfig.new_builder(Time.seconds(1)).set_update_type(StateTtlConfig.UpdateType.Disabled).build()

@@ -41,14 +41,6 @@ class JobHandle(Protocol):
         """How far the job is: epochs, records, checkpoints, restarts."""
         ...
 
-    def trigger_savepoint(self, directory: str | None) -> Future[str]:
-        """Make a savepoint and go on; done with its path."""
-        ...
-
-    def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
-        """End the job at a savepoint, after a last watermark when draining; done with its path."""
-        ...
-
 
 class JobClient:
     """What ``execute_async`` returns."""
@@ -67,25 +59,6 @@ class JobClient:
     def cancel(self) -> CompletableFuture[None]:
         """End the job without a savepoint; done when it is CANCELED."""
         return CompletableFuture(self._handle.cancel())
-
-    def stop_with_savepoint(
-        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
-    ) -> CompletableFuture[str]:
-        """End the job at a savepoint.
-
-        Args:
-            advance_to_end_of_event_time: Emit the last watermark first, so that every window and timer fires. Use it
-                when the job is never to be continued.
-            savepoint_directory: Where the savepoint goes; by default where the configuration says.
-
-        Returns:
-            A future of the savepoint's path.
-        """
-        return CompletableFuture(self._handle.stop_with_savepoint(advance_to_end_of_event_time, savepoint_directory))
-
-    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Make a savepoint and go on; a future of its path."""
-        return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """The accumulators as they are now."""

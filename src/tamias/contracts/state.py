@@ -233,7 +233,6 @@ class StateDescriptor:
         self.name = name
         self.type_info = self._checked_type(type_info)
         self.ttl_config: StateTtlConfig | None = None
-        self.queryable_name: str | None = None
 
     def get_name(self) -> str:
         """The state's name."""
@@ -246,25 +245,7 @@ class StateDescriptor:
                 f"state {self.name!r}: expected a StateTtlConfig from StateTtlConfig.new_builder(...).build(), "
                 f"got {ttl_config!r}"
             )
-        if ttl_config.is_enabled() and self.queryable_name is not None:
-            raise ValueError(f"state {self.name!r} is queryable: queryable state cannot have a time to live")
         self.ttl_config = ttl_config if ttl_config.is_enabled() else None
-
-    def set_queryable(self, queryable_state_name: str) -> None:
-        """Let clients of the running job ask for this state under a name that is unique in the job."""
-        if not isinstance(queryable_state_name, str) or not queryable_state_name:
-            raise ValueError(
-                f"state {self.name!r}: a query name must be a non-empty string, got {queryable_state_name!r}"
-            )
-        if self.ttl_config is not None:
-            raise ValueError(f"state {self.name!r} has a time to live: it cannot be queryable")
-        if self.queryable_name is not None:
-            raise ValueError(f"state {self.name!r} is already queryable as {self.queryable_name!r}")
-        self.queryable_name = queryable_state_name
-
-    def is_queryable(self) -> bool:
-        """Whether clients may ask for this state."""
-        return self.queryable_name is not None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StateDescriptor) and (other.kind, other.name) == (self.kind, self.name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tamias.common.job_execution_result import JobExecutionResult
 from tamias.common.job_id import JobID
 from tamias.common.job_status import JobStatus
-from tamias.errors import JobCancelledError, UnsupportedOperationError
+from tamias.errors import JobCancelledError
 
 if TYPE_CHECKING:
     from tamias.job.handle import JobHandle, Progress
@@ -52,14 +52,6 @@ class JobFutures:
         if self._result is None:
             self._result = _later(self._handle.wait)
         return self._result
-
-    def trigger_savepoint(self, directory: str | None) -> Future[str]:
-        """Not of this job."""
-        raise UnsupportedOperationError("savepoints of a running job are not offered; retain its checkpoints instead")
-
-    def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
-        """Not of this job."""
-        raise UnsupportedOperationError("savepoints of a running job are not offered; retain its checkpoints instead")
 
     def _wait_for_cancelled(self) -> None:
         try:

@@ -476,6 +476,9 @@ class JobLoop:
 
     def _idle(self, wait_ms: int, acks: list[Ack]) -> None:
         """Wait before the next epoch, but not past a timer, a checkpoint that is due, or news."""
+        buffer_timeout_ms = self._settings.buffer_timeout_ms
+        if buffer_timeout_ms >= 0:
+            wait_ms = min(wait_ms, max(buffer_timeout_ms, 1))
         if wait_ms <= 0:
             return
         now_ms = self._clock.now_ms()

@@ -30,10 +30,18 @@ def on_spark(settings: JobSettings) -> EngineFactory:
     """The engine of every job that is really run."""
 
     def make(graph: JobGraph) -> Engine:
+        from tamias.engine.spark.dependencies import Dependencies
         from tamias.engine.spark.engine import SparkEngine
 
         configuration: Mapping[str, str] = settings.configuration
-        return SparkEngine(graph, dict(configuration), job_label=str(settings.job_id)[:8])
+        python = Dependencies(
+            files=settings.python.files,
+            archives=tuple((a.path, a.target_dir) for a in settings.python.archives),
+            executable=settings.python.executable,
+            requirements_file=settings.python.requirements_file,
+            requirements_cache=settings.python.requirements_cache_dir,
+        )
+        return SparkEngine(graph, dict(configuration), job_label=str(settings.job_id)[:8], python=python)
 
     return make
 

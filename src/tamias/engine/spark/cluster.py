@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tamias.engine.base import SlotEvent
+from tamias.engine.spark.dependencies import Dependencies
 from tamias.engine.spark.link import Address, Link, accept, listen
 from tamias.engine.spark.messages import Exit
 from tamias.engine.spark.slot import Registration, SlotConfig
@@ -70,7 +71,7 @@ class RemoteProcess:
 class ClusterSlots:
     """The slots of one job on a cluster."""
 
-    def __init__(self, count: int, context: Any) -> None:
+    def __init__(self, count: int, context: Any, wanted: Dependencies) -> None:
         self.secret = secrets.token_bytes(32)
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self.slots: list[Slot] = []
@@ -82,6 +83,13 @@ class ClusterSlots:
         self._address: Address = self._listener.getsockname()[:2]
         threading.Thread(target=self._register, name="slot-registration", daemon=True).start()
         ship_package(context)
+        for file in wanted.files:
+            context.addPyFile(file)
+        if wanted.archives or wanted.requirements_file or wanted.executable:
+            raise DeploymentError(
+                "on a cluster the executors' Python is Spark's to choose: instead of archives, requirements and an "
+                "executable of the job, use --archives and spark.pyspark.python, or an image that has what you need"
+            )
 
     def begin_start(self) -> None:
         """Slots need the cluster: they start with the first deployment."""

@@ -16,6 +16,7 @@ import cloudpickle
 
 from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
 from tamias.engine.spark.cluster import ClusterSlots
+from tamias.engine.spark.dependencies import Dependencies
 from tamias.engine.spark.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
 from tamias.engine.spark.session import SparkLog, expects_cluster, spark_context
 from tamias.engine.spark.slots import SlotPool
@@ -30,12 +31,14 @@ _log = logging.getLogger(__name__)
 class SparkEngine:
     """Runs one job on a Spark session, with slot processes beside it."""
 
-    def __init__(self, graph: JobGraph, configuration: dict[str, str], *, job_label: str) -> None:
+    def __init__(
+        self, graph: JobGraph, configuration: dict[str, str], *, job_label: str, python: Dependencies | None = None
+    ) -> None:
         self._graph = graph
         self._configuration = configuration
         self._label = job_label
         self._group = f"tamias-{job_label}"
-        self._context, self._pool = self._start(graph.slot_count, configuration)
+        self._context, self._pool = self._start(graph.slot_count, configuration, python or Dependencies())
         self._deployment: Deployment | None = None
         self._cancelled = threading.Event()
         self._levels = graph.levels
@@ -44,23 +47,24 @@ class SparkEngine:
         self._partitions = [[(v, i) for v in level for i in range(v.parallelism)] for level in self._levels]
 
     @staticmethod
-    def _start(count: int, configuration: dict[str, str]) -> tuple[Any, SlotPool | ClusterSlots]:
+    def _start(
+        count: int, configuration: dict[str, str], python: Dependencies
+    ) -> tuple[Any, SlotPool | ClusterSlots]:
         """Spark, and the slots: at home while Spark starts, or on its cluster once it has."""
-        python = configuration.get("python.executable")
-        at_home = None if expects_cluster(configuration) else SlotPool(count, python=python)
+        at_home = None if expects_cluster(configuration) else SlotPool(count, python)
         try:
             if at_home is not None:
                 at_home.begin_start()
             context = spark_context(configuration)
             if context.master.startswith("local"):
-                return context, at_home or SlotPool(count, python=python)
+                return context, at_home or SlotPool(count, python)
         except BaseException:
             if at_home is not None:
                 at_home.shutdown()
             raise
         if at_home is not None:
             at_home.shutdown()
-        return context, ClusterSlots(count, context)
+        return context, ClusterSlots(count, context, python)
 
     @property
     def log_path(self) -> str | None:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tamias.engine.base import SlotEvent
+from tamias.engine.spark.dependencies import Dependencies, Interpreter, prepare
 from tamias.engine.spark.link import Address, Link, connect
 from tamias.engine.spark.messages import Done, Exit, Request, Subscribe
 from tamias.engine.spark.slot import SlotConfig
@@ -97,11 +98,12 @@ def _listen(link: Link, on_event: Callable[[SlotEvent], None]) -> None:
 class SlotProcess:
     """The operating system's side of a slot that this process started."""
 
-    def __init__(self, config: SlotConfig, python: str, environment: dict[str, str]) -> None:
+    def __init__(self, config: SlotConfig, interpreter: Interpreter, environment: dict[str, str]) -> None:
         ready, theirs = os.pipe()
         self._ready = ready
         self._process = subprocess.Popen(
-            [python, "-m", "tamias.engine.spark.slot_main"],
+            [interpreter.executable, "-m", "tamias.engine.spark.slot_main"],
+            cwd=interpreter.working_directory,
             stdin=subprocess.PIPE,
             pass_fds=(theirs,),
             env=environment | {"TAMIAS_READY_FD": str(theirs)},
@@ -164,13 +166,17 @@ def _read_within(fd: int, seconds: float) -> bytes:
 class SlotPool:
     """The slots of one job: as many as it needs, one replaced when it is gone."""
 
-    def __init__(self, count: int, *, python: str | None = None, log_file: str | None = None) -> None:
+    def __init__(self, count: int, wanted: Dependencies, *, log_file: str | None = None) -> None:
         self.secret = secrets.token_bytes(32)
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self._count = count
-        self._python = python or sys.executable
         self._log_file = log_file
         self.folder = _short_folder()
+        try:
+            self._interpreter = prepare(wanted, self.folder)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
         self._generation = 0
         self.slots: list[Slot] = []
         self._starting: list[SlotProcess] | None = None
@@ -197,19 +203,20 @@ class SlotPool:
 
     def _start(self, number: int) -> SlotProcess:
         self._generation += 1
+        path = [*self._interpreter.path, *(p or os.getcwd() for p in sys.path)]
         config = SlotConfig(
             slot=number,
             address=os.path.join(self.folder, f"s{number}-{self._generation}"),
             secret=self.secret,
             folder=self.folder,
-            python_path=[p or os.getcwd() for p in sys.path],
+            python_path=path,
             log_file=self._log_file,
         )
-        environment = dict(os.environ)
+        environment = os.environ | dict(self._interpreter.variables)
         # `-m tamias...` must find the package before the slot has been told the driver's path.
-        environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
+        environment["PYTHONPATH"] = os.pathsep.join(path)
         environment.setdefault("PYTHONHASHSEED", "0")
-        return SlotProcess(config, self._python, environment)
+        return SlotProcess(config, self._interpreter, environment)
 
     def _connected(self, number: int, process: SlotProcess) -> Slot:
         slot = Slot(number, process.wait_ready(), self.secret, process)
