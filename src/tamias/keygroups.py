@@ -100,7 +100,13 @@ def _hash_datetime(key: datetime.datetime) -> int:
 
 
 def _hash_time(key: datetime.time) -> int:
-    return _hash_text(repr(key))
+    offset = key.utcoffset()
+    if offset is None:
+        return _hash_text(key.isoformat())
+    since_midnight = datetime.timedelta(
+        hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond
+    )
+    return _hash_number((since_midnight - offset) // datetime.timedelta(microseconds=1))
 
 
 _HASHERS: dict[type, Callable[[Any], int]] = {
@@ -131,7 +137,7 @@ def _hash_other(key: Any) -> int:
     cls = type(key)
     if key is None:
         raise InvalidKeyError("", repr(key), "None is not a key; filter such records out or give them a key of their own")
-    if isinstance(key, enum.Enum):
+    if isinstance(key, enum.Enum) and not isinstance(key, (str, int, float, bytes, tuple)):
         return _hash_text(f"{cls.__qualname__}.{key.name}")
     if cls.__hash__ is None:
         raise InvalidKeyError("", preview(key), f"a {cls.__name__} can change, so it has no stable hash; use a tuple or a str")

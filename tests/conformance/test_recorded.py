@@ -68,8 +68,12 @@ def run(program, capsys):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
     env.set_runtime_mode(RuntimeExecutionMode[program.mode])
+
+    def lines_since():
+        return capsys.readouterr().out.splitlines()
+
     with on_local_engine():
-        return outcome.run(program, env, lambda: capsys.readouterr().out.splitlines())
+        return outcome.run(program, env, lines_since)
 
 
 def differences(recording, found, ordered):

@@ -579,7 +579,8 @@ def test_a_source_that_had_ended_in_a_checkpoint_is_not_run_again(tmp_path, kill
     env = environment(tmp_path, restarts=5)
     long = numbers(env, 40, runs=(1,)).map(lambda n: ("long", n))
     both = env.add_source(Once()).uid("once").union(long)
-    run = run_scripted(both.key_by(lambda v: v[0]).process(Count()), Script(crashes=[Crash("after-epoch", 30)], kill=kill))
+    counts = both.key_by(lambda v: v[0]).process(Count())
+    run = run_scripted(counts, Script(crashes=[Crash("after-epoch", 30)], kill=kill))
     assert sorted(run.records) == sorted([("once", n) for n in range(1, 6)] + [("long", n) for n in range(1, 41)])
     assert run.handle.progress().restarts == 1
     assert any(order.settled for order in run.epochs), "later checkpoints do without the source that has ended"

@@ -1,0 +1,214 @@
+"""Where keys go: the same on every machine, for ever; and which keys are refused, with the reason."""
+
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import subprocess
+import sys
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamias.common import Row
+from tamias.errors import InvalidKeyError
+from tamias.keygroups import (
+    default_max_parallelism,
+    key_group,
+    key_group_range,
+    stable_hash,
+    state_key,
+    subtask_of,
+    user_key,
+)
+
+# Literals: a change here moves the state of every job ever checkpointed.
+VECTORS = [
+    ("a", 3904355907, 105),
+    ("", 0, 0),
+    ("hello", 907060870, 34),
+    ("你好", 1352841281, 111),
+    ("\ud800", 499426600, 20),
+    (0, 0, 0),
+    (1, 1, 95),
+    (-1, 3758096386, 63),
+    (42, 42, 57),
+    (2**70, 512, 102),
+    (1.5, 268435457, 95),
+    (float("inf"), 314159, 26),
+    (float("nan"), 2146959360, 112),
+    (True, 1, 95),
+    (b"a", 3904355907, 105),
+    (("a", 1), 1425797127, 29),
+    ((("a",), None), 1003568847, 53),
+    (frozenset({1, 2}), 2061932395, 1),
+    (decimal.Decimal("1.50"), 268435457, 95),
+    (uuid.UUID(int=5), 5, 95),
+    (datetime.date(2024, 2, 29), 4171806830, 101),
+    (datetime.datetime(2024, 2, 29, 1, 2, 3), 1238496210, 57),
+    (datetime.time(1, 2), 1618667660, 61),
+    (datetime.timedelta(seconds=1), 1000000, 122),
+    (Row("a", 1), 1425797127, 29),
+]
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Name(str):
+    pass
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    id: int
+    note: str = dataclasses.field(default="", compare=False)
+
+
+class Identity:
+    pass
+
+
+class Valued:
+    def __eq__(self, other):
+        return isinstance(other, Valued)
+
+    def __hash__(self):
+        return 1
+
+
+class Promised(Valued):
+    def __stable_hash__(self):
+        return -5
+
+    __hash__ = Valued.__hash__
+
+
+@pytest.mark.parametrize(("key", "hashed", "group"), VECTORS, ids=lambda value: repr(value)[:30])
+def test_a_key_goes_where_it_always_went(key, hashed, group):
+    assert stable_hash(key) == hashed
+    assert key_group(key, 128) == group
+
+
+def test_another_process_with_another_salt_agrees():
+    keys = ["a", ("b", 1), frozenset("abc"), 1.5, (Name("n"), None)]
+    script = "import sys; sys.path[:0] = sys.argv[1:]\nfrom tamias.keygroups import stable_hash\n"
+    script += "print([stable_hash(k) for k in ['a', ('b', 1), frozenset('abc'), 1.5, ('n', None)]])"
+    command = [sys.executable, "-c", script, *sys.path]
+    found = subprocess.run(command, env={"PYTHONHASHSEED": "12345"}, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == str([stable_hash(key) for key in keys])
+
+
+UTC, TOKYO = datetime.UTC, datetime.timezone(datetime.timedelta(hours=9))
+
+
+@pytest.mark.parametrize(
+    "equal",
+    [
+        (1, 1.0, True, decimal.Decimal(1), fractions.Fraction(1), complex(1), Level.LOW),
+        (0.5, decimal.Decimal("0.5"), fractions.Fraction(1, 2)),
+        (0.0, -0.0, 0, False),
+        ("a", Name("a")),
+        ((1, "a"), (1.0, "a"), Point(1, "a")),
+        (datetime.datetime(2024, 1, 1, 9, tzinfo=TOKYO), datetime.datetime(2024, 1, 1, tzinfo=UTC)),
+        (datetime.time(9, tzinfo=TOKYO), datetime.time(0, tzinfo=UTC)),
+        (datetime.time(9), datetime.time(9, fold=1)),
+        (Order(1, "x"), Order(1, "y")),
+    ],
+    ids=repr,
+)
+def test_keys_that_are_equal_share_a_group(equal):
+    """A route is looked up by equality, so it must not depend on which of equal keys came first."""
+    assert all(a == b for a in equal for b in equal)
+    assert len({stable_hash(key) for key in equal}) == 1
+
+
+def test_keys_of_one_s_own_are_found_by_what_they_are():
+    assert stable_hash(Order(1)) == stable_hash(Order(1))
+    assert stable_hash(Order(1)) != stable_hash(Order(2))
+    assert stable_hash(Colour.RED) == stable_hash(Colour["RED"])
+    assert stable_hash(Promised()) == 2**32 - 5
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        (None, "None is not a key"),
+        ([1], "a list can change"),
+        ({}, "a dict can change"),
+        ({1}, "a set can change"),
+        (bytearray(b"x"), "a bytearray can change"),
+        (Identity(), "Identity has no __eq__ and __hash__ of its own"),
+        (object(), "object has no __eq__ and __hash__ of its own"),
+        (Valued(), "the hash of Valued need not be the same in another process"),
+        (("a", [1]), "a list can change"),
+        ((Identity(),), "Identity has no __eq__"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_a_key_is_refused_with_the_reason(key, reason):
+    with pytest.raises(InvalidKeyError, match=reason):
+        key_group(key, 128)
+
+
+def test_numbers_and_texts_spread_over_all_groups():
+    for keys in (range(20_000), [f"user-{n}" for n in range(20_000)], [(n % 100, str(n)) for n in range(20_000)]):
+        sizes = collections.Counter(key_group(key, 128) for key in keys)
+        assert len(sizes) == 128
+        assert max(sizes.values()) < 2 * 20_000 / 128
+
+
+@given(st.integers(1, 300), st.integers(1, 40))
+def test_ranges_of_key_groups_partition_all_groups_and_agree_with_the_owner(max_parallelism, parallelism):
+    parallelism = min(parallelism, max_parallelism)
+    groups = []
+    for index in range(parallelism):
+        first, last = key_group_range(max_parallelism, parallelism, index)
+        assert all(subtask_of(group, max_parallelism, parallelism) == index for group in range(first, last + 1))
+        groups += range(first, last + 1)
+    assert groups == list(range(max_parallelism))
+
+
+def test_ranges_are_flink_s():
+    assert [key_group_range(10, 3, i) for i in range(3)] == [(0, 3), (4, 6), (7, 9)]
+    assert [key_group_range(128, 3, i) for i in range(3)] == [(0, 42), (43, 85), (86, 127)]
+
+
+def test_default_max_parallelism_is_flink_s():
+    found = [default_max_parallelism(p) for p in (1, 85, 86, 170, 171, 1000, 21845, 32768)]
+    assert found == [128, 128, 256, 256, 256, 2048, 32768, 32768]
+
+
+TELL_APART = [0, 0.0, -0.0, False, 1, 1.0, True, "1", b"1", None, (1,), (1.0,), ((1,),), ((True,),), ("1",), float("nan"),
+              decimal.Decimal(1), Row(1), (0.0,), (-0.0,), (float("nan"),), Colour.RED, Level.LOW, Name("1"), (b"\x00typed",),
+              (b"\x00typed", "float", 1.0), Point(1, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("key", TELL_APART, ids=repr)
+def test_a_state_key_tells_types_apart_and_gives_the_key_back(key):
+    twins = [other for other in TELL_APART if state_key(other) == state_key(key)]
+    assert [(type(k), repr(k)) for k in twins] == [(type(key), repr(key))]
+    assert hash(state_key(key)) == hash(state_key(key))
+    given_back = user_key(state_key(key))
+    assert (type(given_back), repr(given_back)) == (type(key), repr(key))
+
+
+def test_a_row_changed_afterwards_is_not_the_key_changed():
+    row = Row("a", 1)
+    kept = state_key(row)
+    row[0] = "b"
+    assert user_key(kept) == Row("a", 1)
+    user_key(kept)[0] = "c"
+    assert user_key(kept) == Row("a", 1)

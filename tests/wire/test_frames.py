@@ -1,0 +1,27 @@
+"""Blobs: what was put in comes out, in an order that does not depend on how they were delivered."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamias.wire.frames import END, RECORDS, WATERMARK, Blob, in_order
+from tamias.wire.values import dumps
+
+small = st.integers(0, 3)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.lists(st.integers()))
+def test_a_blob_is_read_as_it_was_written(exchange, sender, sequence, values):
+    frames = [(RECORDS, values, None), (WATERMARK, 5), (END,)]
+    blob = Blob.decode(Blob(exchange, sender, sequence, dumps(frames)).encode())
+    assert (blob.exchange, blob.sender, blob.sequence) == (exchange, sender, sequence)
+    assert blob.frames() == frames
+
+
+@given(st.sets(st.tuples(small, small, small)), st.randoms(use_true_random=False))
+def test_blobs_are_read_in_one_order_however_they_arrive(names, chance: random.Random):
+    blobs = [Blob(*name, b"") for name in names]
+    chance.shuffle(blobs)
+    ordered = [(b.sequence, b.exchange, b.sender) for b in in_order(blobs)]
+    assert ordered == sorted(ordered)
