@@ -6,7 +6,7 @@ is restored into another range. Per entry that leaves one dictionary slot, the k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -29,11 +29,18 @@ from tamias.contracts.state import (
 from tamias.errors import StateError
 from tamias.keygroups import user_key
 from tamias.state.files import FileStore
+from tamias.state.heap_handles import (
+    HeapAggregatingState,
+    HeapFoldingState,
+    HeapListState,
+    HeapMapState,
+    HeapReducingState,
+    HeapValueState,
+)
 from tamias.state.heap_snapshots import ChangeLog, Entries, read_entries
 from tamias.state.keyed import CapturedState, KeyedStateBackend, KeyedStates, info_of
 from tamias.state.restore_checks import check_restorable
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
-from tamias.wire.values import IMMUTABLE, loaded, own, stored
 
 
 class Table:
@@ -210,234 +217,3 @@ class HeapStateBackend(_HeapStates, KeyedStateBackend):
     def close(self) -> None:
         self._heap.by_name.clear()
         self._handles.clear()
-
-
-class _Entry:
-    """What every handle has: the current key's cell, the table, and how to say that a key changed."""
-
-    __slots__ = ("_cell", "_data", "_mark")
-
-    def __init__(self, cell: list[Any], table: Table) -> None:
-        self._cell = cell
-        self._data: dict[Any, Any] = table.data
-        self._mark = table.mark
-
-    def clear(self) -> None:
-        """Remove the current key's entry."""
-        key = self._cell[0]
-        self._data.pop(key, None)
-        self._mark(key)
-
-    def merge(self, target: Any, sources: list[Any]) -> None:
-        """Make the entries of other windows part of the target's; for states that can be merged."""
-        raise StateError(f"{type(self).__name__} cannot be merged: use list, reducing or aggregating state")
-
-    def _mark_all(self, target: Any, sources: list[Any]) -> None:
-        self._mark(target)
-        for address in sources:
-            self._mark(address)
-
-    def _merge_values(self, target: Any, sources: list[Any], merge: Callable[[Any, Any], Any]) -> None:
-        kept = [self._data.pop(address) for address in (target, *sources) if address in self._data]
-        if kept:
-            merged = kept[0]
-            for other in kept[1:]:
-                merged = stored(merge(loaded(merged), loaded(other)))
-            self._data[target] = merged
-        self._mark_all(target, sources)
-
-
-class HeapValueState(_Entry, ValueState[Any]):
-    __slots__ = ("_default",)
-
-    def __init__(self, cell: list[Any], table: Table, default: Any) -> None:
-        super().__init__(cell, table)
-        self._default = default
-
-    def value(self) -> Any:  # hot
-        kept = self._data.get(self._cell[0])
-        if kept is None:
-            return None if self._default is None else own(self._default)
-        return loaded(kept) if type(kept) is bytearray else kept
-
-    def update(self, value: Any) -> None:  # hot
-        key = self._cell[0]
-        if value is None:
-            self._data.pop(key, None)
-        else:
-            self._data[key] = value if type(value) in IMMUTABLE else stored(value)
-        self._mark(key)
-
-
-class HeapListState(_Entry, ListState[Any]):
-    __slots__ = ()
-
-    def get(self) -> Iterator[Any]:
-        return iter([loaded(e) for e in self._data.get(self._cell[0], ())])
-
-    def __iter__(self) -> Iterator[Any]:
-        return self.get()
-
-    def add(self, value: Any) -> None:
-        if value is None:
-            raise StateError("a list state cannot hold None; leave the element out, or add a value that stands for it")
-        key = self._cell[0]
-        kept = self._data.get(key)
-        if kept is None:
-            kept = self._data[key] = []
-        kept.append(stored(value))
-        self._mark(key)
-
-    def add_all(self, values: Iterable[Any]) -> None:
-        elements = self._checked(values)
-        if elements:
-            key = self._cell[0]
-            self._data.setdefault(key, []).extend(elements)
-            self._mark(key)
-
-    def update(self, values: Iterable[Any]) -> None:
-        elements = self._checked(values)
-        key = self._cell[0]
-        if elements:
-            self._data[key] = elements
-        else:
-            self._data.pop(key, None)
-        self._mark(key)
-
-    @staticmethod
-    def _checked(values: Iterable[Any]) -> list[Any]:
-        if values is None:
-            raise StateError("a list state takes a list of values, not None; use clear() to empty it")
-        elements = [stored(v) for v in values]
-        if None in elements:
-            raise StateError("a list state cannot hold None; leave the element out, or add a value that stands for it")
-        return elements
-
-    def merge(self, target: Any, sources: list[Any]) -> None:
-        """Append what other windows hold to what the target holds."""
-        merged = [e for address in (target, *sources) for e in self._data.pop(address, ())]
-        if merged:
-            self._data[target] = merged
-        self._mark_all(target, sources)
-
-
-class HeapMapState(_Entry, MapState[Any, Any]):
-    __slots__ = ()
-
-    def get(self, key: Any) -> Any:
-        entries = self._data.get(self._cell[0])
-        return None if entries is None else loaded(entries.get(key))
-
-    def put(self, key: Any, value: Any) -> None:
-        current = self._cell[0]
-        entries = self._data.get(current)
-        if entries is None:
-            entries = self._data[current] = {}
-        entries[own(key)] = stored(value)
-        self._mark(current)
-
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        entries = dict(dict_value or ())  # Flink: an iterable of pairs will do as well
-        if entries:
-            current = self._cell[0]
-            self._data.setdefault(current, {}).update({own(k): stored(v) for k, v in entries.items()})
-            self._mark(current)
-
-    def remove(self, key: Any) -> None:
-        current = self._cell[0]
-        entries = self._data.get(current)
-        if entries is None or key not in entries:
-            return
-        del entries[key]
-        if not entries:
-            del self._data[current]
-        self._mark(current)
-
-    def contains(self, key: Any) -> bool:
-        return key in self._data.get(self._cell[0], ())
-
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        return iter([(k, loaded(v)) for k, v in self._entries().items()])
-
-    def keys(self) -> Iterable[Any]:
-        return iter(list(self._entries()))
-
-    def values(self) -> Iterable[Any]:
-        return iter([loaded(v) for v in self._entries().values()])
-
-    def is_empty(self) -> bool:
-        return not self._entries()
-
-    def _entries(self) -> dict[Any, Any]:
-        return self._data.get(self._cell[0]) or {}
-
-
-class HeapReducingState(_Entry, ReducingState[Any]):
-    __slots__ = ("_reduce",)
-
-    def __init__(self, cell: list[Any], table: Table, reduce: Callable[[Any, Any], Any]) -> None:
-        super().__init__(cell, table)
-        self._reduce = reduce
-
-    def get(self) -> Any:
-        return loaded(self._data.get(self._cell[0]))
-
-    def add(self, value: Any) -> None:
-        if value is None:
-            self.clear()
-            return
-        key = self._cell[0]
-        kept = self._data.get(key)
-        result = value if kept is None else self._reduce(loaded(kept), value)
-        if result is None:
-            raise StateError("a reducing state cannot hold None, which its function returned; return a value, or clear()")
-        self._data[key] = stored(result)
-        self._mark(key)
-
-    def merge(self, target: Any, sources: list[Any]) -> None:
-        """Reduce what other windows hold into what the target holds."""
-        self._merge_values(target, sources, self._reduce)
-
-
-class HeapAggregatingState(_Entry, AggregatingState[Any, Any]):
-    __slots__ = ("_function",)
-
-    def __init__(self, cell: list[Any], table: Table, function: Any) -> None:
-        super().__init__(cell, table)
-        self._function = function
-
-    def get(self) -> Any:
-        kept = self._data.get(self._cell[0])
-        return None if kept is None else self._function.get_result(loaded(kept))
-
-    def add(self, value: Any) -> None:
-        if value is None:
-            self.clear()
-            return
-        key = self._cell[0]
-        kept = self._data.get(key)
-        accumulator = self._function.create_accumulator() if kept is None else loaded(kept)
-        self._data[key] = stored(self._function.add(value, accumulator))
-        self._mark(key)
-
-    def merge(self, target: Any, sources: list[Any]) -> None:
-        """Merge the accumulators of other windows into the target's."""
-        self._merge_values(target, sources, self._function.merge)
-
-
-class HeapFoldingState(_Entry, FoldingState[Any, Any]):
-    __slots__ = ("_fold", "_initial")
-
-    def __init__(self, cell: list[Any], table: Table, fold: Callable[[Any, Any], Any], initial: Any) -> None:
-        super().__init__(cell, table)
-        self._fold = fold
-        self._initial = initial
-
-    def get(self) -> Any:
-        return loaded(self._data.get(self._cell[0]))
-
-    def add(self, value: Any) -> None:
-        key = self._cell[0]
-        kept = self._data.get(key)
-        self._data[key] = stored(self._fold(own(self._initial) if kept is None else loaded(kept), value))
-        self._mark(key)

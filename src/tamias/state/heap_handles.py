@@ -1,0 +1,258 @@
+"""The handles on heap tables: each reads and writes the entry of whatever key its cell holds.
+
+They hold the table's dictionary itself; handles of states that expire are in `ttl.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tamias.contracts.state import AggregatingState, FoldingState, ListState, MapState, ReducingState, ValueState
+from tamias.errors import StateError
+from tamias.wire.values import IMMUTABLE, loaded, own, stored
+
+if TYPE_CHECKING:
+    from tamias.state.heap import Table
+
+
+class Entry:
+    """What every handle has: the current key's cell, the table, and how to say that a key changed."""
+
+    __slots__ = ("_cell", "_data", "_mark")
+
+    def __init__(self, cell: list[Any], table: Table) -> None:
+        self._cell = cell
+        self._data: dict[Any, Any] = table.data
+        self._mark = table.mark
+
+    def clear(self) -> None:
+        """Remove the current key's entry."""
+        key = self._cell[0]
+        self._data.pop(key, None)
+        self._mark(key)
+
+    def merge(self, target: Any, sources: list[Any]) -> None:
+        """Make the entries of other windows part of the target's; for states that can be merged."""
+        raise StateError(f"{type(self).__name__} cannot be merged: use list, reducing or aggregating state")
+
+    def _mark_all(self, target: Any, sources: list[Any]) -> None:
+        self._mark(target)
+        for address in sources:
+            self._mark(address)
+
+    def _merge_values(self, target: Any, sources: list[Any], merge: Callable[[Any, Any], Any]) -> None:
+        kept = [self._data.pop(address) for address in (target, *sources) if address in self._data]
+        if kept:
+            merged = kept[0]
+            for other in kept[1:]:
+                merged = stored(merge(loaded(merged), loaded(other)))
+            self._data[target] = merged
+        self._mark_all(target, sources)
+
+
+class HeapValueState(Entry, ValueState[Any]):
+    __slots__ = ("_default",)
+
+    def __init__(self, cell: list[Any], table: Table, default: Any) -> None:
+        super().__init__(cell, table)
+        self._default = default
+
+    def value(self) -> Any:  # hot
+        kept = self._data.get(self._cell[0])
+        if kept is None:
+            return None if self._default is None else own(self._default)
+        return loaded(kept) if type(kept) is bytearray else kept
+
+    def update(self, value: Any) -> None:  # hot
+        key = self._cell[0]
+        if value is None:
+            self._data.pop(key, None)
+        else:
+            self._data[key] = value if type(value) in IMMUTABLE else stored(value)
+        self._mark(key)
+
+
+class HeapListState(Entry, ListState[Any]):
+    __slots__ = ()
+
+    def get(self) -> Iterator[Any]:
+        return iter([loaded(e) for e in self._data.get(self._cell[0], ())])
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            raise none_in_list()
+        key = self._cell[0]
+        kept = self._data.get(key)
+        if kept is None:
+            kept = self._data[key] = []
+        kept.append(stored(value))
+        self._mark(key)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        elements = list_elements(values)
+        if elements:
+            key = self._cell[0]
+            self._data.setdefault(key, []).extend(elements)
+            self._mark(key)
+
+    def update(self, values: Iterable[Any]) -> None:
+        elements = list_elements(values)
+        key = self._cell[0]
+        if elements:
+            self._data[key] = elements
+        else:
+            self._data.pop(key, None)
+        self._mark(key)
+
+    def merge(self, target: Any, sources: list[Any]) -> None:
+        """Append what other windows hold to what the target holds."""
+        merged = [e for address in (target, *sources) for e in self._data.pop(address, ())]
+        if merged:
+            self._data[target] = merged
+        self._mark_all(target, sources)
+
+
+def list_elements(values: Iterable[Any]) -> list[Any]:
+    """The elements given to a list state, as tables keep them."""
+    if values is None:
+        raise StateError("a list state takes a list of values, not None; use clear() to empty it")
+    elements = [stored(v) for v in values]
+    if None in elements:
+        raise none_in_list()
+    return elements
+
+
+def none_in_list() -> StateError:
+    """What is said to who adds None to a list state."""
+    return StateError("a list state cannot hold None; leave the element out, or add a value that stands for it")
+
+
+class HeapMapState(Entry, MapState[Any, Any]):
+    __slots__ = ()
+
+    def get(self, key: Any) -> Any:
+        entries = self._data.get(self._cell[0])
+        return None if entries is None else loaded(entries.get(key))
+
+    def put(self, key: Any, value: Any) -> None:
+        current = self._cell[0]
+        entries = self._data.get(current)
+        if entries is None:
+            entries = self._data[current] = {}
+        entries[own(key)] = stored(value)
+        self._mark(current)
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        entries = dict(dict_value or ())  # Flink: an iterable of pairs will do as well
+        if entries:
+            current = self._cell[0]
+            self._data.setdefault(current, {}).update({own(k): stored(v) for k, v in entries.items()})
+            self._mark(current)
+
+    def remove(self, key: Any) -> None:
+        current = self._cell[0]
+        entries = self._data.get(current)
+        if entries is None or key not in entries:
+            return
+        del entries[key]
+        if not entries:
+            del self._data[current]
+        self._mark(current)
+
+    def contains(self, key: Any) -> bool:
+        return key in self._data.get(self._cell[0], ())
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        return iter([(k, loaded(v)) for k, v in self._entries().items()])
+
+    def keys(self) -> Iterable[Any]:
+        return iter(list(self._entries()))
+
+    def values(self) -> Iterable[Any]:
+        return iter([loaded(v) for v in self._entries().values()])
+
+    def is_empty(self) -> bool:
+        return not self._entries()
+
+    def _entries(self) -> dict[Any, Any]:
+        return self._data.get(self._cell[0]) or {}
+
+
+class HeapReducingState(Entry, ReducingState[Any]):
+    __slots__ = ("_reduce",)
+
+    def __init__(self, cell: list[Any], table: Table, reduce: Callable[[Any, Any], Any]) -> None:
+        super().__init__(cell, table)
+        self._reduce = reduce
+
+    def get(self) -> Any:
+        return loaded(self._data.get(self._cell[0]))
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            self.clear()
+            return
+        key = self._cell[0]
+        kept = self._data.get(key)
+        result = value if kept is None else self._reduce(loaded(kept), value)
+        if result is None:
+            raise none_from_reduce()
+        self._data[key] = stored(result)
+        self._mark(key)
+
+    def merge(self, target: Any, sources: list[Any]) -> None:
+        """Reduce what other windows hold into what the target holds."""
+        self._merge_values(target, sources, self._reduce)
+
+
+def none_from_reduce() -> StateError:
+    """What is said when a reduce function gives None."""
+    return StateError("a reducing state cannot hold None, which its function returned; return a value, or clear()")
+
+
+class HeapAggregatingState(Entry, AggregatingState[Any, Any]):
+    __slots__ = ("_function",)
+
+    def __init__(self, cell: list[Any], table: Table, function: Any) -> None:
+        super().__init__(cell, table)
+        self._function = function
+
+    def get(self) -> Any:
+        kept = self._data.get(self._cell[0])
+        return None if kept is None else self._function.get_result(loaded(kept))
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            self.clear()
+            return
+        key = self._cell[0]
+        kept = self._data.get(key)
+        accumulator = self._function.create_accumulator() if kept is None else loaded(kept)
+        self._data[key] = stored(self._function.add(value, accumulator))
+        self._mark(key)
+
+    def merge(self, target: Any, sources: list[Any]) -> None:
+        """Merge the accumulators of other windows into the target's."""
+        self._merge_values(target, sources, self._function.merge)
+
+
+class HeapFoldingState(Entry, FoldingState[Any, Any]):
+    __slots__ = ("_fold", "_initial")
+
+    def __init__(self, cell: list[Any], table: Table, fold: Callable[[Any, Any], Any], initial: Any) -> None:
+        super().__init__(cell, table)
+        self._fold = fold
+        self._initial = initial
+
+    def get(self) -> Any:
+        return loaded(self._data.get(self._cell[0]))
+
+    def add(self, value: Any) -> None:
+        key = self._cell[0]
+        kept = self._data.get(key)
+        self._data[key] = stored(self._fold(own(self._initial) if kept is None else loaded(kept), value))
+        self._mark(key)
