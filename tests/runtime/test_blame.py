@@ -1,0 +1,185 @@
+"""An exception of the user's names the operator and the record, and shows the user's own lines."""
+
+import pytest
+
+from tamias.common import Types
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+)
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.errors import JobExecutionError
+from tamias.testing.local_run import collect_locally
+
+
+def boom(value):
+    if value == (2, "two"):
+        raise LookupError(f"no {value[1]}")
+    return value
+
+
+class Map(MapFunction):
+    def map(self, value):
+        return boom(value)
+
+
+class FlatMap(FlatMapFunction):
+    def flat_map(self, value):
+        yield "before"
+        boom(value)
+        yield "after"
+
+
+class Filter(FilterFunction):
+    def filter(self, value):
+        return boom(value)
+
+
+class Process(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield boom(value)
+
+
+class KeyedProcess(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        return [boom(value)]
+
+
+class Reduce(ReduceFunction):
+    def reduce(self, a, b):
+        return boom(b)
+
+
+CALLS = {
+    "map": lambda s: s.map(Map()),
+    "map with a function": lambda s: s.map(boom),
+    "flat_map": lambda s: s.flat_map(FlatMap()),
+    "flat_map with a list": lambda s: s.flat_map(lambda v: [boom(v)]),
+    "filter": lambda s: s.filter(Filter()),
+    "process": lambda s: s.process(Process()),
+    "keyed process": lambda s: s.key_by(lambda v: 0).process(KeyedProcess()),
+    "keyed map": lambda s: s.key_by(lambda v: v[0]).map(Map()),
+    "reduce": lambda s: s.key_by(lambda v: 0).reduce(Reduce()),
+    "fold": lambda s: s.key_by(lambda v: 0).fold(0, lambda acc, v: boom(v) and 1),
+    "map_with_state": lambda s: s.key_by(lambda v: 0).map_with_state(lambda v, state: (boom(v), 1)),
+}
+RECORDS = [(1, "one"), (2, "two"), (3, "three")]
+
+
+def failure(stream):
+    with pytest.raises(JobExecutionError) as caught:
+        collect_locally(stream)
+    return caught.value
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("behind", [0, 3, 30], ids=lambda n: f"{n} operators before")
+def test_the_operator_and_the_record_are_named(call, behind):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection(RECORDS)
+    for _ in range(behind):
+        stream = stream.flat_map(lambda v: [v])
+    error = failure(CALLS[call](stream).name("the culprit").uid("culprit-uid").map(lambda v: v).name("after"))
+    assert (error.operator_name, error.uid) == ("the culprit", "culprit-uid")
+    assert error.record_preview == "(2, 'two')"
+    assert error.message == "LookupError: no two"
+    assert 'raise LookupError(f"no {value[1]}")' in error.user_traceback
+    assert "src/tamias" not in error.user_traceback
+
+
+def test_a_key_selector_is_blamed_with_the_record_it_was_given():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = failure(env.from_collection(RECORDS).map(lambda v: v).name("before").key_by(boom).map(lambda v: v))
+    assert error.operator_name == "before", "the operator that hands the record over"
+    assert error.record_preview == "(2, 'two')"
+    assert "no two" in error.user_traceback
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (None, "cannot use None as the key of record (2, 'two'): None is not a key"),
+        ([1], "cannot use [1] as the key of record (2, 'two'): a list can change"),
+        ({"a": {}}, "cannot use {'a': {}} as the key of record (2, 'two'): a dict can change"),
+        (("a", []), "cannot use ('a', []) as the key of record (2, 'two'): a list can change"),
+    ],
+)
+def test_a_key_that_is_none_is_refused_with_the_record(key, words):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = failure(env.from_collection(RECORDS[1:2]).key_by(lambda v: key).map(lambda v: v))
+    assert error.message.startswith(f"InvalidKeyError: {words}")
+    assert error.record_preview == "(2, 'two')"
+
+
+def test_a_user_s_own_unhashable_value_is_not_taken_for_a_key():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = failure(env.from_collection([[[1]]]).map(frozenset).name("sets").key_by(lambda v: 1).map(lambda v: v))
+    assert error.message.startswith("TypeError: unhashable type")
+    assert error.operator_name == "sets"
+
+
+@pytest.mark.parametrize("next_step", [lambda s: s, lambda s: s.rebalance().map(lambda v: v)])
+def test_a_result_of_another_type_than_declared_is_blamed_on_the_function_that_gave_it(next_step):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection([1, 2]).map(lambda v: v).name("first").map(lambda v: "x" * v, Types.INT()).name("wrong")
+    error = failure(next_step(stream))
+    assert error.operator_name == "wrong"
+    assert "RecordTypeError" in error.message and "'x'" in error.message
+
+
+def test_a_cause_is_shown_with_its_effect():
+    def chained(value):
+        try:
+            boom(value)
+        except LookupError as error:
+            raise RuntimeError("could not look up") from error
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = failure(env.from_collection(RECORDS[1:2]).map(chained))
+    assert "LookupError: no two" in error.user_traceback
+    assert "RuntimeError: could not look up" in error.user_traceback
+
+
+def test_an_exception_that_cannot_be_printed_or_imported_still_names_the_operator():
+    class Unprintable(Exception):
+        def __str__(self):
+            raise ValueError("not even this")
+
+    def fail(value):
+        raise Unprintable
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = failure(env.from_collection([1]).map(fail).name("culprit"))
+    assert error.operator_name == "culprit"
+    assert "Unprintable" in error.message
+
+
+def test_state_in_a_stream_without_keys_is_refused_when_the_function_opens():
+    class Asks(MapFunction):
+        def open(self, runtime_context):
+            runtime_context.get_state(ValueStateDescriptor("count"))
+
+        def map(self, value):
+            return value
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = failure(env.from_collection([1]).map(Asks()).name("asks"))
+    assert error.operator_name == "asks"
+    assert "key_by" in error.message and "count" in error.message
+
+
+def test_state_used_in_open_says_that_there_is_no_key_yet():
+    class Early(MapFunction):
+        def open(self, runtime_context):
+            runtime_context.get_state(ValueStateDescriptor("count")).value()
+
+        def map(self, value):
+            return value
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    assert "NoCurrentKey" in failure(env.from_collection([1]).key_by(lambda v: v).map(Early())).message

@@ -1,0 +1,161 @@
+"""Where records leave a subtask: which target, in which order, in what runs."""
+
+from collections import Counter
+
+import pytest
+
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.errors import JobExecutionError
+from tamias.graph.job_graph import Exchange, Operator, Vertex
+from tamias.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
+from tamias.runtime.outbox import FULL_RUN, ExchangeWriter, Router, senders_of, targets_of
+from tamias.testing.local_run import collect_locally
+from tamias.wire.frames import END, RECORDS, WATERMARK, Blob
+
+
+def vertex(parallelism):
+    return Vertex(0, "v", (Operator("0" * 32, None, "map", MapSpec(str)),), (), parallelism, 128)
+
+
+def targets(partitioning, senders, receivers):
+    exchange = Exchange(0, 0, 0, 1, partitioning)
+    return [targets_of(exchange, vertex(senders), vertex(receivers), i) for i in range(senders)]
+
+
+@pytest.mark.parametrize(
+    ("senders", "receivers", "expected"),
+    [
+        (2, 4, [[0, 1], [2, 3]]),
+        (4, 2, [[0], [0], [1], [1]]),
+        (2, 3, [[0, 1], [2]]),
+        (3, 2, [[0], [1], [1]]),
+        (1, 3, [[0, 1, 2]]),
+        (3, 1, [[0], [0], [0]]),
+        (2, 2, [[0], [1]]),
+    ],
+)
+def test_rescale_connects_as_flink_does(senders, receivers, expected):
+    assert targets(Rescale(), senders, receivers) == expected
+
+
+@pytest.mark.parametrize("senders", range(1, 8))
+@pytest.mark.parametrize("receivers", range(1, 8))
+def test_rescale_leaves_nobody_out_and_both_ends_agree(senders, receivers):
+    found = targets(Rescale(), senders, receivers)
+    assert all(found)
+    assert {t for each in found for t in each} == set(range(receivers))
+    exchange = Exchange(0, 0, 0, 1, Rescale())
+    for j in range(receivers):
+        assert senders_of(exchange, vertex(senders), vertex(receivers), j) == [i for i in range(senders) if j in found[i]]
+
+
+def test_other_partitionings_connect_to_their_own_or_to_all():
+    assert targets(Forward(), 3, 3) == [[0], [1], [2]]
+    for partitioning in (Rebalance(), Shuffle(), Broadcast(), Global()):
+        assert targets(partitioning, 2, 3) == [[0, 1, 2], [0, 1, 2]]
+
+
+def writer(partitioning=None, receivers=1, sender=0):
+    return ExchangeWriter(Exchange(3, 0, 0, 1, partitioning or Forward()), list(range(receivers)), sender=sender)
+
+
+def frames(parcels):
+    return [frame for parcel in parcels for frame in Blob.decode(parcel.data).frames()]
+
+
+def test_records_and_watermarks_leave_in_the_order_they_were_sent():
+    one = writer()
+    one.channels[0].values += [1, 2]
+    one.broadcast((WATERMARK, 5))
+    one.channels[0].values.append(3)
+    one.broadcast((END,))
+    assert frames(one.take(0)) == [(RECORDS, [1, 2], None), (WATERMARK, 5), (RECORDS, [3], None), (END,)]
+
+
+def test_runs_have_timestamps_or_have_none():
+    one = writer()
+    one.mode(False)
+    one.channels[0].values.append("plain")
+    one.mode(True)
+    one.channels[0].values.append("timed")
+    one.channels[0].times.append(7)
+    one.mode(True)
+    one.mode(False)
+    one.channels[0].values.append("plain again")
+    expected = [(RECORDS, ["plain"], None), (RECORDS, ["timed"], [7]), (RECORDS, ["plain again"], None)]
+    assert frames(one.take(0)) == expected
+
+
+def test_a_full_channel_leaves_at_once_and_blobs_of_an_epoch_are_numbered():
+    one = writer(Rebalance(), receivers=2)
+    one.channels[1].values += range(FULL_RUN)
+    one.channels[0].values.append("few")
+    assert [(p.target, Blob.decode(p.data).sequence) for p in one.take(FULL_RUN)] == [(1, 0)]
+    one.channels[1].values.append("rest")
+    assert [(p.target, Blob.decode(p.data).sequence) for p in one.take(0)] == [(0, 0), (1, 1)]
+    one.restart()
+    one.channels[1].values.append("next epoch")
+    assert [(p.target, Blob.decode(p.data).sequence) for p in one.take(0)] == [(1, 0)]
+
+
+def sent(partitioning, count, receivers, sender=0):
+    one = writer(partitioning, receivers, sender)
+    router = Router(one, vertex(receivers), seed=1)
+    for number in range(count):
+        router.next()[0](number)
+    return [channel.values for channel in one.channels]
+
+
+def test_rebalance_goes_round_and_senders_begin_at_different_targets():
+    assert sent(Rebalance(), 7, 3) == [[0, 3, 6], [1, 4], [2, 5]]
+    assert sent(Rebalance(), 7, 3, sender=1) == [[2, 5], [0, 3, 6], [1, 4]]
+
+
+def test_rescale_begins_at_its_first_target():
+    assert sent(Rescale(), 5, 2, sender=1) == [[0, 2, 4], [1, 3]]
+
+
+def test_shuffle_reaches_everybody_about_as_often():
+    sizes = [len(values) for values in sent(Shuffle(), 3_000, 3)]
+    assert sum(sizes) == 3_000
+    assert min(sizes) > 800
+
+
+def spread(partition, parallelism=3, count=12):
+    """Which subtasks got which records."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+
+    from tamias.datastream.functions import MapFunction
+
+    class Where(MapFunction):
+        def open(self, runtime_context):
+            self.subtask = runtime_context.get_index_of_this_subtask()
+
+        def map(self, value):
+            return self.subtask, value
+
+    found = {}
+    for subtask, value in collect_locally(partition(env.from_collection(range(count))).map(Where())):
+        found.setdefault(subtask, []).append(value)
+    return found
+
+
+def test_every_partitioner_end_to_end():
+    assert spread(lambda s: s.broadcast()) == {subtask: list(range(12)) for subtask in range(3)}
+    assert spread(lambda s: s.global_()) == {0: list(range(12))}
+    assert spread(lambda s: s.rebalance()) == {i: list(range(i, 12, 3)) for i in range(3)}
+    assert spread(lambda s: s.rescale()) == {i: list(range(i, 12, 3)) for i in range(3)}
+    assert sorted(v for values in spread(lambda s: s.shuffle()).values() for v in values) == list(range(12))
+    custom = spread(lambda s: s.partition_custom(lambda key, n: key % n, lambda value: value + 1))
+    assert custom == {(i + 1) % 3: list(range(i, 12, 3)) for i in range(3)}
+    by_key = spread(lambda s: s.key_by(lambda value: value % 4))
+    assert sorted(v for values in by_key.values() for v in values) == list(range(12))
+    owners = Counter(v % 4 for values in by_key.values() for v in set(v % 4 for v in values))
+    assert set(owners.values()) == {1}, "a key has one owner"
+
+
+@pytest.mark.parametrize("answer", [-1, 3, 1.0, None, "0", True])
+def test_a_partitioner_that_names_no_subtask_is_refused(answer):
+    with pytest.raises(JobExecutionError, match=f"the partitioner answered {answer!r}; it must answer an int from 0 to 2"):
+        spread(lambda s: s.partition_custom(lambda key, n: answer, lambda value: value))
