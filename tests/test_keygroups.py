@@ -191,9 +191,11 @@ def test_default_max_parallelism_is_flink_s():
     assert found == [128, 128, 256, 256, 256, 2048, 32768, 32768]
 
 
-TELL_APART = [0, 0.0, -0.0, False, 1, 1.0, True, "1", b"1", None, (1,), (1.0,), ((1,),), ((True,),), ("1",), float("nan"),
-              decimal.Decimal(1), Row(1), (0.0,), (-0.0,), (float("nan"),), Colour.RED, Level.LOW, Name("1"), (b"\x00typed",),
-              (b"\x00typed", "float", 1.0), Point(1, 2), (1, 2)]
+TELL_APART = [
+    *(0, 0.0, -0.0, False, 1, 1.0, True, "1", b"1", None, float("nan"), decimal.Decimal(1)),
+    *((1,), (1.0,), ((1,),), ((True,),), ("1",), (0.0,), (-0.0,), (float("nan"),), Point(1, 2), (1, 2)),
+    *(Row(1), Colour.RED, Level.LOW, Name("1"), (b"\x00typed",), (b"\x00typed", "float", 1.0)),
+]
 
 
 @pytest.mark.parametrize("key", TELL_APART, ids=repr)

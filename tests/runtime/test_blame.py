@@ -126,7 +126,8 @@ def test_a_user_s_own_unhashable_value_is_not_taken_for_a_key():
 @pytest.mark.parametrize("next_step", [lambda s: s, lambda s: s.rebalance().map(lambda v: v)])
 def test_a_result_of_another_type_than_declared_is_blamed_on_the_function_that_gave_it(next_step):
     env = StreamExecutionEnvironment.get_execution_environment()
-    stream = env.from_collection([1, 2]).map(lambda v: v).name("first").map(lambda v: "x" * v, Types.INT()).name("wrong")
+    first = env.from_collection([1, 2]).map(lambda v: v).name("first")
+    stream = first.map(lambda v: "x" * v, Types.INT()).name("wrong")
     error = failure(next_step(stream))
     assert error.operator_name == "wrong"
     assert "RecordTypeError" in error.message and "'x'" in error.message

@@ -86,7 +86,7 @@ def test_after_a_failure_what_was_prepared_is_committed_and_what_was_open_is_abo
         "commit 0.1", "abort 0.2",  # found in the checkpoint
     ]  # fmt: skip
     assert "write 2 in 1.1" in LOG
-    assert [line for line in LOG if line.startswith("commit")][0] == "commit 0.1"
+    assert next(line for line in LOG if line.startswith("commit")) == "commit 0.1"
 
 
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
@@ -308,9 +308,6 @@ def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, monkey
     monkeypatch.setattr(batch, "_IN_MEMORY", in_memory)
     monkeypatch.setattr(batch, "_CHUNK", 2)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-
-    class Second:
-        pass
 
     from tamias.common.watermark_strategy import TimestampAssigner
 

@@ -116,4 +116,4 @@ def test_values_that_refer_to_themselves_or_have_a_local_class_are_pickled_all_t
 
 def test_what_cannot_be_pickled_says_so():
     with pytest.raises(TypeError, match="cannot pickle"):
-        dumps((value for value in ()))
+        dumps(value for value in ())
