@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from tamias.common.timestamp_extractors import (
+    AscendingTimestampExtractor,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+    IngestionTimeExtractor,
+)
 from tamias.datastream.checkpoint_config import CheckpointConfig
 from tamias.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -45,6 +52,7 @@ from tamias.datastream.output_tag import OutputTag
 from tamias.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
 from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
+from tamias.datastream.time_characteristic import TimeCharacteristic
 from tamias.datastream.time_domain import TimeDomain
 from tamias.datastream.timerservice import TimerService
 from tamias.datastream.window import (
@@ -60,6 +68,10 @@ from tamias.datastream.window import (
 
 __all__ = [
     "AggregateFunction",
+    "AscendingTimestampExtractor",
+    "AssignerWithPeriodicWatermarks",
+    "AssignerWithPunctuatedWatermarks",
+    "BoundedOutOfOrdernessTimestampExtractor",
     "BroadcastProcessFunction",
     "CheckpointConfig",
     "CheckpointListener",
@@ -81,6 +93,7 @@ __all__ = [
     "Function",
     "GlobalWindow",
     "HashMapStateBackend",
+    "IngestionTimeExtractor",
     "JobManagerCheckpointStorage",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
@@ -104,6 +117,7 @@ __all__ = [
     "SourceFunction",
     "StateBackend",
     "StreamExecutionEnvironment",
+    "TimeCharacteristic",
     "TimeDomain",
     "TimeWindow",
     "TimerService",

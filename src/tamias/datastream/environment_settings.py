@@ -12,6 +12,7 @@ from tamias.common.configuration import Configuration
 from tamias.common.job_id import JobID
 from tamias.common.option_values import parse_map
 from tamias.common.restart_strategy import RestartStrategyConfiguration, resolve
+from tamias.common.time_characteristic import TimeCharacteristic
 from tamias.datastream.checkpoint_config import CheckpointConfig
 from tamias.errors import ConfigurationError
 from tamias.graph.build import GraphSettings
@@ -77,6 +78,7 @@ def graph_settings(
         execution=ExecutionSettings(
             object_reuse=options.get(configuration, options.OBJECT_REUSE),
             auto_watermark_interval_ms=options.get(configuration, options.AUTO_WATERMARK_INTERVAL),
+            time_characteristic=TimeCharacteristic[options.get(configuration, options.TIME_CHARACTERISTIC)],
             job_parameters=options.get(configuration, options.GLOBAL_JOB_PARAMETERS).copy(),
             cached_files=(*_configured_files(configuration), *cached_files),
             checkpointing=checkpoints.is_checkpointing_enabled(),

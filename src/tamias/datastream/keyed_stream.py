@@ -17,7 +17,7 @@ from tamias.contracts.functions import (
     ReduceFunction,
 )
 from tamias.contracts.rolling import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
-from tamias.contracts.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from tamias.contracts.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, Length
 from tamias.contracts.windows import WindowAssigner
 from tamias.datastream.closure_check import check_function, check_sendable, check_single_result
 from tamias.datastream.stream import DataStream, KeySelection
@@ -182,6 +182,10 @@ class KeyedStream(DataStream):
         if slide == 0:
             return self.window(CountTumblingWindowAssigner.of(size))
         return self.window(CountSlidingWindowAssigner.of(size, slide))
+
+    def time_window(self, size: Length, slide: Length | None = None) -> WindowedStream:
+        """Tumbling or sliding windows by the environment's time characteristic, as in Flink 1.x."""
+        return self.window(self._time_windows(size, slide))
 
     # ------------------------------------------------------------------------------ where records go
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
+from tamias.common.time_characteristic import TimeCharacteristic
+from tamias.common.timestamp_extractors import (
+    AscendingBy,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    strategy_of,
+)
 from tamias.common.typeinfo import (
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
@@ -26,10 +33,18 @@ from tamias.contracts.functions import (
 )
 from tamias.contracts.output_tag import OutputTag
 from tamias.contracts.sinks import Sink, SinkFunction
-from tamias.contracts.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from tamias.contracts.window_assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    Length,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from tamias.contracts.windows import WindowAssigner
 from tamias.datastream.closeable_iterator import CloseableIterator
-from tamias.datastream.closure_check import check_function, check_instance, check_single_result
+from tamias.datastream.closure_check import check_function, check_instance, check_sendable, check_single_result
 from tamias.datastream.connectors.base import SupportsPreprocessing
 from tamias.datastream.data_stream_sink import DataStreamSink
 from tamias.datastream.operator_settings import OperatorSettings
@@ -164,10 +179,23 @@ class DataStream(OperatorSettings):
                 raise ValueError(f"project() takes positions from 0 on, got {index!r}")
         return self._transform("Projection", ProjectSpec(field_indexes), self._projected_type(field_indexes))
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give each record a timestamp, and the stream watermarks in place of those it has."""
-        check_instance("assign_timestamps_and_watermarks", watermark_strategy, WatermarkStrategy)
-        return self._transform("Timestamps/Watermarks", TimestampsSpec(watermark_strategy), self._type())
+    def assign_timestamps_and_watermarks(
+        self,
+        watermark_strategy: WatermarkStrategy | AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks,
+    ) -> DataStream:
+        """Give each record a timestamp, and the stream watermarks in place of those it has.
+
+        Periodic watermarks are emitted at the end of every epoch, so a small bounded input sees none before its end.
+        An assigner as written for Flink 1.x is taken as well.
+        """
+        strategy = strategy_of(watermark_strategy)
+        check_sendable("assign_timestamps_and_watermarks", watermark_strategy)
+        return self._transform("Timestamps/Watermarks", TimestampsSpec(strategy), self._type())
+
+    def assign_ascending_timestamps(self, func: Callable[[Any], int]) -> DataStream:
+        """Give each record the timestamp that a function of it says; timestamps must not go back."""
+        check_function("assign_ascending_timestamps", func, MapFunction, 1)
+        return self.assign_timestamps_and_watermarks(AscendingBy(func))
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The records that the operator yielded with a tag. Call it on the operator's own result."""
@@ -255,6 +283,16 @@ class DataStream(OperatorSettings):
         if slide == 0:
             return self.window_all(CountTumblingWindowAssigner.of(size))
         return self.window_all(CountSlidingWindowAssigner.of(size, slide))
+
+    def time_window_all(self, size: Length, slide: Length | None = None) -> AllWindowedStream:
+        """Tumbling or sliding windows by the environment's time characteristic, as in Flink 1.x."""
+        return self.window_all(self._time_windows(size, slide))
+
+    def _time_windows(self, size: Length, slide: Length | None) -> WindowAssigner[Any, Any]:
+        by_clock = self._environment.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime
+        if slide is None:
+            return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
+        return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
 
     # ------------------------------------------------------------------------------ where records go
 

@@ -14,6 +14,7 @@ from tamias.common.execution_mode import RuntimeExecutionMode
 from tamias.common.job_client import JobClient
 from tamias.common.job_execution_result import JobExecutionResult
 from tamias.common.restart_strategy import FallbackRestartStrategyConfiguration, RestartStrategyConfiguration
+from tamias.common.time_characteristic import TimeCharacteristic
 from tamias.common.typeinfo import TypeInformation, Types
 from tamias.common.watermark_strategy import WatermarkStrategy
 from tamias.contracts.checkpointing import CheckpointingMode
@@ -136,6 +137,21 @@ class StreamExecutionEnvironment:
             raise TypeError(f"set_runtime_mode() takes a RuntimeExecutionMode, got {execution_mode!r}")
         self._configuration.set_string(options.RUNTIME_MODE.key, execution_mode.name)
         return self
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
+        """Say which time the job goes by, as in Flink 1.x: what `time_window` means, and what sources stamp.
+
+        It also sets the auto-watermark interval: to 0 for processing time, else to 200 ms.
+        """
+        if not isinstance(characteristic, TimeCharacteristic):
+            raise TypeError(f"TimeCharacteristic.EventTime or one of its kin is needed, got {characteristic!r}")
+        self._configuration.set_string(options.TIME_CHARACTERISTIC.key, characteristic.name)
+        interval_ms = 0 if characteristic is TimeCharacteristic.ProcessingTime else 200
+        self._configuration.set_string(options.AUTO_WATERMARK_INTERVAL.key, f"{interval_ms} ms")
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """Which time the job goes by."""
+        return TimeCharacteristic[options.get(self._configuration, options.TIME_CHARACTERISTIC)]
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """Set how long output may wait to be sent with more; -1 for until enough is there."""

@@ -12,6 +12,7 @@ from typing import Any, NewType
 
 import cloudpickle
 
+from tamias.common.time_characteristic import TimeCharacteristic
 from tamias.common.typeinfo import TypeInformation
 from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning
 
@@ -110,6 +111,7 @@ class ExecutionSettings:
     batch: bool = False
     object_reuse: bool = False
     auto_watermark_interval_ms: int = 200
+    time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: tuple[CachedFile, ...] = ()
     checkpointing: bool = False

@@ -181,6 +181,7 @@ class JobLoop:
         self._attempt += 1
 
     _refusal = ""
+    _group_watermarks: dict[str, int] = {}
 
     def _job_error(self, error: BaseException) -> BaseException:
         log_path = getattr(self._engine, "log_path", None)
@@ -209,6 +210,7 @@ class JobLoop:
         restored = self._recover()
         self._deploy(restored)
         self._held.clear()
+        self._group_watermarks = {}  # watermarks start anew with the attempt
         self._records_read = self._read_by_completed
         self._handle.update(
             replace(self._handle.progress(), status=JobStatus.RUNNING, attempt=self._attempt, slot_pids=self._pids())
@@ -282,7 +284,10 @@ class JobLoop:
         start = next((a for a in actions if isinstance(a, rules.StartCheckpoint)), None)
         self._perform([a for a in actions if a is not start])
         order = EpochOrder(
-            number=self._epoch, max_records=budget.max_records_per_source_subtask, max_source_ms=budget.max_source_ms
+            number=self._epoch,
+            max_records=budget.max_records_per_source_subtask,
+            max_source_ms=budget.max_source_ms,
+            group_watermarks=self._group_watermarks,
         )
         self._epoch += 1
         if start is None:
@@ -296,6 +301,7 @@ class JobLoop:
         self._check_cancelled()
         if result.failure is not None:
             raise AttemptFailed(result.failure)
+        self._group_watermarks = least_by_group(result.acks)
         if order.checkpoint_id is not None:
             self._perform(self._coordinator.handle(rules.BarrierPassed(order.checkpoint_id, self._clock.now_ms())))
         return result.acks
@@ -571,6 +577,15 @@ class JobLoop:
 
     def _pids(self) -> tuple[int, ...]:
         return tuple(getattr(self._engine, "slot_pids", ()))
+
+
+def least_by_group(acks: list[Ack]) -> dict[str, int]:
+    """How far the slowest source of each watermark alignment group has come; idle and finished ones do not count."""
+    least: dict[str, int] = {}
+    for ack in acks:
+        for group, watermark in ack.group_watermarks.items():
+            least[group] = min(watermark, least.get(group, watermark))
+    return least
 
 
 def _is_damage(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ class EpochOrder:
     max_source_ms: int = 1 << 30
     checkpoint_id: int | None = None
     settled: frozenset[tuple[int, int]] = frozenset()  # subtasks that had finished in an earlier checkpoint
+    group_watermarks: dict[str, int] = field(default_factory=dict)  # the least of each watermark alignment group
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Ack:
     finished: bool = False
     watermark: int = MIN_TIMESTAMP
     next_timer_ms: int | None = None
+    group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by its watermark alignment group
     busy_ms: float = 0.0
     bytes_out: int = 0
     lines: list[str] = field(default_factory=list)

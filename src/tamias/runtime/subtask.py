@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from tamias.errors import UserFunctionError
 from tamias.contracts.functions import Function
+from tamias.errors import UserFunctionError
 from tamias.graph.job_graph import Exchange, Operator
 from tamias.graph.specs import Custom, Hash
 from tamias.runtime.batch import KeySorter
@@ -21,11 +22,12 @@ from tamias.runtime.inputs import Inputs
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.operators.keys import key_function
 from tamias.runtime.operators.sinks import Report
-from tamias.runtime.operators.sources import Budget, SourceEvent, SourceHead, SourceProgress
+from tamias.runtime.operators.sources import Budget, SourceHead, SourceProgress, SplitSourceOperator
 from tamias.runtime.operators.timestamps import TimestampsOperator
 from tamias.runtime.outbox import Outbox, Parcel, senders_of
 from tamias.runtime.place import Place
 from tamias.runtime.sort_keys import sort_key_for
+from tamias.runtime.watermarks import SourceEvent, SourceTime
 from tamias.state.files import FileStore, read_state
 from tamias.state.heap_snapshots import CapturedTables
 from tamias.state.keyed import SnapshotTarget
@@ -54,6 +56,8 @@ class Subtask:
         )
         self._sorter: KeySorter | None = None
         self._records_in = 0
+        settings = graph.settings
+        self._source_time = SourceTime(settings.time_characteristic, place.clock, settings.auto_watermark_interval_ms)
 
     # ------------------------------------------------------------------------------------------------ the start
 
@@ -78,7 +82,8 @@ class Subtask:
         self.chain = Chain(place.graph, place.vertex, self.operators, self.outbox, seed)
         for number, operator in enumerate(self.operators):
             if isinstance(operator, TimestampsOperator):
-                operator.forward = lambda watermark, number=number: self._forward(number, watermark)  # type: ignore[misc]
+                operator.emitter.on_watermark = partial(self._forward, number)
+                operator.emitter.on_idle = partial(self._forward_idle, number)
         if place.graph.settings.batch and self.operators[0].backend is not None:
             key = place.vertex.operators[0].key
             assert key is not None and place.scratch is not None
@@ -117,20 +122,25 @@ class Subtask:
         ack = Ack(self.place.vertex.id, self.place.index, order.number)
         self._records_in = 0
         with self._blaming():
-            if not self.finished:
-                for operator in self.operators:
-                    operator.on_clock(self.place.clock.now_ms())
+            self._look_at_the_clock()
             if isinstance(self.operators[0], SourceHead):
                 yield from self._read_source(self.operators[0], order, ack)
             else:
                 yield from self._read_blobs(blobs)
             if not self.finished:
                 for operator in self.operators:
-                    operator.on_clock(self.place.clock.now_ms())
+                    operator.end_epoch()
+            self._look_at_the_clock()
             yield from self.outbox.flush()
         self._complete(ack)
         ack.busy_ms = (time.perf_counter() - started) * 1000
         self.ack = ack
+
+    def _look_at_the_clock(self) -> None:
+        if not self.finished:
+            for number, operator in enumerate(self.operators):
+                with self._blaming(number):
+                    operator.on_clock(self.place.clock.now_ms())
 
     def _read_blobs(self, blobs: list[bytes]) -> Iterator[Parcel]:
         for blob in in_order([Blob.decode(b) for b in blobs]):
@@ -161,7 +171,7 @@ class Subtask:
             was_idle = self.inputs.idle
             self._advance(self.inputs.set_idle(channel, frame[1]))
             if self.inputs.idle is not was_idle:
-                self.outbox.mark((IDLE, self.inputs.idle))
+                self._flow_idle(0, self.inputs.idle)
         elif kind == END and self.inputs.end(channel):
             yield from self._finish()
 
@@ -174,27 +184,35 @@ class Subtask:
             return
         progress = SourceProgress(finished=self._ended_before)
         if not self._ended_before:
-            for item in head.read(Budget(order.max_records, order.max_source_ms), progress):
+            for item in head.read(Budget(order.max_records, order.max_source_ms, order.group_watermarks), progress):
                 self._take(item)
                 yield from self.outbox.take_full()
         if order.checkpoint_id is not None:
             for item in head.cut(progress):  # the source stands still until its state is captured
                 self._take(item)
                 yield from self.outbox.take_full()
+        for event in self._source_time.end_epoch():
+            self._take_event(event)
         ack.backlog = progress.backlog
+        if isinstance(head, SplitSourceOperator) and not progress.finished:
+            ack.group_watermarks = head.group_watermarks()
         if progress.finished:
-            self.outbox.mark((IDLE, False))  # the last watermark counts, also of a source that was idle
+            self._flow_idle(0, False)  # the last watermark counts, also of a source that was idle
             self._flow(0, MAX_TIMESTAMP)
             yield from self._finish()
 
     def _take(self, item: Any) -> None:
-        if isinstance(item, SourceEvent):
-            if item.watermark_ms is not None:
-                self._advance(self._later(item.watermark_ms))
-            if item.idle is not None:
-                self.outbox.mark((IDLE, item.idle))
-        else:
-            self._process(item.values, item.timestamps)
+        for part in self._source_time.apply(item):
+            if isinstance(part, SourceEvent):
+                self._take_event(part)
+            else:
+                self._process(part.values, part.timestamps)  # type: ignore[arg-type]
+
+    def _take_event(self, event: SourceEvent) -> None:
+        if event.watermark_ms is not None:
+            self._advance(self._later(event.watermark_ms))
+        if event.idle is not None:
+            self._flow_idle(0, event.idle)
 
     def _later(self, watermark_ms: int) -> int | None:
         """A source's own watermark, if it moves time forward."""
@@ -208,7 +226,8 @@ class Subtask:
     def _flow(self, number: int, watermark: int) -> None:
         """Let a watermark reach operator `number`, then go on to what is behind it."""
         operator = self.operators[number]
-        operator.on_watermark(watermark)
+        with self._blaming(number):
+            operator.on_watermark(watermark)
         if isinstance(operator, TimestampsOperator) and watermark != MAX_TIMESTAMP:
             return  # it makes watermarks of its own
         if isinstance(operator, TimestampsOperator):
@@ -221,6 +240,19 @@ class Subtask:
         for link in self.place.vertex.links:
             if link.source == number:
                 self._flow(link.target, watermark)
+
+    def _flow_idle(self, number: int, idle: bool) -> None:
+        """Let operator `number` know that its input is idle, or is so no more."""
+        # Flink: an assigner in the middle of a stream decides by itself.
+        if not isinstance(self.operators[number], TimestampsOperator):
+            self._forward_idle(number, idle)
+
+    def _forward_idle(self, number: int, idle: bool) -> None:
+        for exchange in self._leaving(number):
+            self.outbox.writers[exchange.id].broadcast((IDLE, idle))
+        for link in self.place.vertex.links:
+            if link.source == number:
+                self._flow_idle(link.target, idle)
 
     def _leaving(self, number: int) -> list[Exchange]:
         return [w.exchange for w in self.outbox.writers.values() if w.exchange.source_operator == number]

@@ -107,6 +107,9 @@ class RuntimeOperator(ABC):
     def on_clock(self, now_ms: int) -> None:  # noqa: B027
         """Processing time has advanced; emit what is due."""
 
+    def end_epoch(self) -> None:  # noqa: B027
+        """The epoch's records have all been processed."""
+
     def next_timer_ms(self) -> int | None:
         """When the wall clock is next awaited."""
         return None
@@ -165,7 +168,8 @@ class RuntimeOperator(ABC):
 
 def make_backend(place: Place) -> KeyedStateBackend:
     """The keyed state backend that the job is configured with."""
-    return HeapStateBackend(tracked=place.graph.settings.checkpointing, incremental=place.incremental)
+    tracked = place.graph.settings.checkpointing
+    return HeapStateBackend(tracked=tracked, incremental=place.incremental, clock=place.clock)
 
 
 def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:

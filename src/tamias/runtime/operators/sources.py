@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from tamias.common.watermark_strategy import Watermark
+from tamias.common.watermark_strategy import Watermark, WatermarkAlignment
 from tamias.contracts.sources import Batch, Boundedness, SourceContext, SourceFunction, Split, SplitReader
 from tamias.contracts.state import ListState, ListStateDescriptor
 from tamias.graph.job_graph import Operator
@@ -22,6 +22,7 @@ from tamias.keygroups import stable_hash
 from tamias.runtime.code import Code
 from tamias.runtime.operators.base import Emit, RuntimeOperator
 from tamias.runtime.place import Place
+from tamias.runtime.watermarks import SourceEvent, SplitWatermarks
 
 BATCH_RECORDS = 4096
 _SPLITS = ListStateDescriptor("_splits")
@@ -33,6 +34,7 @@ class Budget:
 
     max_records: int
     max_ms: int
+    group_watermarks: Mapping[str, int] = field(default_factory=dict)  # how far each alignment group has come
 
 
 @dataclass(slots=True)
@@ -42,14 +44,6 @@ class SourceProgress:
     records: int = 0
     backlog: bool = False  # it stopped because its budget was spent: there was more
     finished: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SourceEvent:
-    """What a source hands to its chain beside records: a watermark, or a change of idleness."""
-
-    watermark_ms: int | None = None
-    idle: bool | None = None
 
 
 class SourceHead(RuntimeOperator):
@@ -63,7 +57,7 @@ class SourceHead(RuntimeOperator):
         """Stop the source where it stands; what it had handed over by then. `release` lets it go on."""
         return iter(())
 
-    def release(self) -> None:  # noqa: B027
+    def release(self) -> None:
         """Go on after a `cut`."""
 
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -80,6 +74,13 @@ class SplitSourceOperator(SourceHead):
         self._known: set[str] = set()  # every split ever seen, by any subtask, so that none is read twice
         self._done: dict[str, Split] = {}
         self._next_discovery_ms: int | None = None
+        self.watermarks: SplitWatermarks | None = None
+        self.alignment: WatermarkAlignment | None = None
+        if spec.watermarks is not None:
+            settings = place.graph.settings
+            periodic = settings.auto_watermark_interval_ms > 0
+            self.watermarks = SplitWatermarks(spec.watermarks, place.clock, batch=settings.batch, periodic=periodic)
+            self.alignment = None if settings.batch else spec.watermarks.alignment
 
     def initialize(self) -> None:
         super().initialize()
@@ -126,11 +127,19 @@ class SplitSourceOperator(SourceHead):
                     self._readers[split.id] = (split, self._source.create_reader(split, None))
 
     def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        yield from self._read_splits(budget, progress)
+        if self.watermarks is not None:
+            yield from self.watermarks.emit_periodic()
+
+    def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         clock = self.place.clock
         stop_ms = clock.now_ms() + budget.max_ms
         if self._next_discovery_ms is not None and clock.now_ms() >= self._next_discovery_ms:
             self._discover()
             self._next_discovery_ms = clock.now_ms() + (self._source.discovery_interval_ms or 0)
+        if self.watermarks is not None:
+            for split_id in self._readers:
+                self.watermarks.add(split_id)
         idle = False
         while self._readers and not idle:
             idle = True
@@ -139,18 +148,43 @@ class SplitSourceOperator(SourceHead):
                 if left <= 0 or clock.now_ms() >= stop_ms:
                     progress.backlog = True
                     return
+                if self._is_too_far_ahead(budget):
+                    return
                 batch = reader.read(min(BATCH_RECORDS, left))
                 if batch.values:
                     idle = False
                     progress.records += len(batch.values)
-                    yield batch
+                    yield from self._stamped(split_id, batch)
                 if reader.finished:
                     idle = False
                     reader.close()
                     del self._readers[split_id]
                     self._done[split_id] = split
+                    if self.watermarks is not None:
+                        yield from self.watermarks.remove(split_id)
         bounded = self._source.boundedness is Boundedness.BOUNDED
         progress.finished = bounded and not self._readers
+
+    def _stamped(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
+        if self.watermarks is None:
+            yield batch
+            return
+        yield from self.watermarks.stamp(split_id, batch)
+        if self.alignment is not None:  # to know in time that it is too far ahead
+            yield from self.watermarks.emit_periodic()
+
+    def group_watermarks(self) -> dict[str, int]:
+        """How far it has come, for its alignment group; nothing when it has none, or is idle."""
+        if self.alignment is None or self.watermarks is None or self.watermarks.idle:
+            return {}
+        return {self.alignment.group: self.watermarks.watermark_ms}
+
+    def _is_too_far_ahead(self, budget: Budget) -> bool:
+        """Whether others of its alignment group have to catch up before it may read on."""
+        if self.alignment is None or self.watermarks is None:
+            return False
+        slowest_ms = budget.group_watermarks.get(self.alignment.group)
+        return slowest_ms is not None and self.watermarks.watermark_ms > slowest_ms + self.alignment.max_drift_ms
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         super().before_snapshot(checkpoint_id, now_ms)

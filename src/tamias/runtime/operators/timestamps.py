@@ -11,47 +11,55 @@ from tamias.graph.job_graph import Operator
 from tamias.runtime.code import Code
 from tamias.runtime.operators.base import Emit, RuntimeOperator
 from tamias.runtime.place import Place
+from tamias.runtime.watermarks import make_generator
 
 OnWatermark = Callable[[int], None]
+OnIdle = Callable[[bool], None]
 
 
 class WatermarkEmitter(WatermarkOutput):
-    """Takes what a generator emits; hands on only what moves time forward."""
+    """Takes what a generator emits; hands on only what moves time forward, or changes whether it is idle."""
 
-    def __init__(self, on_watermark: OnWatermark) -> None:
-        self._on_watermark = on_watermark
+    def __init__(self) -> None:
+        self.on_watermark: OnWatermark = _unset
+        self.on_idle: OnIdle = _unset
         self.watermark_ms = MIN_TIMESTAMP
         self.idle = False
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
         timestamp = watermark if isinstance(watermark, int) else watermark.timestamp
-        self.idle = False
         if timestamp > self.watermark_ms:
             self.watermark_ms = timestamp
-            self._on_watermark(timestamp)
+            self.mark_active()
+            self.on_watermark(timestamp)
 
     def mark_idle(self) -> None:
-        self.idle = True
+        if not self.idle:
+            self.idle = True
+            self.on_idle(True)
 
     def mark_active(self) -> None:
-        self.idle = False
+        if self.idle:
+            self.idle = False
+            self.on_idle(False)
 
 
 class TimestampsOperator(RuntimeOperator):
-    """`assign_timestamps_and_watermarks`: replaces the watermarks from upstream by its own."""
+    """`assign_timestamps_and_watermarks`: replaces the watermarks from upstream by its own.
+
+    Periodic watermarks come at the end of every epoch. In BATCH mode there are none: only timestamps are assigned.
+    """
 
     generates_watermarks = True
 
     def __init__(self, operator: Operator, strategy: WatermarkStrategy, place: Place) -> None:
         super().__init__(operator, place)
+        settings = place.graph.settings
         self._strategy = strategy
-        self._generator = strategy.create_generator()
-        self.emitter = WatermarkEmitter(self._forward)
-        self.forward: OnWatermark = _unset
-        self._next_emit_ms = 0
-
-    def _forward(self, watermark_ms: int) -> None:
-        self.forward(watermark_ms)
+        self._generator = make_generator(strategy, place.clock)
+        self._generates = not settings.batch
+        self._periodic = settings.auto_watermark_interval_ms > 0
+        self.emitter = WatermarkEmitter()  # the subtask says where it leads before the first record
 
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         assigner = self._strategy.timestamp_assigner
@@ -61,22 +69,21 @@ class TimestampsOperator(RuntimeOperator):
             none = MIN_TIMESTAMP if before == "None" else f"({MIN_TIMESTAMP} if {before} is None else {before})"
             code.line(f"{time} = {code.bind(assigner.extract_timestamp, 'timestamp')}({value}, {none})")
         emit(value, time)
-        event_time = str(MIN_TIMESTAMP) if time == "None" else time
-        if assigner is None and time != "None":
-            event_time = f"({MIN_TIMESTAMP} if {time} is None else {time})"
-        code.line(f"{code.bind(self._generator.on_event, 'on_event')}({value}, {event_time}, {code.bind(self.emitter, 'output')})")
+        if self._generates:
+            event_time = time if time != "None" else str(MIN_TIMESTAMP)
+            on_event, output = code.bind(self._generator.on_event, "on_event"), code.bind(self.emitter, "output")
+            code.line(f"{on_event}({value}, {event_time}, {output})")
 
-    def on_clock(self, now_ms: int) -> None:
-        """Emit periodically: at the end of an epoch, at most once per auto-watermark interval."""
-        interval = self.place.graph.settings.auto_watermark_interval_ms
-        if interval > 0 and now_ms >= self._next_emit_ms:
-            self._next_emit_ms = now_ms + interval
+    def end_epoch(self) -> None:
+        if self._generates and self._periodic:
             self._generator.on_periodic_emit(self.emitter)
 
     def last_emit(self) -> None:
         """The input has ended: one more chance before the final watermark."""
-        self._generator.on_periodic_emit(self.emitter)
+        self.emitter.mark_active()  # the last watermark counts, also of a stream that was idle
+        if self._generates:
+            self._generator.on_periodic_emit(self.emitter)
 
 
-def _unset(watermark_ms: int) -> Any:
-    raise AssertionError("the subtask sets `forward` before the first record")
+def _unset(news: Any) -> None:
+    raise AssertionError("the subtask says where watermarks go before the first record")
