@@ -50,8 +50,8 @@ def examples(count):
     return max(1, count * settings.default.max_examples // 40)
 
 
-KEYS = ("a", "b", 7, ("t", 1), 1.5)
-INPUT = [(KEYS[n * n % 5], n) for n in range(40)]
+KEYS = ("a", "b", 7, ("t", 1), 1.5, -1, "", 0.0, True, ("t", 2.0), b"k")
+INPUT = [(KEYS[n * n % 11 if n % 3 else n % 11], n) for n in range(50)]  # some keys come often, some hardly ever
 
 
 # ---------------------------------------------------------------------------------------------------- the programs

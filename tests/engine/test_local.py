@@ -1,0 +1,228 @@
+"""The engine in one process, and the slots it hosts: an epoch is run once, and never after a failed one."""
+
+import os
+import queue
+import threading
+
+import pytest
+
+from tamias.common.clock import SystemClock
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.functions import MapFunction
+from tamias.engine.base import Deployment, SnapshotNotWritten, SnapshotWritten
+from tamias.engine.host import SlotHost
+from tamias.engine.local import LocalEngine
+from tamias.errors import SlotLostError, UserFunctionError
+from tamias.runtime.epoch import Ack, EpochOrder
+
+
+def graph(draw, parallelism=1, checkpoints=False):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    if checkpoints:
+        env.enable_checkpointing(10)
+    draw(env)
+    return env._job_graph("job")
+
+
+def summing(env):
+    env.from_collection([1, 2, 3]).key_by(lambda v: v % 2).sum().print()
+
+
+def deployment(of, attempt=0, **more):
+    return Deployment("0" * 32, of, attempt, **more)
+
+
+@pytest.fixture
+def engine():
+    made = []
+
+    def make(of):
+        made.append(LocalEngine(of))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.shutdown()
+
+
+def test_an_epoch_of_a_bounded_job_ends_with_an_answer_of_every_subtask(engine):
+    of = graph(summing, parallelism=2)
+    local = engine(of)
+    assert local.deploy(deployment(of)) is None
+    result = local.run_epoch(EpochOrder(0))
+    assert result.failure is None
+    assert [(ack.vertex, ack.subtask) for ack in result.acks] == [(0, 0), (1, 0), (1, 1)]
+    assert all(ack.finished for ack in result.acks)
+    assert sorted(line.split("> ")[1] for ack in result.acks for line in ack.lines) == ["1", "2", "4"]
+    assert sum(ack.records_in for ack in result.acks) == 6
+    assert result.acks[0].bytes_out > 0
+
+
+def test_an_epoch_reads_no_more_than_its_budget(engine):
+    of = graph(summing)
+    local = engine(of)
+    local.deploy(deployment(of))
+    first = local.run_epoch(EpochOrder(0, max_records=2)).acks[0]
+    assert (first.records_in, first.backlog, first.finished) == (2, True, False)
+    second = local.run_epoch(EpochOrder(1, max_records=2)).acks[0]
+    assert (second.records_in, second.finished) == (1, True)
+
+
+def test_functions_of_the_program_are_not_those_of_the_subtasks(engine):
+    class Counts(MapFunction):
+        seen = 0
+
+        def map(self, value):
+            self.seen += 1
+            return value
+
+    mine = Counts()
+    of = graph(lambda env: env.from_collection([1, 2]).map(mine).print())
+    local = engine(of)
+    local.deploy(deployment(of))
+    local.run_epoch(EpochOrder(0))
+    assert mine.seen == 0
+
+
+@pytest.fixture
+def host(tmp_path):
+    of = graph(summing, checkpoints=True)
+    events = queue.SimpleQueue()
+    made = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
+    made.events, made.graph = events, of
+    made.deploy(deployment(of), [(0, 0), (1, 0)])
+    yield made
+    made.shutdown()
+
+
+def run(host, subtask, order, attempt=0, blobs=()):
+    return list(host.run(subtask, attempt, order, list(blobs)))
+
+
+def test_an_epoch_is_run_once_whatever_spark_retries(host):
+    run(host, (0, 0), EpochOrder(5))
+    for number in (5, 4):
+        with pytest.raises(SlotLostError, match="has been run here already"):
+            run(host, (0, 0), EpochOrder(number))
+    run(host, (0, 0), EpochOrder(6))
+
+
+def test_an_epoch_of_another_attempt_or_of_a_strange_subtask_is_refused(host):
+    for subtask, attempt in (((0, 0), 1), ((0, 1), 0)):
+        with pytest.raises(SlotLostError, match="it hosts attempt 0"):
+            run(host, subtask, EpochOrder(0), attempt)
+
+
+def test_after_an_epoch_that_broke_off_nothing_is_run_until_the_next_deployment(host):
+    broken = host.run((0, 0), 0, EpochOrder(0), [])
+    next(broken)
+    broken.close()  # the Spark task is gone
+    with pytest.raises(SlotLostError):
+        run(host, (1, 0), EpochOrder(0))
+    host.deploy(deployment(host.graph, attempt=1), [(0, 0), (1, 0)])
+    assert isinstance(run(host, (0, 0), EpochOrder(0), attempt=1)[-1], Ack)
+
+
+def test_snapshots_are_reported_when_they_are_written_and_not_for_the_settled(host):
+    run(host, (0, 0), EpochOrder(0, checkpoint_id=1))
+    run(host, (1, 0), EpochOrder(0, checkpoint_id=1, settled=frozenset({(1, 0)})))
+    run(host, (0, 0), EpochOrder(1, checkpoint_id=2))
+    first, second = (host.events.get(timeout=30) for _ in range(2))
+    assert isinstance(first, SnapshotWritten)
+    assert (first.checkpoint_id, first.snapshot.vertex, first.snapshot.finished) == (1, 0, True)
+    assert (second.checkpoint_id, second.snapshot.vertex) == (2, 0)
+
+
+def test_a_snapshot_that_cannot_be_written_is_reported_with_the_reason(tmp_path):
+    of = graph(summing, checkpoints=True)
+    events = queue.SimpleQueue()
+    host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
+    host.deploy(deployment(of, max_state_size=1), [(0, 0)])
+    run(host, (0, 0), EpochOrder(0, checkpoint_id=1))
+    event = events.get(timeout=30)
+    host.shutdown()
+    assert isinstance(event, SnapshotNotWritten)
+    assert "too large" in event.why and "Collection Source" in event.why
+
+
+def test_snapshots_of_an_attempt_that_is_over_are_not_written(host):
+    gate, written = threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, inner):
+            self.inner = inner
+            self.place, self.checkpoint_id = inner.place, inner.checkpoint_id
+
+        def write(self, target):
+            written.set()
+            gate.wait(30)
+            return self.inner.write(target)
+
+    list(host.run((0, 0), 0, EpochOrder(0), []))
+    captured = host._subtasks[0, 0].snapshot(1)
+    host._writer.add(Slow(captured))
+    assert written.wait(30)
+    host._writer.add(captured)  # waits behind the first
+    host.deploy(deployment(host.graph, attempt=1), [(0, 0)])
+    gate.set()
+    host._writer.stop()
+    assert host.events.get(timeout=30).attempt == 0
+    assert host.events.empty(), "the second one was skipped"
+
+
+def test_a_slot_leaves_no_folder_behind(host, tmp_path):
+    scratch = host._scratch()
+    assert os.path.isdir(scratch)
+    host.shutdown()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_close_reaches_every_subtask_although_one_fails(tmp_path):
+    class Closes(MapFunction):
+        def __init__(self, name):
+            self.name = name
+
+        def map(self, value):
+            return value
+
+        def close(self):
+            CLOSED.append(self.name)
+            raise ValueError(f"{self.name} does not close")
+
+    def draw(env):
+        env.from_collection([1]).map(Closes("a")).map(Closes("b")).rebalance().map(Closes("c")).print()
+
+    of = graph(draw)
+    CLOSED.clear()
+    host = SlotHost(0, SystemClock(), CLOSED.append, str(tmp_path / "slot"))
+    host.deploy(deployment(of), [(vertex.id, 0) for vertex in of.vertices])
+    with pytest.raises(UserFunctionError, match="does not close"):
+        host.close_subtasks()
+    host.shutdown()
+    assert CLOSED == ["c", "b", "a"], "the end of the graph first"
+
+
+CLOSED = []
+
+
+def test_a_cancelled_epoch_ends_before_the_next_subtask(engine):
+    of = graph(summing)
+    local = engine(of)
+    local.deploy(deployment(of))
+    local.cancel_epoch()
+    assert local.run_epoch(EpochOrder(0)).failure is not None
+
+
+def test_waiting_ends_with_a_wake_and_keeps_what_was_reported(engine):
+    of = graph(summing, checkpoints=True)
+    local = engine(of)
+    local.deploy(deployment(of))
+    local.wake()
+    local.wait(30)
+    local.run_epoch(EpochOrder(0, checkpoint_id=1))
+    found = []
+    while len(found) < 2:
+        local.wait(30)
+        found += local.events()
+    assert {event.snapshot.vertex for event in found} == {0, 1}
