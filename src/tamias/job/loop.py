@@ -53,6 +53,7 @@ _POLICIES = {
     ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: RetentionPolicy.RETAIN_ON_FAILURE,
     ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: RetentionPolicy.RETAIN_ON_CANCELLATION,
 }
+_EPOCH_TARGET_MS = 2_000  # under backlog; the fixed cost of an epoch on Spark is some 150 ms
 _NEVER_RETRIED = {"StateMigrationError", "InvalidProgramError", "StateNotKeyed", "ConfigurationError"}
 
 
@@ -545,7 +546,7 @@ class JobLoop:
 
     def _pacing(self) -> PacingSettings:
         target = self._settings.configuration.get("tamias.epoch.target-ms")
-        settings = PacingSettings(checkpoint_interval_ms=self._settings.checkpoints.interval_ms)
+        settings = PacingSettings(target_ms=_EPOCH_TARGET_MS, checkpoint_interval_ms=self._settings.checkpoints.interval_ms)
         return replace(settings, target_ms=int(target)) if target else settings
 
     # ------------------------------------------------------------------------------------------------- the end

@@ -12,7 +12,6 @@ import hmac
 import os
 import socket
 import struct
-from typing import Any
 
 from tamias.errors import DeploymentError
 
@@ -133,21 +132,12 @@ def _digest(secret: bytes, role: bytes, challenge: bytes) -> bytes:
 
 
 def _exactly(sock: socket.socket, length: int) -> bytes:
-    """Read so many bytes."""
-    if length <= 65536:
-        parts: list[bytes] = []
-        while length:
-            part = sock.recv(length)
-            if not part:
-                raise EOFError("the other side closed the connection")
-            parts.append(part)
-            length -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-    buffer = bytearray(length)
-    view: Any = memoryview(buffer)
-    while view:
-        received = sock.recv_into(view)
-        if not received:
+    """Read so many bytes, as one object where the system can fill it in one call."""
+    parts: list[bytes] = []
+    while length:
+        part = sock.recv(length, socket.MSG_WAITALL)
+        if not part:
             raise EOFError("the other side closed the connection")
-        view = view[received:]
-    return bytes(buffer)
+        parts.append(part)
+        length -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tamias.runtime.epoch import EpochOrder
 
-PARCEL = b"P"  # exchange and target (two uint32), then the blob
+PARCEL = b"P"  # exchange and target (two uint32); the blob follows as a message of its own, uncopied
 ACK = b"A"  # the pickled Ack; the last message of an epoch that went well
 FAILED = b"F"  # a pickled exception; the last message of one that did not
 

@@ -83,6 +83,7 @@ class SlotServer:
         self._turn = threading.Lock()  # one request at a time: user code is never called concurrently
         self._listener = listen(config.address)
         self.ended = threading.Event()
+        self._runs = 0
 
     @property
     def address(self) -> Address:
@@ -168,16 +169,23 @@ class SlotServer:
             blobs.append(blob)
         with self._turn:
             try:
+                self._collect()
                 point("epoch", self._config.slot)
                 for item in self._host.run((request.vertex, request.subtask), request.attempt, request.order, blobs):
                     if isinstance(item, Ack):
                         link.send(ACK, dumps(item))
                     else:
-                        link.send(PARCEL, _TARGET.pack(item.exchange, item.target), item.data)
+                        link.send(PARCEL, _TARGET.pack(item.exchange, item.target))
+                        link.send(item.data)
             except (EOFError, OSError) as error:
                 raise EOFError("the Spark task is gone") from error
             except Exception as error:  # travels to the driver through the task
                 link.send(FAILED, dumps(_portable(error)))
+
+    def _collect(self) -> None:
+        """Look for cyclic garbage among what the last epochs made, and now and then among everything."""
+        self._runs += 1
+        gc.collect(2 if self._runs % 512 == 0 else 1)
 
     def _publish(self, link: Link) -> None:
         while not self.ended.is_set():
@@ -213,7 +221,7 @@ def main() -> None:
     logging.basicConfig(
         filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
     )
-    gc.set_threshold(50_000, 20, 50)  # records come and go by the ten thousand
+    gc.disable()  # records come and go by the ten thousand: garbage is looked for between epochs (`_collect`)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - user code that asks for input finds none, for good
     lifeline = connect(config.driver, config.secret) if config.driver is not None else None
     if lifeline is not None:

@@ -89,7 +89,7 @@ class LevelTask:
                     break
                 exchange, target = _TARGET.unpack_from(message, 1)
                 route = self.routes[exchange]
-                yield self._row(route.level, route.first_partition + target, message[1 + _TARGET.size :])
+                yield self._row(route.level, route.first_partition + target, link.receive())
         except (OSError, EOFError) as error:
             if link is not None:
                 link.close()

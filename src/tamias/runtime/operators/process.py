@@ -47,6 +47,7 @@ class KeyedProcessOperator(RuntimeOperator):
         assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
         self._function = spec.function
         self._cell = self.backend.cell
+        self._cleanups = self.backend.every_record
         self.timers = Timers(self.backend, self._cell, place.clock)
         self._context = ElementContext(self.timers, self._cell)
         self._timer_context = OnTimerContext(self.timers, self._cell)
@@ -83,6 +84,8 @@ class KeyedProcessOperator(RuntimeOperator):
 
     def _fire(self, key: Any, time_ms: int, domain: TimeDomain, emitted_ms: int | None) -> None:
         self._cell[0] = key
+        for clean_up in self._cleanups:  # Flink: a timer makes its key the current one, as a record does
+            clean_up()
         context = self._timer_context
         context.time = time_ms
         context.domain = domain
@@ -122,7 +125,7 @@ def write_results(code: Code, results: str, time: str, emit: Emit, side: dict[st
     """Write the loop over what a process function gave back: records, and pairs of a tag and a record."""
     result, tag = code.fresh("v"), code.bind(OutputTag, "OutputTag")
     with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
-        tagged = f"{result}.__class__ is tuple and len({result}) == 2 and {result}[0].__class__ is {tag}"
+        tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"
         with code.block(f"if {tagged}:"):
             if side:
                 name, inner = code.fresh("tag"), code.fresh("v")
