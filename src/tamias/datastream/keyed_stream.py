@@ -40,6 +40,7 @@ from tamias.graph.stream_graph import Edge, Node
 
 if TYPE_CHECKING:
     from tamias.datastream.data_stream_sink import DataStreamSink
+    from tamias.datastream.joins import IntervalJoin
     from tamias.datastream.slot_sharing_group import SlotSharingGroup
     from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
     from tamias.datastream.windowed_stream import WindowedStream
@@ -186,6 +187,12 @@ class KeyedStream(DataStream):
     def time_window(self, size: Length, slide: Length | None = None) -> WindowedStream:
         """Tumbling or sliding windows by the environment's time characteristic, as in Flink 1.x."""
         return self.window(self._time_windows(size, slide))
+
+    def interval_join(self, other: KeyedStream) -> IntervalJoin:
+        """Join with records of another keyed stream that are close in time: `.between(...).process(...)`."""
+        from tamias.datastream.joins import IntervalJoin
+
+        return IntervalJoin(self, other)
 
     # ------------------------------------------------------------------------------ where records go
 

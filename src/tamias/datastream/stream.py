@@ -75,6 +75,7 @@ from tamias.graph.stream_graph import Chaining, Edge, Node
 
 if TYPE_CHECKING:
     from tamias.common.execution_config import ExecutionConfig
+    from tamias.datastream.joins import CoGroupedStreams, JoinedStreams
     from tamias.datastream.keyed_stream import KeyedStream
     from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
     from tamias.datastream.windowed_stream import AllWindowedStream
@@ -293,6 +294,20 @@ class DataStream(OperatorSettings):
         if slide is None:
             return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
         return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
+
+    # ------------------------------------------------------------------------------ with another stream, in windows
+
+    def join(self, other: DataStream) -> JoinedStreams:
+        """Join with another stream in windows: `.where(...).equal_to(...).window(...).apply(...)`."""
+        from tamias.datastream.joins import JoinedStreams
+
+        return JoinedStreams(self, other)
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams:
+        """Group with another stream in windows: `.where(...).equal_to(...).window(...).apply(...)`."""
+        from tamias.datastream.joins import CoGroupedStreams
+
+        return CoGroupedStreams(self, other)
 
     # ------------------------------------------------------------------------------ where records go
 

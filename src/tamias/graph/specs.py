@@ -136,6 +136,17 @@ class WindowSpec:
 
 
 @dataclass(frozen=True)
+class IntervalJoinSpec:
+    """Pairs of records (0, left) and (1, right) of a key whose times are `lower_ms` to `upper_ms` apart, inclusive."""
+
+    lower_ms: int
+    upper_ms: int
+    function: UserFunction
+    left_late_tag: str | None = None
+    right_late_tag: str | None = None
+
+
+@dataclass(frozen=True)
 class SinkFunctionSpec:
     function: SinkFunction[Any]
 
@@ -172,6 +183,7 @@ OperatorSpec = (
     | WithStateSpec
     | TimestampsSpec
     | WindowSpec
+    | IntervalJoinSpec
     | SinkFunctionSpec
     | WriterSpec
     | PrintSpec

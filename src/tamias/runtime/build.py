@@ -7,7 +7,7 @@ from typing import assert_never
 from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
 from tamias.graph import specs
 from tamias.graph.job_graph import Operator
-from tamias.runtime.operators import process, rolling, sinks, sources, stateless, timestamps
+from tamias.runtime.operators import joins, process, rolling, sinks, sources, stateless, timestamps
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.place import Place
 from tamias.runtime.windows.choice import window_operator
@@ -40,6 +40,8 @@ def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOper
             return rolling.WithStateOperator(operator, spec, place)
         case specs.WindowSpec() as spec:
             return window_operator(operator, spec, place)
+        case specs.IntervalJoinSpec() as spec:
+            return joins.IntervalJoinOperator(operator, spec, place)
         case specs.TimestampsSpec() as spec:
             return timestamps.TimestampsOperator(operator, spec.watermarks, place)
         case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):

@@ -10,10 +10,10 @@ from tamias.runtime.operators.base import RuntimeOperator
 class LateRecords:
     """Where an operator's late records go."""
 
-    def __init__(self, operator: RuntimeOperator, tag: str | None) -> None:
+    def __init__(self, operator: RuntimeOperator, tag: str | None, metric: str = "numLateRecordsDropped") -> None:
         self._operator = operator
         self._tag = tag
-        self._dropped = operator.place.metrics.add_group(operator.operator.name).counter("numLateRecordsDropped")
+        self._dropped = operator.place.metrics.add_group(operator.operator.name).counter(metric)
 
     def take(self, value: Any, time_ms: int | None) -> None:
         """Take one."""
