@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tamias.common.clock import Clock, SystemClock
 from tamias.contracts.functions import FoldFunction, ReduceFunction
 from tamias.contracts.state import (
     AggregatingState,
@@ -28,6 +29,7 @@ from tamias.contracts.state import (
 )
 from tamias.errors import StateError
 from tamias.keygroups import user_key
+from tamias.state.expiry import Expiry, expire
 from tamias.state.files import FileStore
 from tamias.state.heap_handles import (
     HeapAggregatingState,
@@ -41,18 +43,27 @@ from tamias.state.heap_snapshots import ChangeLog, Entries, read_entries
 from tamias.state.keyed import CapturedState, KeyedStateBackend, KeyedStates, info_of
 from tamias.state.restore_checks import check_restorable
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
+from tamias.state.ttl import (
+    TtlAggregatingState,
+    TtlFoldingState,
+    TtlListState,
+    TtlMapState,
+    TtlReducingState,
+    TtlValueState,
+)
 
 
 class Table:
     """The entries of one named state."""
 
-    __slots__ = ("changed", "data", "info", "mark")
+    __slots__ = ("changed", "data", "info", "leave_out", "mark")
 
     def __init__(self, info: StateInfo, *, tracked: bool) -> None:
         self.info = info
         self.data: dict[Any, Any] = {}
         self.changed: set[Any] = set()  # keys written since the last snapshot; their entry may be gone
         self.mark: Callable[[Any], None] = self.changed.add if tracked else _untracked
+        self.leave_out: Callable[[dict[Any, Any]], dict[Any, Any]] | None = None  # gives what a snapshot writes
 
     def take_changed(self) -> set[Any]:
         """The keys that changed since this was last called."""
@@ -62,7 +73,7 @@ class Table:
 
     def whole(self) -> Entries:
         """Every entry, as a snapshot writes it: later changes do not reach it."""
-        data = self.data.copy()
+        data = self.data.copy() if self.leave_out is None else self.leave_out(self.data)
         values = list(data.values())
         copy = _COPIES.get(self.info.kind)
         return Entries(self.info, list(data), [copy(v) for v in values] if copy else values, [], full=True)
@@ -70,6 +81,8 @@ class Table:
     def some(self, keys: set[Any]) -> Entries:
         """The entries of some keys, and which of those keys have none."""
         data, copy = self.data, _COPIES.get(self.info.kind)
+        if self.leave_out is not None:
+            data = self.leave_out({k: data[k] for k in keys if k in data})
         there = [k for k in keys if k in data]
         values = [copy(data[k]) for k in there] if copy else [data[k] for k in there]
         gone = [k for k in keys if k not in data] if len(there) < len(keys) else []
@@ -108,43 +121,86 @@ class _HeapStates(KeyedStates):
         self._handles: dict[str, Any] = {}
 
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._handle(descriptor, "value", lambda t: HeapValueState(self._cell, t, descriptor.default_value))
+        return self._handle(
+            descriptor,
+            "value",
+            lambda t: HeapValueState(self._cell, t, descriptor.default_value),
+            lambda t, expiry: TtlValueState(self._cell, t, expiry),
+        )
 
     def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._handle(descriptor, "list", lambda t: HeapListState(self._cell, t))
+        return self._handle(
+            descriptor,
+            "list",
+            lambda t: HeapListState(self._cell, t),
+            lambda t, expiry: TtlListState(self._cell, t, expiry),
+        )
 
     def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._handle(descriptor, "map", lambda t: HeapMapState(self._cell, t))
+        return self._handle(
+            descriptor,
+            "map",
+            lambda t: HeapMapState(self._cell, t),
+            lambda t, expiry: TtlMapState(self._cell, t, expiry),
+        )
 
     def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         reduce = descriptor.get_reduce_function()
         call = reduce.reduce if isinstance(reduce, ReduceFunction) else reduce
-        return self._handle(descriptor, "reducing", lambda t: HeapReducingState(self._cell, t, call))
+        return self._handle(
+            descriptor,
+            "reducing",
+            lambda t: HeapReducingState(self._cell, t, call),
+            lambda t, expiry: TtlReducingState(self._cell, t, expiry, call),
+        )
 
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         function = descriptor.get_agg_function()
-        return self._handle(descriptor, "aggregating", lambda t: HeapAggregatingState(self._cell, t, function))
+        return self._handle(
+            descriptor,
+            "aggregating",
+            lambda t: HeapAggregatingState(self._cell, t, function),
+            lambda t, expiry: TtlAggregatingState(self._cell, t, expiry, function),
+        )
 
     def folding_state(self, descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
         fold = descriptor.get_fold_function()
         call = fold.fold if isinstance(fold, FoldFunction) else fold
         initial = descriptor.initial_value
-        return self._handle(descriptor, "folding", lambda t: HeapFoldingState(self._cell, t, call, initial))
+        return self._handle(
+            descriptor,
+            "folding",
+            lambda t: HeapFoldingState(self._cell, t, call, initial),
+            lambda t, expiry: TtlFoldingState(self._cell, t, expiry, call, initial),
+        )
 
-    def _handle(self, descriptor: StateDescriptor, kind: str, make: Callable[[Table], H]) -> H:
+    def _handle(
+        self,
+        descriptor: StateDescriptor,
+        kind: str,
+        make: Callable[[Table], H],
+        make_expiring: Callable[[Table, Expiry], H],
+    ) -> H:
         info = info_of(descriptor, self._kind_prefix + kind)
         table = self._heap.table(replace(info, name=self._name_prefix + info.name))
         handle: H | None = self._handles.get(descriptor.name)
         if handle is None:
-            handle = self._handles[descriptor.name] = make(table)
+            config, heap = descriptor.ttl_config, self._heap
+            if config is None:
+                handle = make(table)
+            else:
+                handle = make_expiring(table, expire(table, kind, config, heap.clock, heap.every_record))
+            self._handles[descriptor.name] = handle
         return handle
 
 
 class HeapTables:
     """The tables of one operator, by name."""
 
-    def __init__(self, *, tracked: bool) -> None:
+    def __init__(self, *, tracked: bool, clock: Clock, every_record: list[Callable[[], None]]) -> None:
         self.tracked = tracked
+        self.clock = clock
+        self.every_record = every_record
         self.by_name: dict[str, Table] = {}
         self.restored: dict[str, StateInfo] = {}
         self._declared: dict[str, StateInfo] = {}
@@ -168,9 +224,10 @@ class HeapTables:
 class HeapStateBackend(_HeapStates, KeyedStateBackend):
     """Keyed state of one operator in one subtask, in memory."""
 
-    def __init__(self, *, tracked: bool, incremental: bool = True) -> None:
+    def __init__(self, *, tracked: bool, incremental: bool = True, clock: Clock | None = None) -> None:
         KeyedStateBackend.__init__(self)
-        _HeapStates.__init__(self, HeapTables(tracked=tracked), self.cell)
+        tables = HeapTables(tracked=tracked, clock=clock or SystemClock(), every_record=self.every_record)
+        _HeapStates.__init__(self, tables, self.cell)
         self._log = ChangeLog(incremental=incremental)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from tamias.contracts.state import (
@@ -94,6 +94,7 @@ class KeyedStateBackend(KeyedStates):
     def __init__(self) -> None:
         self.cell: list[Any] = [NO_KEY]
         self.window_cell: list[Any] = [NO_KEY]
+        self.every_record: list[Callable[[], None]] = []  # what states that expire want called with every record
 
     @abstractmethod
     def in_windows(self, prefix: str) -> KeyedStates:

@@ -30,6 +30,7 @@ def write_key(code: Code, operator: RuntimeOperator, value: str) -> None:
     key = write_key_of(code, spec, value)
     plain, wrap, cell = code.bind(_PLAIN, "plain"), code.bind(state_key, "state_key"), code.bind(operator.backend.cell, "cell")
     code.line(f"{cell}[0] = {key} if {key}.__class__ in {plain} else {wrap}({key})")
+    _write_cleanups(code, operator)
 
 
 def write_state_key(code: Code, operator: RuntimeOperator, value: str) -> str:
@@ -39,7 +40,19 @@ def write_state_key(code: Code, operator: RuntimeOperator, value: str) -> str:
     key = write_key_of(code, spec, value)
     with code.block(f"if {key}.__class__ not in {code.bind(_PLAIN, 'plain')}:"):
         code.line(f"{key} = {code.bind(state_key, 'state_key')}({key})")
+    _write_cleanups(code, operator)
     return key
+
+
+def _write_cleanups(code: Code, operator: RuntimeOperator) -> None:
+    """Write what states that expire want called with every record; nothing if no state wants anything.
+
+    States are asked for in `open`, before the chain is written. One that is asked for later than that is cleaned up
+    when it is accessed and when timers and windows fire.
+    """
+    assert operator.backend is not None
+    for clean_up in operator.backend.every_record:
+        code.line(f"{code.bind(clean_up, 'clean_up')}()")
 
 
 def write_key_of(code: Code, spec: KeySpec, value: str) -> str:

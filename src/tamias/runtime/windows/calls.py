@@ -54,6 +54,7 @@ class CallFunction(WindowCall):
     ) -> None:
         assert operator.backend is not None
         self._operator = operator
+        self._cleanups = operator.backend.every_record
         self._listed = listed
         self._context = WindowContext(operator.backend, operator.operator.name, clocks, merging=merging)
         self._call: Callable[[Any, Any, Iterable[Any]], Iterable[Any] | None]
@@ -72,6 +73,8 @@ class CallFunction(WindowCall):
         self._function = function
 
     def fire(self, key: Any, window: Any, contents: Any) -> None:
+        for clean_up in self._cleanups:
+            clean_up()
         self._context.current = window
         results = self._call(user_key(key), window, contents if self._listed else [contents])
         if results is not None:

@@ -1,0 +1,127 @@
+"""When the entries of a state expire, and who removes them beside the reads that meet them.
+
+An entry of a state with a time to live is kept with its stamp, the time of its last access: `(stamp_ms, value)`, in a
+list per element and in a map per entry. An entry has expired when its stamp plus the time to live is now or before.
+Only stamps are written to checkpoints: how long entries live, what renews them and who cleans up may change from run
+to run and holds for old stamps too. The handles are in `ttl.py`.
+
+What RocksDB's compaction would remove is a setting that means nothing here, as in Flink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from tamias.common.clock import Clock
+from tamias.contracts.state_ttl import StateTtlConfig
+
+if TYPE_CHECKING:
+    from tamias.state.heap import Table
+
+Left = Callable[[Any, int], Any]
+"""What is left of a table's entry without what is stamped up to a time: the entry itself, a part of it, or None."""
+
+
+class Expiry:
+    """What a handle needs to know of a state's time to live."""
+
+    __slots__ = ("clean", "now_ms", "restamps", "shows_expired", "ttl_ms")
+
+    def __init__(self, config: StateTtlConfig, clock: Clock, clean: Callable[[int], None]) -> None:
+        self.now_ms = clock.now_ms
+        self.ttl_ms = config.get_ttl().to_milliseconds()
+        self.restamps = config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
+        visibility = config.get_state_visibility()
+        self.shows_expired = visibility is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+        self.clean = clean  # called with the time at each access
+
+
+def expire(
+    table: Table, kind: str, config: StateTtlConfig, clock: Clock, every_record: list[Callable[[], None]]
+) -> Expiry:
+    """Put a configuration into force: what it wants done at accesses, with every record and at snapshots.
+
+    Args:
+        table: The entries.
+        kind: The kind of state, without its scope.
+        config: What the descriptor says.
+        clock: Where processing time comes from.
+        every_record: What the operator calls with every record.
+    """
+    left = _LEFT.get(kind, _value_left)
+    ttl_ms, strategies = config.get_ttl().to_milliseconds(), config.get_cleanup_strategies()
+    if strategies.in_full_snapshot():
+        table.leave_out = lambda data: _unexpired(data, left, clock.now_ms() - ttl_ms)
+    incremental = strategies.get_incremental_cleanup_strategy()
+    if incremental is None:
+        return Expiry(config, clock, _nobody_cleans)
+    cleanup = IncrementalCleanup(table, left, ttl_ms, incremental.get_cleanup_size())
+    if incremental.run_cleanup_for_every_record():
+        every_record.append(lambda: cleanup.step(clock.now_ms()))
+    return Expiry(config, clock, cleanup.step)
+
+
+class IncrementalCleanup:
+    """Looks at a few entries of a table each time it is called; when it has seen all it begins anew.
+
+    It goes through a copy of the table's keys, as Flink's does with synchronous snapshots: a dictionary cannot be
+    walked while it grows. The copy is made once a round, which is a fraction of a key per step.
+    """
+
+    __slots__ = ("_data", "_keys", "_left", "_mark", "_size", "_ttl_ms")
+
+    def __init__(self, table: Table, left: Left, ttl_ms: int, size: int) -> None:
+        self._data = table.data
+        self._mark = table.mark
+        self._left = left
+        self._ttl_ms = ttl_ms
+        self._size = size
+        self._keys: Iterator[Any] = iter(())
+
+    def step(self, now_ms: int) -> None:  # hot
+        """Look at the next entries and remove what has expired of them."""
+        data, left, dead_ms = self._data, self._left, now_ms - self._ttl_ms
+        some = list(islice(self._keys, self._size))
+        if not some:
+            self._keys = iter(list(data))
+            some = list(islice(self._keys, self._size))
+        for key in some:
+            kept = data.get(key)
+            if kept is None:
+                continue  # removed since the round began
+            rest = left(kept, dead_ms)
+            if rest is kept:
+                continue
+            if rest is None:
+                del data[key]
+            else:
+                data[key] = rest
+            self._mark(key)
+
+
+def _nobody_cleans(now_ms: int) -> None:
+    """Background cleanup is off."""
+
+
+def _unexpired(data: dict[Any, Any], left: Left, dead_ms: int) -> dict[Any, Any]:
+    rests = ((key, left(kept, dead_ms)) for key, kept in data.items())
+    return {key: rest for key, rest in rests if rest is not None}
+
+
+def _value_left(kept: tuple[int, Any], dead_ms: int) -> tuple[int, Any] | None:
+    return kept if kept[0] > dead_ms else None
+
+
+def _elements_left(kept: list[tuple[int, Any]], dead_ms: int) -> list[tuple[int, Any]] | None:
+    rest = [element for element in kept if element[0] > dead_ms]
+    return kept if len(rest) == len(kept) else rest or None
+
+
+def _entries_left(kept: dict[Any, tuple[int, Any]], dead_ms: int) -> dict[Any, tuple[int, Any]] | None:
+    rest = {key: entry for key, entry in kept.items() if entry[0] > dead_ms}
+    return kept if len(rest) == len(kept) else rest or None
+
+
+_LEFT: dict[str, Left] = {"list": _elements_left, "map": _entries_left}
