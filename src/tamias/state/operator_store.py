@@ -30,6 +30,7 @@ class OperatorStates(OperatorStateStore):
         return self._list(state_descriptor, "union")
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        _refuse_ttl(state_descriptor)
         found = self._states.get(state_descriptor.name)
         if found is None:
             found = _BroadcastStore()
@@ -55,6 +56,7 @@ class OperatorStates(OperatorStateStore):
         return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()}
 
     def _list(self, descriptor: ListStateDescriptor, mode: str) -> ListState[Any]:
+        _refuse_ttl(descriptor)
         found = self._states.get(descriptor.name)
         if found is None:
             elements = [pickle.loads(e) for e in self._take(descriptor.name, mode)]
@@ -73,6 +75,15 @@ class OperatorStates(OperatorStateStore):
     @staticmethod
     def _mixed(name: str, one: str, other: str) -> StateError:
         return StateError(f"operator state {name!r} is {one} state and cannot be asked for as {other} state")
+
+
+def _refuse_ttl(descriptor: ListStateDescriptor | MapStateDescriptor) -> None:
+    # Flink: takes the setting and does nothing with it. Whoever sets it expects the state to stay small.
+    if descriptor.ttl_config is not None:
+        raise StateError(
+            f"operator state {descriptor.name!r} has a time to live, which only keyed state can have; "
+            f"use keyed state, or remove old elements yourself"
+        )
 
 
 class _ListStore(ListState[Any]):
