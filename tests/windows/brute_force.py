@@ -1,4 +1,4 @@
-"""What windows give, worked out the slow way: straight from the words of the reference, with none of the operators' code.
+"""What windows give, worked out the slow way: from the words of the reference, with none of the operators' code.
 
 Everything is a plain value. An assigner, a trigger and an evictor are tuples such as ("tumbling", 10, 0),
 ("purging", ("count", 3)) and ("time", 5, False); a window is a pair of start and end, or "global". One key is worked
@@ -87,9 +87,8 @@ class _Key:
     def element(self, value: Any, timestamp: int, watermark: int) -> None:
         self.watermark = watermark
         all_skipped = True
-        for window in assigned(self.assigner, timestamp):
-            if self.assigner[0] == "session":
-                window = self.merged_with_others(window)
+        for own in assigned(self.assigner, timestamp):
+            window = self.merged_with_others(own) if self.assigner[0] == "session" else own
             if self.event_time and self.cleanup_time(window) <= watermark:
                 if window in self.sessions:
                     self.sessions.remove(window)

@@ -45,6 +45,10 @@ EVICTORS = {
 }
 
 
+class Asked(t.EventTimeTrigger):
+    """The default trigger under another name: the general operator asks it, the tight ones do not take it."""
+
+
 def made(makers, described):
     return makers[described[0]](*described[1:])
 
@@ -123,9 +127,10 @@ class ShowOne(Show):
         yield from super().process(key, context, only)
 
 
-def program(stream, assigner, trigger, evictor, lateness, *, incremental=False):
+def program(stream, assigner, trigger, evictor, lateness, *, incremental=False, general=False):
     windowed = stream.key_by(lambda v: v[0]).window(made(ASSIGNERS, assigner)).allowed_lateness(lateness)
-    windowed = windowed.trigger(made(TRIGGERS, trigger)).side_output_late_data(LATE)
+    asked = Asked() if general and trigger == ("event",) else made(TRIGGERS, trigger)
+    windowed = windowed.trigger(asked).side_output_late_data(LATE)
     if evictor is not None:
         windowed = windowed.evictor(made(EVICTORS, evictor))
     return windowed.aggregate(Collecting(), ShowOne()) if incremental else windowed.process(Show())
@@ -136,12 +141,12 @@ def outcome(records, key):
 
 
 @settings(max_examples=150 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
-@given(streams, programs, st.booleans())
-def test_windows_give_what_the_words_of_the_reference_say(stream, described, incremental):
+@given(streams, programs, st.booleans(), st.booleans())
+def test_windows_give_what_the_words_of_the_reference_say(stream, described, incremental, general):
     events = events_of(stream)
     expected = evaluate(events, *described)
     timed_stream = timed(environment(), [(v, time, after) for _, v, time, after in events])
-    result = program(timed_stream, *described, incremental=incremental)
+    result = program(timed_stream, *described, incremental=incremental, general=general)
     late = result.get_side_output(LATE).map(lambda v: ("late", None, v))
     records = collected(result.union(late))
     for key, wanted in expected.items():
@@ -149,7 +154,9 @@ def test_windows_give_what_the_words_of_the_reference_say(stream, described, inc
         assert [v for tag, _, v in records if tag == "late" and v[0] == key] == wanted.late
 
 
-default_programs = st.one_of(tumbling, sliding, sessions).map(lambda assigner: (assigner, ("event",), None, 0))
+default_programs = st.tuples(
+    st.one_of(tumbling, sliding, sessions), st.just(("event",)), st.none(), st.sampled_from([0, 1, 4])
+)
 
 
 @settings(max_examples=100 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
@@ -159,13 +166,14 @@ def test_the_tight_operators_too(stream, described, how, epoch_records):
     expected = evaluate(events, *described)
     source = timed(environment(), [(v, time, after) for _, v, time, after in events])
     windowed = source.key_by(lambda v: v[0]).window(made(ASSIGNERS, described[0])).side_output_late_data(LATE)
+    windowed = windowed.allowed_lateness(described[3])
     if how == 0:
         result = windowed.process(Show())
     elif how == 1:
         result = windowed.aggregate(Collecting(), ShowOne())
     else:
         windowed = source.map(lambda v: [v]).key_by(lambda v: v[0][0]).window(made(ASSIGNERS, described[0]))
-        result = windowed.reduce(lambda x, y: x + y, ShowOne())
+        result = windowed.allowed_lateness(described[3]).reduce(lambda x, y: x + y, ShowOne())
     records = collected(result, max_records=epoch_records)
     for key, wanted in expected.items():
         assert outcome(records, key) == wanted.fired
@@ -188,13 +196,19 @@ def in_order(stream):
 
 
 @settings(max_examples=30 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
-@given(ordered_streams, programs, st.booleans(), st.integers(1, 8), st.sets(st.integers(1, 6), max_size=3))
-def test_a_crash_and_a_restart_change_nothing(stream, described, incremental, epoch_records, crashes):
+@given(
+    ordered_streams,
+    programs,
+    st.tuples(st.booleans(), st.booleans()),
+    st.integers(1, 8),
+    st.sets(st.integers(1, 6), max_size=3),
+)
+def test_a_crash_and_a_restart_change_nothing(stream, described, how, epoch_records, crashes):
     events = in_order(stream)
 
     def build(env):
         source = timed(env, [(v, time, after) for _, v, time, after in events])
-        return program(source, *described, incremental=incremental)
+        return program(source, *described, incremental=how[0], general=how[1])
 
     records = collected_with_crashes(build, max_records=epoch_records, crash_after=crashes)
     for key, wanted in evaluate(events, *described).items():

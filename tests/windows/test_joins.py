@@ -161,7 +161,12 @@ def test_records_behind_the_watermark_are_late():
         join = left.key_by(key).interval_join(left.key_by(key)).between(ms(-100), ms(100))
         return join.side_output_left_late_data(LEFT_LATE).side_output_right_late_data(RIGHT_LATE).process(Pair())
 
-    assert sorted((one[1], other[1]) for one, other, *_ in collected(build(), max_records=1)) == [(1, 1), (1, 3), (3, 1), (3, 3)]
+    assert sorted((one[1], other[1]) for one, other, *_ in collected(build(), max_records=1)) == [
+        (1, 1),
+        (1, 3),
+        (3, 1),
+        (3, 3),
+    ]
     assert collected(build().get_side_output(LEFT_LATE), max_records=1) == [("a", 2, 7)]
     assert collected(build().get_side_output(RIGHT_LATE), max_records=1) == [("a", 2, 7)]
 

@@ -1,7 +1,8 @@
-"""The tight way for tumbling and sliding windows: default trigger, nothing late, no evictor.
+"""The tight way for tumbling and sliding windows: default trigger, no evictor.
 
 Which is most programs. Everything a trigger would say is known beforehand, so no trigger is asked: a window fires
-once, when time reaches its end, and is gone. `window.py` is the general way; both give the same results.
+when time reaches its end, fires again with every late record that is still allowed, and is gone. `window.py` is the
+general way; both give the same results.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class AlignedWindowOperator(RuntimeOperator):
         self._clocks = Clocks(place)
         self._contents = contents_for(spec.contents)
         self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
-        self._table = PaneTable("_window/panes", self._size, self._contents, tracked=self.backend.tracked)
+        self._lateness = spec.lateness_ms if self._event_time else 0
+        tracked = self.backend.tracked
+        self._table = PaneTable("_window/panes", self._size, self._lateness, self._contents, tracked=tracked)
         self._slices: dict[int, tuple[Pane, ...]] = {}
         self._late = LateRecords(self, spec.late_tag)
         self._call: WindowCall | None = None
@@ -118,6 +121,9 @@ class AlignedWindowOperator(RuntimeOperator):
         self._contents.write(code, f"{pane}[{key}]", kept, value)
         if self._tracked:
             code.line(f"{pane}.changed.add({key})")
+        if self._lateness:
+            with code.block(f"if {pane}.fired or {pane}.quiet:"):
+                code.line(f"{code.bind(self._touched, 'touched')}({pane}, {key})")
 
     @property
     def _tracked(self) -> bool:
@@ -125,10 +131,20 @@ class AlignedWindowOperator(RuntimeOperator):
         return self.backend.tracked
 
     def _open(self, end_ms: int) -> Pane | None:
-        """Begin a window, unless it has ended already."""
-        if self._event_time and end_ms - 1 <= self._clocks.watermark_ms:
+        """Begin a window, unless it is over already."""
+        if not self._event_time:
+            return self._table.open(end_ms, fired=False)
+        watermark_ms = self._clocks.watermark_ms
+        if min(end_ms - 1 + self._lateness, MAX_TIMESTAMP) <= watermark_ms:
             return None
-        return self._table.open(end_ms)
+        return self._table.open(end_ms, fired=end_ms - 1 <= watermark_ms)
+
+    def _touched(self, pane: Pane, key: Any) -> None:
+        """A record came for a window that has fired: now, or before a restore."""
+        if pane.fired:
+            self._emit(pane, [key])
+        else:
+            pane.quiet.discard(key)
 
     def _open_slice(self, time_ms: int) -> tuple[Pane, ...]:
         """The open windows that hold a time, and all times up to the next start or end of a window."""
@@ -141,7 +157,7 @@ class AlignedWindowOperator(RuntimeOperator):
 
     def _missed(self, value: Any, time_ms: int) -> None:
         """A record that is in no open window: late, or in a gap between windows."""
-        if time_ms <= self._clocks.watermark_ms:
+        if time_ms + self._lateness <= self._clocks.watermark_ms:
             self._late.take(value, time_ms)
 
     @staticmethod
@@ -160,37 +176,46 @@ class AlignedWindowOperator(RuntimeOperator):
             self._fire(now_ms - 1)
 
     def next_timer_ms(self) -> int | None:
-        return self._table.ends[0] if not self._event_time and self._table.ends else None
+        return None if self._event_time else self._table.next_end_ms()
 
     def end_key(self) -> None:
         before, self._clocks.watermark_ms = self._clocks.watermark_ms, MAX_TIMESTAMP
         self._fire(MAX_TIMESTAMP)
         self._clocks.watermark_ms = before
 
-    def _fire(self, limit_ms: int) -> None:  # hot
-        if not self._table.ends or self._table.ends[0] - 1 > limit_ms:
+    def _fire(self, limit_ms: int) -> None:
+        if not self._table.is_due(limit_ms):
             return
-        self._slices.clear()
-        result, out = self._contents.result, self.out
-        for end, pane in self._table.take_until(limit_ms):
-            if self._call is not None:
-                self._hand_over(self._call, TimeWindow(end - self._size, end), pane)
-                continue
-            time_ms = end - 1
-            for kept in pane.values():
-                value = result(kept)
-                if value is not None:
-                    out(value, time_ms)
+        for pane, fires, over in self._table.due(limit_ms):
+            if fires:
+                self._emit(pane, pane if not pane.quiet else [k for k in pane if k not in pane.quiet])
+            if over:
+                self._slices.clear()
+                if self._call is not None and self._call.clears:
+                    self._clear(self._call, pane)
 
-    def _hand_over(self, call: WindowCall, window: TimeWindow, pane: Pane) -> None:
-        assert self.backend is not None
-        cell, window_cell = self.backend.cell, self.backend.window_cell
-        encoded, result = (window.start, window.end), self._contents.result
-        for key, kept in pane.items():
-            cell[0] = key
-            window_cell[0] = (key, encoded)
-            value = result(kept)
-            if value is not None:
+    def _emit(self, pane: Pane, keys: Iterable[Any]) -> None:  # hot
+        result, out, call, time_ms = self._contents.result, self.out, self._call, pane.end - 1
+        window = TimeWindow(pane.end - self._size, pane.end)
+        for key in keys:
+            value = result(pane[key])
+            if value is None:
+                continue
+            if self._lateness:  # it stays in the window, and must not change with what is emitted
+                value = own(value)
+            if call is None:
+                out(value, time_ms)
+            else:
+                self._enter(window, key)
                 call.fire(key, window, value)
-            if call.clears:
-                call.clear(window)
+
+    def _clear(self, call: WindowCall, pane: Pane) -> None:
+        window = TimeWindow(pane.end - self._size, pane.end)
+        for key in pane:
+            self._enter(window, key)
+            call.clear(window)
+
+    def _enter(self, window: TimeWindow, key: Any) -> None:
+        assert self.backend is not None
+        self.backend.cell[0] = key
+        self.backend.window_cell[0] = (key, (window.start, window.end))

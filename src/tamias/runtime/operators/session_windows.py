@@ -1,4 +1,4 @@
-"""The tight way for sessions: default trigger, nothing late, no evictor.
+"""The tight way for sessions: default trigger, no evictor.
 
 As `aligned_windows.py` does for windows that end at fixed times. A record that lies in or at its key's only session
 costs one lookup and two comparisons.
@@ -22,8 +22,9 @@ from tamias.runtime.place import Place
 from tamias.runtime.windows.calls import CallFunction, WindowCall
 from tamias.runtime.windows.contents import contents_for
 from tamias.runtime.windows.late import LateRecords
-from tamias.runtime.windows.sessions import END, KEPT, START, SessionTable
+from tamias.runtime.windows.sessions import END, KEPT, QUIET, START, Session, SessionTable
 from tamias.state.heap import HeapStateBackend
+from tamias.wire.values import own
 
 
 class SessionWindowOperator(RuntimeOperator):
@@ -39,7 +40,8 @@ class SessionWindowOperator(RuntimeOperator):
         self._clocks = Clocks(place)
         self._contents = contents_for(spec.contents)
         self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
-        self._table = SessionTable("_window/sessions", self._contents, tracked=self.backend.tracked)
+        self._lateness = spec.lateness_ms if self._event_time else 0
+        self._table = SessionTable("_window/sessions", self._lateness, self._contents, tracked=self.backend.tracked)
         self._late = LateRecords(self, spec.late_tag)
         self._call: WindowCall | None = None
         if spec.function is not None:
@@ -86,25 +88,34 @@ class SessionWindowOperator(RuntimeOperator):
             self._contents.write(code, f"{session}[{KEPT}]", kept, value)
             if self.backend.tracked:
                 code.line(f"{code.bind(self._table.mark, 'mark')}({key})")
+            if self._lateness:
+                with code.block(f"if {session}[{QUIET}]:"):
+                    code.line(f"{code.bind(self._settle, 'settle')}({key}, {session})")
         with code.block("else:"):
             code.line(f"{code.bind(self._add, 'add')}({key}, {value}, {at}, {end}, {time})")
 
     def _add(self, key: Any, value: Any, at_ms: int, end_ms: int, time_ms: int | None) -> None:
         """A record that begins a session, or brings several together."""
-        table = self._table
+        table, watermark_ms = self._table, self._clocks.watermark_ms
         touched = [s for s in table.data.get(key, ()) if s[START] <= end_ms and at_ms <= s[END]]
         if touched:
             session = table.merge(key, touched, at_ms, end_ms)
             session[KEPT] = self._contents.more(session[KEPT], value)
-        elif self._event_time and end_ms - 1 <= self._clocks.watermark_ms:
-            # Flink: its window is over, so the record is late by the window's end, but it is let go without a
-            # word when its own time is not behind the watermark, which a gap of a millisecond or more allows.
-            if at_ms <= self._clocks.watermark_ms:
+        elif self._event_time and min(end_ms - 1 + self._lateness, MAX_TIMESTAMP) <= watermark_ms:
+            if at_ms + self._lateness <= watermark_ms:
                 self._late.take(value, time_ms)
             return
         else:
-            table.open(key, at_ms, end_ms, self._contents.first(value))
+            session = table.open(key, at_ms, end_ms, self._contents.first(value))
         table.mark(key)
+        self._settle(key, session)
+
+    def _settle(self, key: Any, session: Session) -> None:
+        """A session got a record: it fires at once if its end has passed, else when that comes."""
+        ended = self._event_time and session[END] - 1 <= self._clocks.watermark_ms
+        self._table.enter(key, session, quiet=ended)
+        if ended:
+            self._emit(key, session)
 
     @staticmethod
     def _refuse(value: Any) -> None:
@@ -122,28 +133,33 @@ class SessionWindowOperator(RuntimeOperator):
             self._fire(now_ms - 1)
 
     def next_timer_ms(self) -> int | None:
-        return None if self._event_time else self._table.next_end_ms()
+        return None if self._event_time else self._table.next_ms()
 
     def end_key(self) -> None:
         before, self._clocks.watermark_ms = self._clocks.watermark_ms, MAX_TIMESTAMP
         self._fire(MAX_TIMESTAMP)
         self._clocks.watermark_ms = before
 
-    def _fire(self, limit_ms: int) -> None:  # hot
+    def _fire(self, limit_ms: int) -> None:
+        for key, session, fires, over in self._table.due(limit_ms):
+            if fires:
+                self._emit(key, session)
+            if over and self._call is not None and self._call.clears:
+                self._call.clear(self._enter(key, session))
+
+    def _emit(self, key: Any, session: Session) -> None:  # hot
+        value = self._contents.result(session[KEPT])
+        if value is None:
+            return
+        if self._lateness:  # it stays in the session, and must not change with what is emitted
+            value = own(value)
+        if self._call is None:
+            self.out(value, session[END] - 1)
+        else:
+            self._call.fire(key, self._enter(key, session), value)
+
+    def _enter(self, key: Any, session: Session) -> TimeWindow:
         assert self.backend is not None
-        result, out, call = self._contents.result, self.out, self._call
-        cell, window_cell = self.backend.cell, self.backend.window_cell
-        for key, session in self._table.take_until(limit_ms):
-            start, end = session[START], session[END]
-            cell[0] = key
-            value = result(session[KEPT])
-            if call is None:
-                if value is not None:
-                    out(value, end - 1)
-                continue
-            window = TimeWindow(start, end)
-            window_cell[0] = (key, (start, end))
-            if value is not None:
-                call.fire(key, window, value)
-            if call.clears:
-                call.clear(window)
+        self.backend.cell[0] = key
+        self.backend.window_cell[0] = (key, (session[START], session[END]))
+        return TimeWindow(session[START], session[END])

@@ -48,12 +48,10 @@ def window_operator(operator: Operator, spec: WindowSpec, place: Place) -> Runti
 
 
 def _default_says_all(spec: WindowSpec) -> bool:
-    """Whether every window fires once, at its end, and is then gone."""
-    by_event_time = spec.assigner.is_event_time()
-    default = EventTimeTrigger if by_event_time else ProcessingTimeTrigger
+    """Whether every window fires at its end, and with late records, and that is all."""
+    default = EventTimeTrigger if spec.assigner.is_event_time() else ProcessingTimeTrigger
     return (
         type(spec.trigger) is default
         and spec.evictor is None
-        and (spec.lateness_ms == 0 or not by_event_time)
         and getattr(spec.assigner, "window_stagger", WindowStagger.ALIGNED) is WindowStagger.ALIGNED
     )

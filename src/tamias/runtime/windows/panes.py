@@ -1,7 +1,7 @@
 """The table behind windows that end at fixed times: a pane per window, and in it what is kept per key.
 
-One lookup finds the pane, one the key, and neither needs a pair to be made and hashed. A pane goes as a whole
-when its window ends, so there is no timer per key: a heap of the ends of open windows is enough.
+One lookup finds the pane, one the key, and neither needs a pair to be made and hashed. A pane fires and goes as a
+whole, so there is no timer per key: a heap of the ends of open windows is enough.
 """
 
 from __future__ import annotations
@@ -19,42 +19,78 @@ from tamias.state.snapshots import WINDOWED, StateInfo
 class Pane(dict[Any, Any]):
     """What is kept per key in one window."""
 
-    __slots__ = ("captured", "changed")
+    __slots__ = ("captured", "changed", "end", "fired", "quiet")
 
-    def __init__(self) -> None:
+    def __init__(self, end_ms: int, *, fired: bool = False) -> None:
         super().__init__()
+        self.end = end_ms
+        self.fired = fired  # its end has come; it is kept for late records, which fire it again
+        self.quiet: set[Any] = set()  # keys that fired before a restore and got nothing since: not to fire again
         self.changed: set[Any] = set()  # keys written since the last snapshot
         self.captured = False  # a snapshot was taken while it was open
 
 
 class PaneTable(Table):
-    """The open windows of one size. In a checkpoint an entry's address is (key, (start, end))."""
+    """The windows of one size, from their first record until nothing can come for them any more.
 
-    __slots__ = ("_contents", "_size", "ends", "panes")
+    In a checkpoint an entry's address is (key, (start, end)), its value what is kept and whether it has fired.
+    """
 
-    def __init__(self, name: str, size_ms: int, contents: Contents, *, tracked: bool) -> None:
+    __slots__ = ("_contents", "_ends", "_lateness", "_overs", "_size", "_tracked", "panes")
+
+    def __init__(self, name: str, size_ms: int, lateness_ms: int, contents: Contents, *, tracked: bool) -> None:
         super().__init__(StateInfo(name, f"{WINDOWED}panes"), tracked=tracked)
         self._size = size_ms
+        self._lateness = lateness_ms
         self._contents = contents
+        self._tracked = tracked
         self.panes: dict[int, Pane] = {}  # by the window's end
-        self.ends: list[int] = []  # a heap
+        self._ends: list[int] = []  # a heap: windows that have not fired
+        self._overs: list[int] = []  # a heap: windows that are kept for late records; unused when none are
 
-    def open(self, end_ms: int) -> Pane:
-        """Begin a window."""
-        pane = self.panes[end_ms] = Pane()
-        heappush(self.ends, end_ms)
+    def open(self, end_ms: int, *, fired: bool) -> Pane:
+        """Begin a window; one that has ended already fires with each of its records."""
+        pane = self.panes[end_ms] = Pane(end_ms, fired=fired)
+        self._enter(pane)
         return pane
 
-    def take_until(self, limit_ms: int) -> Iterator[tuple[int, Pane]]:
-        """Remove the windows whose last instant is not after the limit, in order."""
-        ends = self.ends
-        while ends and ends[0] - 1 <= limit_ms:
-            end = heappop(ends)
-            pane = self.panes.pop(end)
-            if pane.captured:
-                window = (end - self._size, end)
-                self.changed.update([(key, window) for key in pane])
-            yield end, pane
+    def _enter(self, pane: Pane) -> None:
+        if not pane.fired:
+            heappush(self._ends, pane.end)
+        if self._lateness:
+            heappush(self._overs, pane.end)
+
+    def next_end_ms(self) -> int | None:
+        """When a window fires next."""
+        return self._ends[0] if self._ends else None
+
+    def is_due(self, limit_ms: int) -> bool:
+        """Whether anything happens up to this time."""
+        return bool(self._ends and self._ends[0] - 1 <= limit_ms) or bool(
+            self._overs and self._overs[0] - 1 + self._lateness <= limit_ms
+        )
+
+    def due(self, limit_ms: int) -> Iterator[tuple[Pane, bool, bool]]:
+        """The windows that fire or are over up to a time, in the order of their times: pane, fires, is over."""
+        ends, overs, lateness = self._ends, self._overs, self._lateness
+        while self.is_due(limit_ms):
+            if not lateness:
+                yield self._forget(heappop(ends)), True, True
+            elif ends and (not overs or ends[0] <= overs[0] + lateness):
+                pane = self.panes[heappop(ends)]
+                yield pane, True, False
+                pane.fired = True
+                if self._tracked:
+                    pane.changed.update(pane)
+            else:
+                yield self._forget(heappop(overs)), False, True
+
+    def _forget(self, end_ms: int) -> Pane:
+        pane = self.panes.pop(end_ms)
+        if pane.captured:
+            window = (end_ms - self._size, end_ms)
+            self.changed.update([(key, window) for key in pane])
+        return pane
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
@@ -67,10 +103,12 @@ class PaneTable(Table):
             pane.captured = True
         return changed
 
+    def _frozen(self, pane: Pane, key: Any) -> tuple[Any, bool]:
+        return self._contents.freeze(pane[key]), pane.fired or key in pane.quiet
+
     def whole(self) -> Entries:
-        freeze = self._contents.freeze
         keys = [(key, (end - self._size, end)) for end, pane in self.panes.items() for key in pane]
-        values = [freeze(kept) for pane in self.panes.values() for kept in pane.values()]
+        values = [self._frozen(pane, key) for pane in self.panes.values() for key in pane]
         return Entries(self.info, keys, values, [], full=True)
 
     def some(self, keys: set[Any]) -> Entries:
@@ -80,23 +118,28 @@ class PaneTable(Table):
             pane = self.panes.get(end)
             if pane is not None and key in pane:
                 there.append(address)
-                values.append(self._contents.freeze(pane[key]))
+                values.append(self._frozen(pane, key))
             else:
                 gone.append(address)
         return Entries(self.info, there, values, gone, full=False)
 
     def load(self, entries: dict[Any, Any]) -> None:
         self.drop()
-        for (key, (_, end)), frozen in entries.items():
+        for (key, (_, end)), (frozen, fired) in entries.items():
             pane = self.panes.get(end)
             if pane is None:
-                pane = self.panes[end] = Pane()
+                pane = self.panes[end] = Pane(end)
                 pane.captured = True
             pane[key] = self._contents.thaw(frozen)
-        self.ends[:] = self.panes
-        heapify(self.ends)
+            if fired:
+                pane.quiet.add(key)
+        self._ends[:] = self.panes
+        heapify(self._ends)
+        if self._lateness:
+            self._overs[:] = self._ends
 
     def drop(self) -> None:
         super().drop()
         self.panes.clear()
-        self.ends.clear()
+        self._ends.clear()
+        self._overs.clear()
