@@ -110,11 +110,16 @@ class JobLoop:
         if self._storage is not None:
             self._retention.adopt(_readable(self._storage))
         self._strategy = restart_strategy(settings.restart, random.Random())
+        self._refusal = ""  # why the restart strategy gave up
+        self._group_watermarks: dict[str, int] = {}
         self._attempt = 0
         self._epoch = 0
         self._unreadable: set[int] = set()  # checkpoints that a slot could not read
         self._held: list[tuple[int, list[object]]] = []  # collected records that wait for their checkpoint
         self._carried: dict[int, int] = {}  # checkpoint -> the epoch that carried it
+        self._newest: CheckpointMetadata | None = None
+        self._bytes = self._taken_ms = 0  # of the newest checkpoint
+        self._read_before: dict[int, int] = {}  # checkpoint -> records read when it was taken
         self._read_by_completed = 0
         self._records_read = 0
         self._engine = make_engine(graph)
@@ -180,9 +185,6 @@ class JobLoop:
         if self._handle.wait_for_cancel(decision.delay_ms / 1000):
             raise Cancelled
         self._attempt += 1
-
-    _refusal = ""
-    _group_watermarks: dict[str, int] = {}
 
     def _job_error(self, error: BaseException) -> BaseException:
         log_path = getattr(self._engine, "log_path", None)
@@ -391,15 +393,11 @@ class JobLoop:
         self._taken_ms = self._clock.now_ms() - action.triggered_ms
         return rules.MetadataWritten(action.checkpoint_id, self._clock.now_ms())
 
-    _newest: CheckpointMetadata | None = None
-    _bytes = 0
-    _taken_ms = 0
-
     def _completed(self, checkpoint_id: int) -> None:
         assert self._storage is not None and self._newest is not None
         epoch = self._carried.pop(checkpoint_id, self._epoch)
         self._carried = {c: e for c, e in self._carried.items() if c > checkpoint_id}
-        self._read_by_completed = self._records_read
+        self._read_by_completed = self._read_before.pop(checkpoint_id, self._records_read)
         progress = self._handle.progress()
         self._handle.update(
             replace(
@@ -450,6 +448,8 @@ class JobLoop:
         sys.stdout.flush()
         read = sum(a.records_in for a in acks if self._graph.vertices[a.vertex].is_source)
         self._records_read += read
+        if order.checkpoint_id is not None:
+            self._read_before[order.checkpoint_id] = self._records_read
         self._held.append((order.number, [r for a in acks for r in a.records]))
         if not self._takes_back:
             self._release(order.number)
