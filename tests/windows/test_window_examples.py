@@ -512,3 +512,49 @@ def test_in_batch_mode_windows_fire_key_by_key():
 def test_the_end_of_time_of_a_count_window():
     stream = timed(environment(), PAIRS).key_by(lambda v: 0).count_window(2).reduce(lambda x, y: x).process(Stamped())
     assert [t for _, t in collected(stream)] == [MAX_TIMESTAMP, MAX_TIMESTAMP]
+
+
+# ------------------------------------------------------------------------------------------- changed between runs
+
+
+def restored_as(before, after):
+    """Take a checkpoint of one program and start another one from it."""
+    import tempfile
+
+    from tamias.checkpoint.restore import plan_restore
+
+    def job(windowed, directory):
+        stream = timed(environment(checkpoints=True), in_any_order(1, 2, 3)).key_by(lambda v: 0)
+        return Run(graph_of(windowed(stream).process(Values()).uid("windows")), directory=directory)
+
+    with tempfile.TemporaryDirectory() as directory:
+        old, new = job(before, directory), job(after, directory)
+        old.deploy()
+        old.checkpoint(1, max_records=2)
+        new.attempt = 1
+        new.deploy(plan_restore(new.graph, old.metadata, directory, allow_non_restored_state=False))
+        new.step()
+        old.close()
+        new.close()
+        return new.records
+
+
+def test_lateness_may_change_between_a_savepoint_and_a_restore():
+    def windowed(lateness):
+        return lambda s: s.window(TumblingEventTimeWindows.of(ms(10))).allowed_lateness(lateness)
+
+    assert restored_as(windowed(0), windowed(5)) == [[1, 2, 3]]
+    assert restored_as(windowed(5), windowed(0)) == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda s: s.window(TumblingEventTimeWindows.of(ms(10))).trigger(CountTrigger.of(2)),
+        lambda s: s.window(EventTimeSessionWindows.with_gap(ms(10))),
+        lambda s: s.window(TumblingEventTimeWindows.of(ms(20))),
+    ],
+)
+def test_windows_that_are_kept_in_another_form_are_refused(after):
+    with pytest.raises(UserFunctionError, match="another uid"):
+        restored_as(lambda s: s.window(TumblingEventTimeWindows.of(ms(10))), after)

@@ -119,6 +119,7 @@ class _HeapStates(KeyedStates):
         self._name_prefix = name_prefix
         self._kind_prefix = kind_prefix
         self._handles: dict[str, Any] = {}
+        self._asked_with: dict[str, StateDescriptor] = {}
 
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         return self._handle(
@@ -181,9 +182,12 @@ class _HeapStates(KeyedStates):
         make: Callable[[Table], H],
         make_expiring: Callable[[Table, Expiry], H],
     ) -> H:
+        handle: H | None = self._handles.get(descriptor.name)
+        if handle is not None and self._asked_with.get(descriptor.name) is descriptor:
+            return handle  # functions that ask with every record keep their descriptor
         info = info_of(descriptor, self._kind_prefix + kind)
         table = self._heap.table(replace(info, name=self._name_prefix + info.name))
-        handle: H | None = self._handles.get(descriptor.name)
+        self._asked_with[descriptor.name] = descriptor
         if handle is None:
             config, heap = descriptor.ttl_config, self._heap
             if config is None:
@@ -245,6 +249,11 @@ class HeapStateBackend(_HeapStates, KeyedStateBackend):
         self._heap.by_name[table.info.name] = table
         if restored is not None:
             table.load(restored.data)
+
+    def has_entries(self, state_name: str) -> bool:
+        """Whether a state of this name was restored, or written, and is not empty."""
+        table = self._heap.by_name.get(state_name)
+        return table is not None and bool(table.data)
 
     def keys(self, state_name: str) -> Iterator[Any]:
         table = self._heap.by_name.get(state_name)

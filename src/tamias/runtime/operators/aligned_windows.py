@@ -23,9 +23,10 @@ from tamias.runtime.place import Place
 from tamias.runtime.windows.calls import CallFunction, WindowCall
 from tamias.runtime.windows.contents import MISSING, contents_for
 from tamias.runtime.windows.late import LateRecords
+from tamias.runtime.windows.layouts import PANES, check_layout
 from tamias.runtime.windows.panes import Pane, PaneTable
 from tamias.state.heap import HeapStateBackend
-from tamias.wire.values import IMMUTABLE, own
+from tamias.wire.values import own
 
 
 class AlignedWindowOperator(RuntimeOperator):
@@ -46,7 +47,7 @@ class AlignedWindowOperator(RuntimeOperator):
         self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
         self._lateness = spec.lateness_ms if self._event_time else 0
         tracked = self.backend.tracked
-        self._table = PaneTable("_window/panes", self._size, self._lateness, self._contents, tracked=tracked)
+        self._table = PaneTable(PANES, self._size, self._lateness, self._contents, tracked=tracked)
         self._slices: dict[int, tuple[Pane, ...]] = {}
         self._late = LateRecords(self, spec.late_tag)
         self._call: WindowCall | None = None
@@ -59,6 +60,7 @@ class AlignedWindowOperator(RuntimeOperator):
 
     def open(self) -> None:
         assert isinstance(self.backend, HeapStateBackend)
+        check_layout(self.backend, PANES)
         self.backend.adopt(self._table)
         super().open()
 
@@ -105,10 +107,13 @@ class AlignedWindowOperator(RuntimeOperator):
         code.line(f"{panes} = {code.bind(self._slices.get, 'slice')}({start})")
         with code.block(f"if {panes} is None:"):
             code.line(f"{panes} = {code.bind(self._open_slice, 'open_slice')}({start})")
+        mine = value
+        if self._contents.retains:  # windows must not share a record that a function may change
+            mine, copy, same = code.fresh("v"), code.bind(own, "own"), code.fresh("same")
+            code.line(f"{same} = {copy}({value}) is {value}")
         with code.block(f"for {pane} in {panes}:"):
-            # Windows must not share a record that a function may change.
-            mine, plain, copy = code.fresh("v"), code.bind(IMMUTABLE, "immutable"), code.bind(own, "own")
-            code.line(f"{mine} = {value} if {value}.__class__ in {plain} else {copy}({value})")
+            if self._contents.retains:
+                code.line(f"{mine} = {value} if {same} else {copy}({value})")
             self._write_add(code, pane, key, mine)
         if self._event_time:
             with code.block(f"if not {panes}:"):

@@ -22,6 +22,7 @@ from tamias.runtime.place import Place
 from tamias.runtime.windows.calls import CallFunction, WindowCall
 from tamias.runtime.windows.contents import contents_for
 from tamias.runtime.windows.late import LateRecords
+from tamias.runtime.windows.layouts import SESSIONS, check_layout
 from tamias.runtime.windows.sessions import END, KEPT, QUIET, START, Session, SessionTable
 from tamias.state.heap import HeapStateBackend
 from tamias.wire.values import own
@@ -41,7 +42,7 @@ class SessionWindowOperator(RuntimeOperator):
         self._contents = contents_for(spec.contents)
         self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
         self._lateness = spec.lateness_ms if self._event_time else 0
-        self._table = SessionTable("_window/sessions", self._lateness, self._contents, tracked=self.backend.tracked)
+        self._table = SessionTable(SESSIONS, self._lateness, self._contents, tracked=self.backend.tracked)
         self._late = LateRecords(self, spec.late_tag)
         self._call: WindowCall | None = None
         if spec.function is not None:
@@ -53,6 +54,7 @@ class SessionWindowOperator(RuntimeOperator):
 
     def open(self) -> None:
         assert isinstance(self.backend, HeapStateBackend)
+        check_layout(self.backend, SESSIONS)
         self.backend.adopt(self._table)
         super().open()
 

@@ -36,6 +36,7 @@ from tamias.runtime.windows.codec import codec_for
 from tamias.runtime.windows.contents import Kept
 from tamias.runtime.windows.eviction import Eviction
 from tamias.runtime.windows.late import LateRecords
+from tamias.runtime.windows.layouts import GENERAL, check_layout
 from tamias.runtime.windows.merging import MergingWindows
 from tamias.state.keyed import KeyedStates
 
@@ -72,6 +73,7 @@ class WindowOperator(RuntimeOperator):
     def open(self) -> None:
         assert self.backend is not None
         spec, backend = self._spec, self.backend
+        check_layout(backend, GENERAL)
         self.timers.open()
         states = backend.in_windows("_window/")
         self._kept = Kept(states, ListContents() if spec.evictor is not None else spec.contents)

@@ -32,6 +32,9 @@ class Contents(ABC):
     listed = False
     """Whether a list of records is kept, or else one value."""
 
+    retains = False
+    """Whether a record itself may be kept, rather than what an accumulator makes of it."""
+
     @abstractmethod
     def write(self, code: Code, target: str, kept: str, value: str) -> None:
         """Write the statements that add a record: `kept` holds what was found at `target`, or MISSING."""
@@ -63,6 +66,7 @@ class Contents(ABC):
 
 class AllRecords(Contents):
     listed = True
+    retains = True
 
     def write(self, code: Code, target: str, kept: str, value: str) -> None:
         with code.block(f"if {kept} is {code.bind(MISSING, 'MISSING')}:"):
@@ -88,6 +92,8 @@ class AllRecords(Contents):
 
 
 class Reduced(Contents):
+    retains = True
+
     def __init__(self, spec: ReduceContents) -> None:
         self._reduce = method_of(spec.function, ReduceFunction, "reduce")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from tamias.errors import StateMigrationError
 from tamias.runtime.windows.contents import Contents
 from tamias.state.heap import Table
 from tamias.state.heap_snapshots import Entries
@@ -125,7 +126,12 @@ class PaneTable(Table):
 
     def load(self, entries: dict[Any, Any]) -> None:
         self.drop()
-        for (key, (_, end)), (frozen, fired) in entries.items():
+        for (key, (start, end)), (frozen, fired) in entries.items():
+            if end - start != self._size:
+                raise StateMigrationError(
+                    f"the restored windows are {end - start} ms long, those of the job {self._size} ms; "
+                    "restore with the old size, or give the operator another uid to start it empty"
+                )
             pane = self.panes.get(end)
             if pane is None:
                 pane = self.panes[end] = Pane(end)
