@@ -31,7 +31,7 @@ BACKENDS = {
     "heap, whole snapshots": lambda: HeapStateBackend(tracked=True, incremental=False),
 }
 GROUPS = 16
-KEYS = ["a", "é", 1, 1.0, True, ("a", 1), ((1, 2.0), "n"), frozenset({1})]
+KEYS = ["a", 1, 1.0, ((1, 2.0), "n")]
 
 plain = st.one_of(st.integers(-5, 5), st.text("ab", max_size=2), st.floats(allow_nan=False, width=16), st.booleans())
 changeable = st.one_of(st.lists(plain, max_size=3), st.dictionaries(st.sampled_from("xyz"), plain, max_size=2))
@@ -169,11 +169,15 @@ class KeyedBackendMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------------------------------------ operations
 
-    @rule(data=st.data(), name=st.sampled_from(OPERATIONS))
-    def operate(self, data, name):
-        """One rule for all operations: else snapshots would be few among them."""
-        method = getattr(self, name)
-        method(**{argument: data.draw(strategy, argument) for argument, strategy in method.strategies.items()})
+    @rule(data=st.data(), names=st.lists(st.sampled_from(OPERATIONS), min_size=3, max_size=12))
+    def operate(self, data, names):
+        """Many operations on few keys in one rule: a snapshot then finds keys changed, gone and left alone.
+
+        With a rule for each of them, dropping the changes of an aborted snapshot went unnoticed.
+        """
+        for name in names:
+            method = getattr(self, name)
+            method(**{argument: data.draw(strategy, argument) for argument, strategy in method.strategies.items()})
 
     @operation(state=st.sampled_from(["value", "default"]), key=st.sampled_from(KEYS), value=values)
     def update(self, state, key, value):
@@ -501,3 +505,39 @@ def test_a_chain_of_changes_is_cut_when_it_has_grown_as_large_as_the_whole():
         assert sum(file.size for file in files.files) < 3 * files.files[0].size
     assert max(lengths) > 3
     assert lengths.count(1) > 3
+
+
+@pytest.mark.parametrize("subsumed", [False, True], ids=["given up", "overtaken"])
+def test_what_changed_before_a_snapshot_that_came_to_nothing_is_in_the_next_one(subsumed):
+    """The random machine hardly meets this: its state is so small that chains are rewritten whole."""
+    subtask, store = Subtask(BACKENDS["heap"], (0, GROUPS - 1)), MemoryFiles()
+    for key in range(300):
+        subtask.backend.cell[0] = key
+        subtask.handles["value"].update("x" * 50)
+    subtask.capture(1).write(Target(store))
+    subtask.backend.snapshot_completed(1)
+    subtask.backend.cell[0] = 7
+    subtask.handles["value"].update("changed")
+    subtask.backend.cell[0] = 8
+    subtask.handles["value"].clear()
+    lost = subtask.capture(2)
+    if not subsumed:
+        lost.write(target := Target(store))
+        for path in target.created:
+            store.delete(path)
+    subtask.backend.cell[0] = 9
+    subtask.handles["value"].update("later")
+    files = subtask.capture(3).write(Target(store))
+    subtask.backend.snapshot_completed(3)
+    assert len(files.files) == 2, "it builds on the first one"
+    again = Subtask(
+        BACKENDS["heap"],
+        (0, GROUPS - 1),
+        OperatorRestore("operator", (files,), (), subtask.backend.infos(), 3, GROUPS),
+        store,
+    )
+    found = []
+    for key in (6, 7, 8, 9):
+        again.backend.cell[0] = key
+        found.append(again.handles["value"].value())
+    assert found == ["x" * 50, "changed", None, "later"]
