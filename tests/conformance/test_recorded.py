@@ -108,11 +108,13 @@ def test_every_difference_on_the_list_is_of_a_recorded_program():
 
 def same_at_any_parallelism(name):
     """Programs whose records do not depend on the order in which one subtask hears from several others."""
-    program, recording = programs.load(name, "tamias"), recording_of(name)
+    recorded = (programs.OUTPUTS / f"{name}.json").exists()  # one that is not fails the test above, not this file
+    if not recorded or not name.startswith(("workload", "key", "state", "rolling")):
+        return False
+    program = programs.load(name, "tamias")
     return (
-        name.startswith(("workload", "key", "state", "rolling"))
-        and program.parallelism == 1
-        and recording["outcome"] == "values"
+        program.parallelism == 1
+        and recording_of(name)["outcome"] == "values"
         and not program.quirk
         and name not in (*DELIBERATE, "key_by_in_sequence", "rolling_basic")
     )

@@ -541,3 +541,24 @@ def test_what_changed_before_a_snapshot_that_came_to_nothing_is_in_the_next_one(
         again.backend.cell[0] = key
         found.append(again.handles["value"].value())
     assert found == ["x" * 50, "changed", None, "later"]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_what_is_done_after_a_snapshot_was_captured_is_not_in_it_though_it_is_written_later(name):
+    subtask, store = Subtask(BACKENDS[name], (0, GROUPS - 1)), MemoryFiles()
+    subtask.backend.cell[0] = "key"
+    subtask.handles["list"].add(1)
+    subtask.handles["map"].put("a", 1)
+    subtask.handles["aggregating"].add(1)
+    captured = subtask.capture(1)
+    subtask.handles["list"].add(2)
+    subtask.handles["map"].put("a", 2)
+    subtask.handles["map"].put("b", 2)
+    subtask.handles["aggregating"].add(2)
+    files = captured.write(Target(store))
+    restore = OperatorRestore("operator", (files,), (), subtask.backend.infos(), 1, GROUPS)
+    again = Subtask(BACKENDS[name], (0, GROUPS - 1), restore, store)
+    again.backend.cell[0] = "key"
+    assert list(again.handles["list"].get()) == [1]
+    assert dict(again.handles["map"].items()) == {"a": 1}
+    assert again.handles["aggregating"].get() == ("1",)
