@@ -136,11 +136,15 @@ def _hash_other(key: Any) -> int:
     """Keys of a type that is not a plain value: found by what they are, or refused with the reason."""
     cls = type(key)
     if key is None:
-        raise InvalidKeyError("", repr(key), "None is not a key; filter such records out or give them a key of their own")
+        raise InvalidKeyError(
+            "", repr(key), "None is not a key; filter such records out or give them a key of their own"
+        )
     if isinstance(key, enum.Enum) and not isinstance(key, (str, int, float, bytes, tuple)):
         return _hash_text(f"{cls.__qualname__}.{key.name}")
     if cls.__hash__ is None:
-        raise InvalidKeyError("", preview(key), f"a {cls.__name__} can change, so it has no stable hash; use a tuple or a str")
+        raise InvalidKeyError(
+            "", preview(key), f"a {cls.__name__} can change, so it has no stable hash; use a tuple or a str"
+        )
     if cls.__hash__ is _BY_IDENTITY:
         raise InvalidKeyError(
             "",

@@ -168,9 +168,8 @@ def test_local_modules_of_the_program_reach_the_slots(tmp_path: Path) -> None:
         "s = env.from_collection([Event(1), Event(2)]).rebalance().map(twice).map(lambda e: Mine(e.n))\n"
         "print(sorted(m.n for m in s.key_by(lambda m: m.n).map(lambda m: m).execute_and_collect()))\n"
     )
-    driver = run_driver(
-        f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path({str(program)!r}, run_name='__main__')"
-    )
+    start = "import sys, runpy; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
+    driver = run_driver(start, str(tmp_path), str(program))
     output, _ = driver.communicate(timeout=180)
     assert driver.returncode == 0, output
     assert "[2, 4]" in output

@@ -20,13 +20,16 @@ import sys
 from pathlib import Path
 from tests.spark import allround
 records, per_second, folder, parallelism, restore = sys.argv[1:6]
-env = allround.build(int(records), float(per_second), Path(folder), parallelism=int(parallelism), restore=restore or None)
+env = allround.build(
+    int(records), float(per_second), Path(folder), parallelism=int(parallelism), restore=restore or None
+)
 client = env.execute_async("allround")
 import threading, time
 def watch():
     while True:
         p = client.get_progress()
-        print(f"PROGRESS {p.records_read} {p.checkpoints_completed} {p.status.name} {','.join(map(str, p.slot_pids))}", flush=True)
+        pids = ",".join(map(str, p.slot_pids))
+        print(f"PROGRESS {p.records_read} {p.checkpoints_completed} {p.status.name} {pids}", flush=True)
         time.sleep(0.05)
 threading.Thread(target=watch, daemon=True).start()
 client.get_job_execution_result().result()
@@ -53,7 +56,7 @@ class Driver:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("PROGRESS"):
-                _, read, checkpoints, _, slots = line.split()[:4] + [line.split()[4] if len(line.split()) > 4 else ""]
+                _, read, checkpoints, _, slots = [*line.split(), ""][:5]
                 self.read, self.checkpoints = int(read), int(checkpoints)
                 self.slots = [int(s) for s in slots.split(",") if s]
             else:

@@ -42,7 +42,7 @@ class SinkFunction(Function, ABC, Generic[T]):
     def invoke(self, value: T, context: SinkContext) -> None:
         """Take one record."""
 
-    def finish(self) -> None:  # noqa: B027
+    def finish(self) -> None:
         """Called once at the successful end of a bounded input: the last chance to flush."""
 
 
@@ -113,10 +113,10 @@ class SinkWriter(ABC, Generic[T, C]):
         """What a new writer needs to go on after a restore. Called after `prepare_commit`."""
         return ()
 
-    def finish(self) -> None:  # noqa: B027
+    def finish(self) -> None:
         """The input ended: everything still open goes into the `prepare_commit` that follows."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Release files and connections; drop what was not prepared."""
 
 

@@ -59,7 +59,7 @@ class SplitReader(ABC):
     def finished(self) -> bool:
         """True once the split is read to its end; it is then never read again."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most readers have nothing to release
         """Release files and connections."""
 
 

@@ -546,7 +546,9 @@ class JobLoop:
 
     def _pacing(self) -> PacingSettings:
         target = self._settings.configuration.get("tamias.epoch.target-ms")
-        settings = PacingSettings(target_ms=_EPOCH_TARGET_MS, checkpoint_interval_ms=self._settings.checkpoints.interval_ms)
+        settings = PacingSettings(
+            target_ms=_EPOCH_TARGET_MS, checkpoint_interval_ms=self._settings.checkpoints.interval_ms
+        )
         return replace(settings, target_ms=int(target)) if target else settings
 
     # ------------------------------------------------------------------------------------------------- the end

@@ -30,7 +30,9 @@ class KeyedRun(NamedTuple):
 class KeySorter:
     """Takes records in any order and gives them back by key."""
 
-    def __init__(self, key_of: Callable[[Any], Any], sort_key: Callable[[Any], Any], scratch: Callable[[], str]) -> None:
+    def __init__(
+        self, key_of: Callable[[Any], Any], sort_key: Callable[[Any], Any], scratch: Callable[[], str]
+    ) -> None:
         self._key_of = key_of
         self._sort_key = sort_key
         self._scratch = scratch

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tamias.contracts.functions import Partitioner
 from tamias.graph.job_graph import Exchange, JobGraph, Link, Vertex
 from tamias.graph.specs import Broadcast, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
-from tamias.contracts.functions import Partitioner
 from tamias.runtime.code import Code, Compiled
 from tamias.runtime.operators.base import Emit, Out, RuntimeOperator
 from tamias.runtime.operators.keys import write_key_of
@@ -27,7 +27,9 @@ ProcessTimed = Callable[[list[Any], list[int | None]], None]
 class Chain:
     """The operators of a vertex in one subtask, and the loops that run them."""
 
-    def __init__(self, graph: JobGraph, vertex: Vertex, operators: list[RuntimeOperator], outbox: Outbox, seed: int) -> None:
+    def __init__(
+        self, graph: JobGraph, vertex: Vertex, operators: list[RuntimeOperator], outbox: Outbox, seed: int
+    ) -> None:
         self.operators = operators
         self._graph = graph
         self._vertex = vertex

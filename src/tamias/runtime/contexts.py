@@ -239,7 +239,12 @@ class InitializationContext(FunctionInitializationContext):
     """Handed to `initialize_state`."""
 
     def __init__(
-        self, checkpoint_id: int | None, *, restored: bool, operator_store: OperatorStateStore, keyed_store: KeyedStateStore
+        self,
+        checkpoint_id: int | None,
+        *,
+        restored: bool,
+        operator_store: OperatorStateStore,
+        keyed_store: KeyedStateStore,
     ) -> None:
         self._checkpoint_id = checkpoint_id
         self._restored = restored

@@ -143,7 +143,9 @@ def read_entries(
                 max_parallelism = restored.max_parallelism
                 key_of = itemgetter(0) if infos[name].namespaced else _itself
                 table.update(
-                    (k, v) for k, v in entries.items() if first <= key_group(user_key(key_of(k)), max_parallelism) <= last
+                    (k, v)
+                    for k, v in entries.items()
+                    if first <= key_group(user_key(key_of(k)), max_parallelism) <= last
                 )
     for name, table in tables.items():
         yield infos[name], table

@@ -6,9 +6,15 @@ import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tamias.contracts.state import BroadcastState, ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
+from tamias.contracts.state import (
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorStateStore,
+)
 from tamias.errors import StateError
-from tamias.state.operator_state import OperatorState
+from tamias.state.operator_state import Mode, OperatorState
 from tamias.state.snapshots import StateInfo
 from tamias.wire.values import dumps, loaded, own, stored
 
@@ -55,7 +61,7 @@ class OperatorStates(OperatorStateStore):
         """Every state as its elements, pickled."""
         return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()}
 
-    def _list(self, descriptor: ListStateDescriptor, mode: str) -> ListState[Any]:
+    def _list(self, descriptor: ListStateDescriptor, mode: Mode) -> ListState[Any]:
         _refuse_ttl(descriptor)
         found = self._states.get(descriptor.name)
         if found is None:
@@ -65,7 +71,7 @@ class OperatorStates(OperatorStateStore):
             raise self._mixed(descriptor.name, found.mode, mode)
         return found
 
-    def _take(self, name: str, mode: str) -> Iterable[Any]:
+    def _take(self, name: str, mode: Mode) -> Iterable[Any]:
         saved_mode, elements = self._restored.get(name, (mode, []))
         if saved_mode != mode:
             raise self._mixed(name, saved_mode, mode)
@@ -87,7 +93,7 @@ def _refuse_ttl(descriptor: ListStateDescriptor | MapStateDescriptor) -> None:
 
 
 class _ListStore(ListState[Any]):
-    def __init__(self, mode: str, elements: list[Any]) -> None:
+    def __init__(self, mode: Mode, elements: list[Any]) -> None:
         self.mode = mode
         self._elements = [stored(e) for e in elements]
 
@@ -114,7 +120,7 @@ class _ListStore(ListState[Any]):
 
 
 class _BroadcastStore(BroadcastState[Any, Any]):
-    mode = "broadcast"
+    mode: Mode = "broadcast"
 
     def __init__(self) -> None:
         self._entries: dict[Any, Any] = {}

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 _PLAIN = frozenset({str, int, bytes})  # types whose values are their own state key
 _EXACT: dict[str, type] = {  # declared types, and the class of values that are as declared already
-    "String": str, "Byte": int, "Short": int, "Integer": int, "Long": int, "BigInteger": int, "Double": float,
+    "String": str,
+    "Byte": int,
+    "Short": int,
+    "Integer": int,
+    "Long": int,
+    "BigInteger": int,
+    "Double": float,
     "Boolean": bool,
 }
 
@@ -28,7 +34,11 @@ def write_key(code: Code, operator: RuntimeOperator, value: str) -> None:
     if spec is None or operator.backend is None:
         return
     key = write_key_of(code, spec, value)
-    plain, wrap, cell = code.bind(_PLAIN, "plain"), code.bind(state_key, "state_key"), code.bind(operator.backend.cell, "cell")
+    plain, wrap, cell = (
+        code.bind(_PLAIN, "plain"),
+        code.bind(state_key, "state_key"),
+        code.bind(operator.backend.cell, "cell"),
+    )
     code.line(f"{cell}[0] = {key} if {key}.__class__ in {plain} else {wrap}({key})")
     _write_cleanups(code, operator)
 
@@ -95,6 +105,8 @@ def _converter(type_info: TypeInformation) -> Callable[[Any], Any]:
         try:
             return type_info.conform([key])[0]
         except RecordTypeError as misfit:
-            raise InvalidKeyError("", misfit.value_preview, f"its declared type is {type_info}: {misfit.reason}") from None
+            raise InvalidKeyError(
+                "", misfit.value_preview, f"its declared type is {type_info}: {misfit.reason}"
+            ) from None
 
     return convert

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.common.constants import MAX_TIMESTAMP
 from tamias.contracts.functions import FoldFunction, ReduceFunction
 from tamias.contracts.state import ValueStateDescriptor
-from tamias.common.constants import MAX_TIMESTAMP
 from tamias.errors import InvalidProgramError
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FoldSpec, ReduceSpec, WithStateSpec

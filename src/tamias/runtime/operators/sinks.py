@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.common.types import Row
 from tamias.common.typeinfo import record_text
+from tamias.common.types import Row
 from tamias.contracts.sinks import SinkFunction, TwoPhaseCommitSinkFunction, WriterContext
 from tamias.contracts.state import ListStateDescriptor
 from tamias.graph.job_graph import Operator
@@ -80,7 +80,9 @@ class TwoPhaseOperator(SinkFunctionOperator):
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         context = code.bind(self._context, "context")
         code.line(f"{context}.time = {time}")
-        code.line(f"{code.bind(self._function.invoke_in, 'invoke')}({code.bind(self, 'sink')}._open, {value}, {context})")
+        code.line(
+            f"{code.bind(self._function.invoke_in, 'invoke')}({code.bind(self, 'sink')}._open, {value}, {context})"
+        )
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         self._function.pre_commit(self._open)

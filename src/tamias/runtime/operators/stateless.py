@@ -41,7 +41,9 @@ class FlatMapOperator(RuntimeOperator):
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         write_key(code, self, value)
         results, result = code.fresh("r"), code.fresh("v")
-        code.line(f"{results} = {code.bind(method_of(self._function, FlatMapFunction, 'flat_map'), 'flat_map')}({value})")
+        code.line(
+            f"{results} = {code.bind(method_of(self._function, FlatMapFunction, 'flat_map'), 'flat_map')}({value})"
+        )
         with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
             emit(result, time)
 
