@@ -39,7 +39,9 @@ tamias.datastream.state_backend:EmbeddedRocksDBStateBackend tamias.datastream.st
 CONNECTORS = """
 tamias.datastream.connectors.kafka tamias.datastream.connectors.jdbc tamias.datastream.connectors.hybrid_source
 tamias.datastream.connectors.file_system:FileCompactStrategy tamias.datastream.connectors.file_system:FileCompactor
+tamias.datastream.connectors.file_system:BulkFormat
 tamias.datastream.connectors.file_system:FileSink.for_bulk_format
+tamias.datastream.connectors.file_system:StreamingFileSink.for_bulk_format
 tamias.datastream.connectors.file_system:FileSource.for_bulk_file_format
 tamias.datastream.formats.json tamias.datastream.formats.csv tamias.datastream.formats.avro
 tamias.datastream.formats.parquet tamias.datastream.formats.orc
