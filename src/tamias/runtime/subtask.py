@@ -231,7 +231,7 @@ class Subtask:
         if isinstance(operator, TimestampsOperator) and watermark != MAX_TIMESTAMP:
             return  # it makes watermarks of its own
         if isinstance(operator, TimestampsOperator):
-            operator.last_emit()
+            operator.end_input()
         self._forward(number, watermark)
 
     def _forward(self, number: int, watermark: int) -> None:

@@ -128,7 +128,7 @@ class SplitSourceOperator(SourceHead):
 
     def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         yield from self._read_splits(budget, progress)
-        if self.watermarks is not None:
+        if self.watermarks is not None and not progress.finished:
             yield from self.watermarks.emit_periodic()
 
     def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:

@@ -78,11 +78,10 @@ class TimestampsOperator(RuntimeOperator):
         if self._generates and self._periodic:
             self._generator.on_periodic_emit(self.emitter)
 
-    def last_emit(self) -> None:
-        """The input has ended: one more chance before the final watermark."""
-        self.emitter.mark_active()  # the last watermark counts, also of a stream that was idle
-        if self._generates:
-            self._generator.on_periodic_emit(self.emitter)
+    def end_input(self) -> None:
+        """The input has ended, and the last watermark follows: it counts, also for a stream that was idle."""
+        # Flink: the generator is asked once more, but behind the last watermark, where nothing comes of it.
+        self.emitter.mark_active()
 
 
 def _unset(news: Any) -> None:
