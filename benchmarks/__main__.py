@@ -41,6 +41,10 @@ WORKLOADS: list[tuple[str, int, list[Peer]]] = [
     ("keyed-count", 1_000, FLINK + SPARK_STATE),
     ("keyed-count", 100_000, FLINK + SPARK_STATE),
     ("rolling-reduce", 1_000, [*FLINK, SPARK_STATE[0]]),
+    ("tumbling", 1_000, FLINK),
+    ("sliding", 1_000, FLINK),
+    ("session", 1_000, FLINK),
+    ("timers", 1_000, FLINK),
     ("stateless-chain", 1_000, [*FLINK, Peer("pyspark", "mapInPandas", {1_000: 2_000_000})]),
 ]
 

@@ -14,10 +14,12 @@ sys.path.insert(0, str(Path(__file__).with_name("peers")))
 
 from measuring import arguments, measure
 
-from tamias.common import Configuration, Types, WatermarkStrategy
+from tamias.common import Configuration, Time, Types, WatermarkStrategy
+from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import FlatMapFunction, KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.datastream.state import ValueStateDescriptor
+from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
@@ -30,6 +32,30 @@ class Count(KeyedProcessFunction):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
         yield value[0], count
+
+
+class EventTime(TimestampAssigner):
+    def __init__(self, half: int) -> None:
+        self._half = half
+
+    def extract_timestamp(self, value, record_timestamp):
+        j = value[1] % self._half
+        return j + 5000 * (j // 10000)
+
+
+class Remind(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp
+
+
+WINDOWS = {
+    "tumbling": lambda: TumblingEventTimeWindows.of(Time.seconds(10)),
+    "sliding": lambda: SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2)),
+    "session": lambda: EventTimeSessionWindows.with_gap(Time.seconds(2)),
+}
 
 
 class WithNegative(FlatMapFunction):
@@ -53,7 +79,14 @@ def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int
             .map(lambda pair: (pair[0], pair[1] * 3), PAIR)
             .flat_map(WithNegative(), PAIR)
         )
+    if workload in WINDOWS or workload == "timers":
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        pairs = pairs.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(EventTime(records // 2)))
     keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    if workload in WINDOWS:
+        return keyed.window(WINDOWS[workload]()).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    if workload == "timers":
+        return keyed.process(Remind(), PAIR)
     if workload == "rolling-reduce":
         return keyed.reduce(lambda a, b: (a[0], a[1] + b[1]))
     return keyed.process(Count(), PAIR)

@@ -7,6 +7,14 @@ The workloads, the same for every engine. Records are pairs made from the number
     rolling-reduce   by key: emit the pair of the key and the sum of the values so far
     stateless-chain  map to the pair, filter (keeps the even i), map (value * 3), flat_map (the pair and its negative)
 
+With event time in milliseconds, t = j + 5000 * (j // 10000), where j = i % (records / 2), so that the two halves of the
+sequence, read by two subtasks, run side by side, and there is a pause of five seconds every ten seconds:
+
+    tumbling         by key, windows of 10 s: the sum of the values
+    sliding          by key, windows of 10 s every 2 s: the sum of the values
+    session          by key, sessions with a gap of 2 s: the sum of the values
+    timers           by key, a timer a second after each record; when it fires, emit (key, time)
+
 What is emitted is discarded. Seconds are those of one job that reads and processes all records, after a small job of
 the same kind has warmed the engine up: starting the JVM and the session do not count, starting the job does.
 """
@@ -21,7 +29,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-WORKLOADS = ("keyed-count", "rolling-reduce", "stateless-chain")
+WORKLOADS = ("keyed-count", "rolling-reduce", "stateless-chain", "tumbling", "sliding", "session", "timers")
 WARM_UP_RECORDS = 2_000
 
 

@@ -15,7 +15,8 @@ from functools import partial
 from measuring import arguments, measure
 
 try:
-    from pyflink.common import Configuration, Types, WatermarkStrategy
+    from pyflink.common import Configuration, Time, Types, WatermarkStrategy
+    from pyflink.common.watermark_strategy import TimestampAssigner
     from pyflink.datastream import (
         DataStream,
         FlatMapFunction,
@@ -25,6 +26,7 @@ try:
     )
     from pyflink.datastream.connectors.number_seq import NumberSequenceSource
     from pyflink.datastream.state import ValueStateDescriptor
+    from pyflink.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
     from pyflink.java_gateway import get_gateway
 except ModuleNotFoundError as missing:
     raise SystemExit("this script needs apache-flink: run it with the Python of an environment that has it") \
@@ -44,6 +46,32 @@ class Count(KeyedProcessFunction):
         yield value[0], count
 
 
+class EventTime(TimestampAssigner):
+
+    def __init__(self, half: int) -> None:
+        self._half = half
+
+    def extract_timestamp(self, value, record_timestamp: int) -> int:
+        j = value[1] % self._half
+        return j + 5000 * (j // 10000)
+
+
+class Remind(KeyedProcessFunction):
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp
+
+
+WINDOWS = {
+    "tumbling": lambda: TumblingEventTimeWindows.of(Time.seconds(10)),
+    "sliding": lambda: SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2)),
+    "session": lambda: EventTimeSessionWindows.with_gap(Time.seconds(2)),
+}
+
+
 class WithNegative(FlatMapFunction):
 
     def flat_map(self, value):
@@ -59,7 +87,14 @@ def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int
         return (pairs.filter(lambda pair: pair[1] % 2 == 0)
                 .map(lambda pair: (pair[0], pair[1] * 3), PAIR)
                 .flat_map(WithNegative(), PAIR))
+    if workload in WINDOWS or workload == "timers":
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        pairs = pairs.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(EventTime(records // 2)))
     keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    if workload in WINDOWS:
+        return keyed.window(WINDOWS[workload]()).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    if workload == "timers":
+        return keyed.process(Remind(), PAIR)
     if workload == "rolling-reduce":
         return keyed.reduce(lambda a, b: (a[0], a[1] + b[1]))
     return keyed.process(Count(), PAIR)
