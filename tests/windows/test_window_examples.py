@@ -4,7 +4,6 @@ import pytest
 from running import Run, collected, environment, graph_of, timed
 
 from tamias.common import Time
-from tamias.common.constants import MAX_TIMESTAMP
 from tamias.datastream import OutputTag, ProcessFunction
 from tamias.datastream.functions import (
     AggregateFunction,
@@ -509,9 +508,13 @@ def test_in_batch_mode_windows_fire_key_by_key():
     ]
 
 
-def test_the_end_of_time_of_a_count_window():
-    stream = timed(environment(), PAIRS).key_by(lambda v: 0).count_window(2).reduce(lambda x, y: x).process(Stamped())
-    assert [t for _, t in collected(stream)] == [MAX_TIMESTAMP, MAX_TIMESTAMP]
+def test_results_have_the_time_of_what_made_the_window_fire():
+    """As in PyFlink; for the default trigger that is the window's last instant, but for late records."""
+    counted = timed(environment(), PAIRS).key_by(lambda v: 0).count_window(2).reduce(lambda x, y: x).process(Stamped())
+    assert [time for _, time in collected(counted)] == [2, 12]
+    for assigner, end in ((TumblingEventTimeWindows.of(ms(10)), 9), (EventTimeSessionWindows.with_gap(ms(4)), 6)):
+        late = timed(environment(), ascending(3, 12, 5)).key_by(lambda v: 0).window(assigner).allowed_lateness(9)
+        assert [time for _, time in collected(late.reduce(lambda x, y: x + y).process(Stamped()))][:2] == [end, 5]
 
 
 # ------------------------------------------------------------------------------------------- changed between runs

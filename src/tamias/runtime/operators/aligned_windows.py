@@ -93,7 +93,7 @@ class AlignedWindowOperator(RuntimeOperator):
         with code.block(f"if {pane} is None:"):
             code.line(f"{code.bind(self._late.take, 'late')}({value}, {time})")
         with code.block("else:"):
-            self._write_add(code, pane, key, value)
+            self._write_add(code, pane, key, value, time)
 
     def _write_sliding(self, code: Code, key: str, value: str, at: str, time: str) -> None:
         into, start, panes, pane = code.fresh("o"), code.fresh("s"), code.fresh("ps"), code.fresh("p")
@@ -114,12 +114,12 @@ class AlignedWindowOperator(RuntimeOperator):
         with code.block(f"for {pane} in {panes}:"):
             if self._contents.retains:
                 code.line(f"{mine} = {value} if {same} else {copy}({value})")
-            self._write_add(code, pane, key, mine)
+            self._write_add(code, pane, key, mine, time)
         if self._event_time:
             with code.block(f"if not {panes}:"):
                 code.line(f"{code.bind(self._missed, 'missed')}({value}, {time})")
 
-    def _write_add(self, code: Code, pane: str, key: str, value: str) -> None:
+    def _write_add(self, code: Code, pane: str, key: str, value: str, time: str) -> None:
         kept = code.fresh("a")
         with code.looking_up(key):
             code.line(f"{kept} = {pane}.get({key}, {code.bind(MISSING, 'MISSING')})")
@@ -128,7 +128,7 @@ class AlignedWindowOperator(RuntimeOperator):
             code.line(f"{pane}.changed.add({key})")
         if self._lateness:
             with code.block(f"if {pane}.fired or {pane}.quiet:"):
-                code.line(f"{code.bind(self._touched, 'touched')}({pane}, {key})")
+                code.line(f"{code.bind(self._touched, 'touched')}({pane}, {key}, {time})")
 
     @property
     def _tracked(self) -> bool:
@@ -144,10 +144,10 @@ class AlignedWindowOperator(RuntimeOperator):
             return None
         return self._table.open(end_ms, fired=end_ms - 1 <= watermark_ms)
 
-    def _touched(self, pane: Pane, key: Any) -> None:
+    def _touched(self, pane: Pane, key: Any, time_ms: int) -> None:
         """A record came for a window that has fired: now, or before a restore."""
         if pane.fired:
-            self._emit(pane, [key])
+            self._emit(pane, [key], time_ms)
         else:
             pane.quiet.discard(key)
 
@@ -193,14 +193,14 @@ class AlignedWindowOperator(RuntimeOperator):
             return
         for pane, fires, over in self._table.due(limit_ms):
             if fires:
-                self._emit(pane, pane if not pane.quiet else [k for k in pane if k not in pane.quiet])
+                self._emit(pane, pane if not pane.quiet else [k for k in pane if k not in pane.quiet], pane.end - 1)
             if over:
                 self._slices.clear()
                 if self._call is not None and self._call.clears:
                     self._clear(self._call, pane)
 
-    def _emit(self, pane: Pane, keys: Iterable[Any]) -> None:  # hot
-        result, out, call, time_ms = self._contents.result, self.out, self._call, pane.end - 1
+    def _emit(self, pane: Pane, keys: Iterable[Any], time_ms: int) -> None:  # hot
+        result, out, call = self._contents.result, self.out, self._call
         window = TimeWindow(pane.end - self._size, pane.end)
         for key in keys:
             value = result(pane[key])
@@ -212,7 +212,7 @@ class AlignedWindowOperator(RuntimeOperator):
                 out(value, time_ms)
             else:
                 self._enter(window, key)
-                call.fire(key, window, value)
+                call.fire(key, window, value, time_ms)
 
     def _clear(self, call: WindowCall, pane: Pane) -> None:
         window = TimeWindow(pane.end - self._size, pane.end)

@@ -92,7 +92,7 @@ class SessionWindowOperator(RuntimeOperator):
                 code.line(f"{code.bind(self._table.mark, 'mark')}({key})")
             if self._lateness:
                 with code.block(f"if {session}[{QUIET}]:"):
-                    code.line(f"{code.bind(self._settle, 'settle')}({key}, {session})")
+                    code.line(f"{code.bind(self._settle, 'settle')}({key}, {session}, {time})")
         with code.block("else:"):
             code.line(f"{code.bind(self._add, 'add')}({key}, {value}, {at}, {end}, {time})")
 
@@ -110,14 +110,14 @@ class SessionWindowOperator(RuntimeOperator):
         else:
             session = table.open(key, at_ms, end_ms, self._contents.first(value))
         table.mark(key)
-        self._settle(key, session)
+        self._settle(key, session, time_ms)
 
-    def _settle(self, key: Any, session: Session) -> None:
+    def _settle(self, key: Any, session: Session, time_ms: int | None) -> None:
         """A session got a record: it fires at once if its end has passed, else when that comes."""
         ended = self._event_time and session[END] - 1 <= self._clocks.watermark_ms
         self._table.enter(key, session, quiet=ended)
         if ended:
-            self._emit(key, session)
+            self._emit(key, session, time_ms)
 
     @staticmethod
     def _refuse(value: Any) -> None:
@@ -145,20 +145,20 @@ class SessionWindowOperator(RuntimeOperator):
     def _fire(self, limit_ms: int) -> None:
         for key, session, fires, over in self._table.due(limit_ms):
             if fires:
-                self._emit(key, session)
+                self._emit(key, session, session[END] - 1)
             if over and self._call is not None and self._call.clears:
                 self._call.clear(self._enter(key, session))
 
-    def _emit(self, key: Any, session: Session) -> None:  # hot
+    def _emit(self, key: Any, session: Session, time_ms: int | None) -> None:  # hot
         value = self._contents.result(session[KEPT])
         if value is None:
             return
         if self._lateness:  # it stays in the session, and must not change with what is emitted
             value = own(value)
         if self._call is None:
-            self.out(value, session[END] - 1)
+            self.out(value, time_ms)
         else:
-            self._call.fire(key, self._enter(key, session), value)
+            self._call.fire(key, self._enter(key, session), value, time_ms)
 
     def _enter(self, key: Any, session: Session) -> TimeWindow:
         assert self.backend is not None

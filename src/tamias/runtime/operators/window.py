@@ -108,7 +108,7 @@ class WindowOperator(RuntimeOperator):
             skipped = False
             self._enter(window)
             self._kept.add(value if self._eviction is None else (value, time_ms))
-            self._apply(window, self._trigger.on_element(value, at_ms, window, self._trigger_context))
+            self._apply(window, self._trigger.on_element(value, at_ms, window, self._trigger_context), time_ms)
             self._register_cleanup(window)
         if skipped and self._event_time and at_ms + self._spec.lateness_ms <= self.timers.watermark_ms:
             self._late.take(value, time_ms)
@@ -117,23 +117,23 @@ class WindowOperator(RuntimeOperator):
         """Make a window of the current key the current window."""
         self._window_cell[0] = (self._cell[0], self._codec.encode(window))
 
-    def _apply(self, window: Any, decision: TriggerResult) -> None:
+    def _apply(self, window: Any, decision: TriggerResult, time_ms: int | None) -> None:
         if decision is TriggerResult.CONTINUE:
             return
         if decision.is_fire():
-            self._emit(window)
+            self._emit(window, time_ms)
         if decision.is_purge():
             self._kept.clear()
 
-    def _emit(self, window: Any) -> None:
+    def _emit(self, window: Any, time_ms: int | None) -> None:
         contents = self._kept.get()
         if contents is None:
             return
         key = self._cell[0]
         if self._eviction is None:
-            self._call.fire(key, window, contents)
+            self._call.fire(key, window, contents, time_ms)
         else:
-            left = self._eviction.fire(contents, window, lambda result: self._call.fire(key, window, result))
+            left = self._eviction.fire(contents, window, lambda result: self._call.fire(key, window, result, time_ms))
             self._kept.replace(left)
 
     # --------------------------------------------------------------------------------------------------- time
@@ -164,7 +164,8 @@ class WindowOperator(RuntimeOperator):
         window = self._codec.decode(entry[1])
         if self._merging is not None and not self._merging.has(window):
             return  # a trigger left a timer behind a window that was merged into another
-        self._apply(window, ask(time_ms, window, self._trigger_context))
+        emitted_ms = time_ms if event_time else window.max_timestamp()
+        self._apply(window, ask(time_ms, window, self._trigger_context), emitted_ms)
         if event_time is self._event_time and time_ms == self._cleanup_ms(window):
             self._forget(window)
 

@@ -29,8 +29,12 @@ class WindowCall(ABC):
     """Whether `clear` does anything."""
 
     @abstractmethod
-    def fire(self, key: Any, window: Any, contents: Any) -> None:
-        """Emit what the contents become: the value of an incremental function, or a list of records."""
+    def fire(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
+        """Emit what the contents become: the value of an incremental function, or a list of records.
+
+        Flink: in PyFlink results have the time of the record or timer that made the window fire; with the default
+        trigger that is the window's last instant, which Java gives to all results.
+        """
 
     def clear(self, window: Any) -> None:  # noqa: B027
         """The window is over."""
@@ -42,8 +46,8 @@ class EmitValue(WindowCall):
     def __init__(self, operator: RuntimeOperator) -> None:
         self._operator = operator
 
-    def fire(self, key: Any, window: Any, contents: Any) -> None:
-        self._operator.out(contents, window.max_timestamp())
+    def fire(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
+        self._operator.out(contents, time_ms)
 
 
 class CallFunction(WindowCall):
@@ -72,13 +76,13 @@ class CallFunction(WindowCall):
             self.clears = type(function).clear is not ProcessAllWindowFunction.clear
         self._function = function
 
-    def fire(self, key: Any, window: Any, contents: Any) -> None:
+    def fire(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
         for clean_up in self._cleanups:
             clean_up()
         self._context.current = window
         results = self._call(user_key(key), window, contents if self._listed else [contents])
         if results is not None:
-            emit_results(results, window.max_timestamp(), self._operator.out, self._operator.side_out)
+            emit_results(results, time_ms, self._operator.out, self._operator.side_out)
 
     def clear(self, window: Any) -> None:
         if self.clears:
