@@ -1,0 +1,133 @@
+"""Connections to a slot: nobody gets in without the secret, and nothing he says is interpreted."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tamias.engine.spark.link import Link, accept, connect, listen
+from tamias.errors import DeploymentError
+
+SECRET = b"s" * 32
+
+
+class Door:
+    """A listener that lets peers in one after another and remembers who got in."""
+
+    def __init__(self, path: str) -> None:
+        self.address = path
+        self.admitted: list[Link | None] = []
+        self._listener = listen(path)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=lambda s=sock: self.admitted.append(accept(s, SECRET)), daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    opened = Door(str(tmp_path_factory.mktemp("d") / "s"))
+    yield opened
+    opened.close()
+
+
+def raw(door: Door) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(10)
+    sock.connect(door.address)
+    return sock
+
+
+def answered(sock: socket.socket) -> bytes:
+    """Everything the door says until it closes the connection."""
+    said = b""
+    try:
+        while part := sock.recv(65536):
+            said += part
+    except OSError:
+        pass
+    return said
+
+
+def test_both_sides_that_know_the_secret_can_talk(door: Door) -> None:
+    link = connect(door.address, SECRET)
+    while not door.admitted:
+        pass
+    other = door.admitted[0]
+    assert other is not None
+    big = b"x" * 3_000_000
+    link.send(b"small")
+    threading.Thread(target=link.send, args=(big,), daemon=True).start()
+    assert other.receive() == b"small"
+    assert other.receive() == big
+    link.send(b"")
+    assert other.receive() == b""
+    link.close()
+    with pytest.raises(EOFError):
+        other.receive()
+
+
+def test_a_wrong_secret_is_refused_on_both_sides(door: Door) -> None:
+    with pytest.raises((DeploymentError, EOFError)):
+        connect(door.address, b"w" * 32)
+    while not door.admitted:
+        pass
+    assert door.admitted == [None]
+
+
+class Bomb:
+    """Leaves a mark if anybody unpickles it."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self):
+        return (Path.touch, (self.mark,))
+
+
+@pytest.mark.parametrize("what", ["pickle", "garbage", "nothing", "own challenge"])
+def test_what_a_stranger_says_is_not_interpreted(door: Door, tmp_path: Path, what: str) -> None:
+    mark = tmp_path / "exploded"
+    sock = raw(door)
+    greeting = sock.recv(40)
+    if what == "pickle":
+        payload = pickle.dumps(Bomb(mark))
+        sock.sendall(b"c" * 32 + len(payload).to_bytes(8, "little") + payload)
+    elif what == "garbage":
+        sock.sendall(bytes(range(256)) * 40)
+    elif what == "own challenge":  # send the challenge back, and then the door's own proof
+        sock.sendall(greeting[8:40])
+        sock.sendall(sock.recv(32))
+    else:
+        sock.shutdown(socket.SHUT_WR)
+    answered(sock)
+    while not door.admitted:
+        pass
+    assert door.admitted == [None]
+    assert not mark.exists()
+
+
+def test_silent_strangers_do_not_keep_others_out(door: Door) -> None:
+    strangers = [raw(door) for _ in range(50)]
+    link = connect(door.address, SECRET)
+    link.close()
+    for sock in strangers:
+        sock.close()
+
+
+def test_the_socket_is_for_its_owner_only(door: Door) -> None:
+    assert Path(door.address).stat().st_mode & 0o077 == 0
