@@ -10,8 +10,7 @@ What RocksDB's compaction would remove is a setting that means nothing here, as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tamias.common.clock import Clock
@@ -27,19 +26,18 @@ Left = Callable[[Any, int], Any]
 class Expiry:
     """What a handle needs to know of a state's time to live."""
 
-    __slots__ = ("clean", "now_ms", "restamps", "shows_expired", "ttl_ms")
+    __slots__ = ("access", "restamps", "shows_expired", "ttl_ms")
 
-    def __init__(self, config: StateTtlConfig, clock: Clock, clean: Callable[[int], None]) -> None:
-        self.now_ms = clock.now_ms
+    def __init__(self, config: StateTtlConfig, access: Callable[[], int]) -> None:
+        self.access = access  # begins every access: gives the background cleanup its turn and answers the time
         self.ttl_ms = config.get_ttl().to_milliseconds()
         self.restamps = config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
         visibility = config.get_state_visibility()
         self.shows_expired = visibility is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
-        self.clean = clean  # called with the time at each access
 
 
 def expire(
-    table: Table, kind: str, config: StateTtlConfig, clock: Clock, every_record: list[Callable[[], None]]
+    table: Table, kind: str, config: StateTtlConfig, clock: Clock, every_record: list[Callable[[], object]]
 ) -> Expiry:
     """Put a configuration into force: what it wants done at accesses, with every record and at snapshots.
 
@@ -56,11 +54,11 @@ def expire(
         table.leave_out = lambda data: _unexpired(data, left, clock.now_ms() - ttl_ms)
     incremental = strategies.get_incremental_cleanup_strategy()
     if incremental is None:
-        return Expiry(config, clock, _nobody_cleans)
-    cleanup = IncrementalCleanup(table, left, ttl_ms, incremental.get_cleanup_size())
+        return Expiry(config, clock.now_ms)
+    cleanup = IncrementalCleanup(table, left, ttl_ms, incremental.get_cleanup_size(), clock)
     if incremental.run_cleanup_for_every_record():
-        every_record.append(lambda: cleanup.step(clock.now_ms()))
-    return Expiry(config, clock, cleanup.step)
+        every_record.append(cleanup.step)
+    return Expiry(config, cleanup.step)
 
 
 class IncrementalCleanup:
@@ -70,23 +68,27 @@ class IncrementalCleanup:
     walked while it grows. The copy is made once a round, which is a fraction of a key per step.
     """
 
-    __slots__ = ("_data", "_keys", "_left", "_mark", "_size", "_ttl_ms")
+    __slots__ = ("_at", "_data", "_keys", "_left", "_mark", "_now_ms", "_size", "_ttl_ms")
 
-    def __init__(self, table: Table, left: Left, ttl_ms: int, size: int) -> None:
+    def __init__(self, table: Table, left: Left, ttl_ms: int, size: int, clock: Clock) -> None:
         self._data = table.data
         self._mark = table.mark
         self._left = left
         self._ttl_ms = ttl_ms
         self._size = size
-        self._keys: Iterator[Any] = iter(())
+        self._now_ms = clock.now_ms
+        self._keys: list[Any] = []  # of this round
+        self._at = 0  # how many of them have been looked at
 
-    def step(self, now_ms: int) -> None:  # hot
-        """Look at the next entries and remove what has expired of them."""
-        data, left, dead_ms = self._data, self._left, now_ms - self._ttl_ms
-        some = list(islice(self._keys, self._size))
+    def step(self) -> int:  # hot
+        """Look at the next entries and remove what has expired of them. Answers the time."""
+        now_ms = self._now_ms()
+        data, left, dead_ms, first = self._data, self._left, now_ms - self._ttl_ms, self._at
+        some = self._keys[first : first + self._size]
         if not some:
-            self._keys = iter(list(data))
-            some = list(islice(self._keys, self._size))
+            first, self._keys = 0, list(data)
+            some = self._keys[: self._size]
+        self._at = first + self._size
         for key in some:
             kept = data.get(key)
             if kept is None:
@@ -99,10 +101,7 @@ class IncrementalCleanup:
             else:
                 data[key] = rest
             self._mark(key)
-
-
-def _nobody_cleans(now_ms: int) -> None:
-    """Background cleanup is off."""
+        return now_ms
 
 
 def _unexpired(data: dict[Any, Any], left: Left, dead_ms: int) -> dict[Any, Any]:

@@ -201,7 +201,7 @@ class _HeapStates(KeyedStates):
 class HeapTables:
     """The tables of one operator, by name."""
 
-    def __init__(self, *, tracked: bool, clock: Clock, every_record: list[Callable[[], None]]) -> None:
+    def __init__(self, *, tracked: bool, clock: Clock, every_record: list[Callable[[], object]]) -> None:
         self.tracked = tracked
         self.clock = clock
         self.every_record = every_record

@@ -94,7 +94,7 @@ class KeyedStateBackend(KeyedStates):
     def __init__(self) -> None:
         self.cell: list[Any] = [NO_KEY]
         self.window_cell: list[Any] = [NO_KEY]
-        self.every_record: list[Callable[[], None]] = []  # what states that expire want called with every record
+        self.every_record: list[Callable[[], object]] = []  # what states that expire want called with every record
 
     @abstractmethod
     def in_windows(self, prefix: str) -> KeyedStates:

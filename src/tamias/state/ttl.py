@@ -25,7 +25,7 @@ from tamias.state.heap_handles import (
     none_from_reduce,
     none_in_list,
 )
-from tamias.wire.values import loaded, own, stored
+from tamias.wire.values import IMMUTABLE, loaded, own, stored
 
 if TYPE_CHECKING:
     from tamias.state.heap import Table
@@ -34,25 +34,18 @@ if TYPE_CHECKING:
 class ExpiringEntry(Entry):
     """What every handle here has beside the cell and the table."""
 
-    __slots__ = ("_clean", "_now_ms", "_restamps", "_shows_expired", "_ttl_ms")
+    __slots__ = ("_access", "_restamps", "_shows_expired", "_ttl_ms")
 
     def __init__(self, cell: list[Any], table: Table, expiry: Expiry) -> None:
         super().__init__(cell, table)
-        self._now_ms = expiry.now_ms
+        self._access = expiry.access
         self._ttl_ms = expiry.ttl_ms
         self._restamps = expiry.restamps
         self._shows_expired = expiry.shows_expired
-        self._clean = expiry.clean
 
     def clear(self) -> None:
         self._access()
         super().clear()
-
-    def _access(self) -> int:
-        """What comes before anything else: the background cleanup's turn. Answers the time."""
-        now_ms = self._now_ms()
-        self._clean(now_ms)
-        return now_ms
 
 
 class _OneStamp(ExpiringEntry):
@@ -74,7 +67,8 @@ class _OneStamp(ExpiringEntry):
         if self._restamps and kept[0] != now_ms:
             self._data[key] = (now_ms, kept[1])
             self._mark(key)
-        return loaded(kept[1])
+        value = kept[1]
+        return loaded(value) if type(value) is bytearray else value
 
     def _so_far(self, key: Any, now_ms: int) -> Any:
         """What a new value is added to, or None: an expired one counts as long as it may be shown."""
@@ -84,12 +78,12 @@ class _OneStamp(ExpiringEntry):
         return loaded(kept[1])
 
     def _write(self, key: Any, now_ms: int, value: Any) -> None:
-        self._data[key] = (now_ms, stored(value))
+        self._data[key] = (now_ms, value if type(value) in IMMUTABLE else stored(value))
         self._mark(key)
 
     def _merge_stamped(self, target: Any, sources: list[Any], merge: Callable[[Any, Any], Any]) -> None:
         """Merge what has not expired. What had nothing to merge with keeps its stamp; anything else is new."""
-        now_ms = self._now_ms()
+        now_ms = self._access()
         kept = [self._data.pop(address) for address in (target, *sources) if address in self._data]
         if len(kept) == 1:
             self._data[target] = kept[0]
