@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--pyflink", help="the Python of an environment that has apache-flink; without it no PyFlink")
     parser.add_argument("--quick", action="store_true", help="a tenth of the records: to see that everything runs")
     parser.add_argument("--only", default="throughput,epoch,first,memory,linear")
+    parser.add_argument("--workloads", help="of the throughput table only these, with commas between")
     parser.add_argument("--limit-seconds", type=float, default=120.0, help="for one run of a peer")
     options = parser.parse_args()
     parts = {"throughput": throughput, "epoch": epoch, "first": first_result, "memory": memory, "linear": linear}
@@ -68,7 +69,10 @@ def main() -> None:
 def throughput(options: argparse.Namespace) -> None:
     """Records per second, and how many times that of each peer."""
     heading("records per second, parallelism 2")
+    wanted = options.workloads.split(",") if options.workloads else None
     for workload, keys, peers in WORKLOADS:
+        if wanted is not None and workload not in wanted:
+            continue
         ours = tamias(workload, sized(6_000_000, options), keys)
         print(f"\n  {workload}, {keys:,} keys")
         show("tamias", ours)
