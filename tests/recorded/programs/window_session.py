@@ -1,0 +1,29 @@
+"""Sessions that touch are one."""
+
+from pyflink.common import Time, WatermarkStrategy
+from pyflink.common.watermark_strategy import TimestampAssigner
+from pyflink.datastream.functions import ProcessWindowFunction
+from pyflink.datastream.window import EventTimeSessionWindows
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+class Second(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+class Show(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        window = context.window()
+        yield key, window.start, window.end, [e[2] for e in elements], context.current_watermark()
+
+
+def build(env):
+    values = [("a", 0, 1), ("a", 10, 2), ("a", 25, 3), ("a", 21, 4)]
+    stream = env.from_collection(values).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
+    )
+    return stream.key_by(lambda v: v[0]).window(EventTimeSessionWindows.with_gap(Time.milliseconds(10))).process(Show())

@@ -1,0 +1,34 @@
+"""Counts of sessions that become one add up."""
+
+from pyflink.common import Time, WatermarkStrategy
+from pyflink.common.watermark_strategy import TimestampAssigner
+from pyflink.datastream.functions import ProcessWindowFunction
+from pyflink.datastream.window import CountTrigger, EventTimeSessionWindows
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+class Second(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+class Show(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        window = context.window()
+        yield key, window.start, window.end, [e[2] for e in elements], context.current_watermark()
+
+
+def build(env):
+    values = [("a", 0, 1), ("a", 5, 2), ("a", 8, 3), ("a", 40, 4), ("a", 60, 5), ("a", 50, 6)]
+    stream = env.from_collection(values).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
+    )
+    return (
+        stream.key_by(lambda v: v[0])
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(10)))
+        .trigger(CountTrigger.of(2))
+        .process(Show())
+    )
