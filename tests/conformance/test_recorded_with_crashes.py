@@ -184,14 +184,23 @@ def moving_watermarks(monkeypatch):
     monkeypatch.setattr(WatermarkStrategy, "for_monotonous_timestamps", punctuated)
 
 
-# These show the watermark there is when a record comes. The first record after a restart finds none.
-SHOWS_WATERMARK = ("timer_order", "window_count_trigger", "window_custom_trigger", "window_session_count_trigger")
+# Of these the result depends on the watermark there is when a record comes: they show it, or ask it whether the record
+# is late. The first record after a restart finds none.
+ASKS_FOR_WATERMARK = (
+    "timer_order",
+    "window_count_process_keys",
+    "window_count_trigger",
+    "window_custom_trigger",
+    "window_late_refires",
+    "window_late_refires_reduce",
+    "window_session_count_trigger",
+)
 
 
 def has_event_time(name):
-    return name not in SHOWS_WATERMARK and "for_monotonous_timestamps" in (programs.PROGRAMS / f"{name}.py").read_text(
-        "utf-8"
-    )
+    return name not in ASKS_FOR_WATERMARK and "for_monotonous_timestamps" in (
+        programs.PROGRAMS / f"{name}.py"
+    ).read_text("utf-8")
 
 
 @pytest.mark.usefixtures("moving_watermarks")
