@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from tamias.common.time import Duration, Time, millis_of
@@ -29,8 +30,9 @@ class _BuiltIn(Evictor[Any, Any]):
         if self.do_evict_after:
             self._evict(elements)
 
+    @abstractmethod
     def _evict(self, elements: _Elements) -> None:
-        raise NotImplementedError
+        """The rule."""
 
 
 class CountEvictor(_BuiltIn):

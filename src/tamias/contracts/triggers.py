@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -266,11 +267,13 @@ class _Continuous(Trigger[Any, TimeWindow]):
         if state.get() is None:
             self.register_next_fire_timestamp(time - time % self.interval + self.interval, window, ctx, state)
 
+    @abstractmethod
     def _register(self, time: int, ctx: _Context) -> None:
-        raise NotImplementedError
+        """Register a timer in the trigger's time."""
 
+    @abstractmethod
     def _delete(self, time: int, ctx: _Context) -> None:
-        raise NotImplementedError
+        """Delete a timer in the trigger's time."""
 
     def can_merge(self) -> bool:
         """Yes: the earliest of the next times counts."""

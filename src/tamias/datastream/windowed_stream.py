@@ -5,6 +5,7 @@ Both are drawn step by step (trigger, evictor, lateness) and become an operator 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="_Windowed")
 
 
-class _Windowed:
+class _Windowed(ABC):
     """What windows with and without keys have in common."""
 
     _function_kinds: tuple[type[Function], ...] = ()
@@ -211,8 +212,9 @@ class _Windowed:
         name = f"Window({self._assigner!r}, {type(self._trigger).__name__}, {type(function or contents).__name__})"
         return self._transform(name, spec, output_type)
 
+    @abstractmethod
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
-        raise NotImplementedError
+        """The windows as an operator of the stream."""
 
 
 class WindowedStream(_Windowed):
