@@ -1,4 +1,10 @@
-"""How long properties are searched for counterexamples: little in every run, long under `--hypothesis-profile=soak`."""
+"""How long properties are searched for counterexamples: little in every run, long under `--hypothesis-profile=soak`.
+
+Under `CI` the examples are the same in every run, so that a change answers for itself only; the search for new ones is
+a developer's runs and the soak's.
+"""
+
+import os
 
 from hypothesis import HealthCheck, settings
 
@@ -6,4 +12,5 @@ _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.f
 
 settings.register_profile("default", deadline=None, max_examples=40, suppress_health_check=_SLOW_IS_FINE)
 settings.register_profile("soak", deadline=None, max_examples=2_000, suppress_health_check=_SLOW_IS_FINE)
-settings.load_profile("default")
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
