@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.engine.spark.link import Link, accept, connect, listen
+from tamias.engine.slots.link import Link, accept, connect, listen
 from tamias.errors import DeploymentError
 
 SECRET = b"s" * 32

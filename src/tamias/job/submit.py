@@ -30,7 +30,7 @@ def on_spark(settings: JobSettings) -> EngineFactory:
     """The engine of every job that is really run."""
 
     def make(graph: JobGraph) -> Engine:
-        from tamias.engine.spark.dependencies import Dependencies
+        from tamias.engine.slots.dependencies import Dependencies
         from tamias.engine.spark.engine import SparkEngine
 
         configuration: Mapping[str, str] = settings.configuration

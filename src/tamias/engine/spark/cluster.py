@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from tamias.engine.base import SlotEvent
-from tamias.engine.spark.dependencies import Dependencies
-from tamias.engine.spark.link import Address, Link, accept, listen
-from tamias.engine.spark.messages import Exit
-from tamias.engine.spark.slot import Registration, SlotConfig
-from tamias.engine.spark.slots import Slot
+from tamias.engine.slots.dependencies import Dependencies
+from tamias.engine.slots.link import Address, Link, accept, listen
+from tamias.engine.slots.messages import Exit
+from tamias.engine.slots.pool import Slot
+from tamias.engine.slots.slot import Registration, SlotConfig
 from tamias.errors import DeploymentError
 
 _log = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ class Launch:
             driver=self.driver,
         )
         process = subprocess.Popen(
-            [sys.executable, "-m", "tamias.engine.spark.slot_main"],
+            [sys.executable, "-m", "tamias.engine.slots.slot_main"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

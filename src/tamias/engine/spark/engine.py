@@ -15,11 +15,11 @@ from typing import Any
 import cloudpickle
 
 from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
+from tamias.engine.slots.dependencies import Dependencies
+from tamias.engine.slots.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
+from tamias.engine.slots.pool import SlotPool
 from tamias.engine.spark.cluster import ClusterSlots
-from tamias.engine.spark.dependencies import Dependencies
-from tamias.engine.spark.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
 from tamias.engine.spark.session import SparkLog, expects_cluster, spark_context
-from tamias.engine.spark.slots import SlotPool
 from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition_of
 from tamias.errors import DeploymentError, SlotLostError, TamiasError, UserFunctionError
 from tamias.graph.job_graph import JobGraph

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tamias.engine.spark.link import Address, Link, connect
-from tamias.engine.spark.messages import ACK, PARCEL, RunEpoch
+from tamias.engine.slots.link import Address, Link, connect
+from tamias.engine.slots.messages import ACK, PARCEL, RunEpoch
 from tamias.errors import SlotLostError
 from tamias.runtime.epoch import EpochOrder
 from tamias.wire.values import dumps

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tamias.engine.base import SlotEvent
-from tamias.engine.spark.dependencies import Dependencies, Interpreter, prepare
-from tamias.engine.spark.link import Address, Link, connect
-from tamias.engine.spark.messages import Done, Exit, Request, Subscribe
-from tamias.engine.spark.slot import SlotConfig
+from tamias.engine.slots.dependencies import Dependencies, Interpreter, prepare
+from tamias.engine.slots.link import Address, Link, connect
+from tamias.engine.slots.messages import Done, Exit, Request, Subscribe
+from tamias.engine.slots.slot import SlotConfig
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.wire.values import dumps
 
@@ -102,7 +102,7 @@ class SlotProcess:
         ready, theirs = os.pipe()
         self._ready = ready
         self._process = subprocess.Popen(
-            [interpreter.executable, "-m", "tamias.engine.spark.slot_main"],
+            [interpreter.executable, "-m", "tamias.engine.slots.slot_main"],
             cwd=interpreter.working_directory,
             stdin=subprocess.PIPE,
             pass_fds=(theirs,),

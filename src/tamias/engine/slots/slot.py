@@ -23,8 +23,8 @@ from typing import assert_never
 from tamias.common.clock import SystemClock
 from tamias.engine.base import Deployment, SlotEvent
 from tamias.engine.host import SlotHost
-from tamias.engine.spark.link import Address, Link, accept, connect, listen
-from tamias.engine.spark.messages import (
+from tamias.engine.slots.link import Address, Link, accept, connect, listen
+from tamias.engine.slots.messages import (
     ACK,
     FAILED,
     PARCEL,
