@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from tamias.common.clock import SystemClock
-from tamias.engine.base import Deployment, SlotEvent
+from tamias.engine.base import SlotEvent
 from tamias.engine.host import SlotHost
+from tamias.engine.slots.deployment import load_deployment
 from tamias.engine.slots.link import Address, Link, accept, connect, listen
 from tamias.engine.slots.messages import (
     ACK,
@@ -191,16 +192,6 @@ class SlotServer:
         while not self.ended.is_set():
             with contextlib.suppress(queue.Empty):
                 link.send(dumps(self._events.get(timeout=1.0)))
-
-
-def load_deployment(data: bytes) -> Deployment:
-    """Unpickle a deployment, and let instances of the main program's classes be pickled by name from now on."""
-    deployment, main_classes = pickle.loads(data)
-    main = sys.modules["__main__"]
-    for name, cls in main_classes.items():
-        setattr(main, name, cls)
-    loaded: Deployment = deployment
-    return loaded
 
 
 def _portable(error: BaseException) -> BaseException:

@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import pickle
-import queue
-import sys
 import threading
-import types
 from collections.abc import Iterable
 from typing import Any
 
-import cloudpickle
-
-from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
+from tamias.engine.base import EpochResult, Failure
 from tamias.engine.slots.dependencies import Dependencies
-from tamias.engine.slots.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
+from tamias.engine.slots.engine import SlotEngine
 from tamias.engine.slots.pool import SlotPool
 from tamias.engine.spark.cluster import ClusterSlots
 from tamias.engine.spark.session import SparkLog, expects_cluster, spark_context
 from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition_of
-from tamias.errors import DeploymentError, SlotLostError, TamiasError, UserFunctionError
+from tamias.errors import DeploymentError
 from tamias.graph.job_graph import JobGraph
-from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.epoch import EpochOrder
 
 _log = logging.getLogger(__name__)
 
 
-class SparkEngine:
+class SparkEngine(SlotEngine):
     """Runs one job on a Spark session, with slot processes beside it."""
 
     def __init__(
         self, graph: JobGraph, configuration: dict[str, str], *, job_label: str, python: Dependencies | None = None
     ) -> None:
-        self._graph = graph
-        self._configuration = configuration
-        self._label = job_label
+        self._context, pool = self._start(graph.slot_count, configuration, python or Dependencies())
+        super().__init__(graph, pool)
         self._group = f"tamias-{job_label}"
-        self._context, self._pool = self._start(graph.slot_count, configuration, python or Dependencies())
-        self._deployment: Deployment | None = None
         self._cancelled = threading.Event()
         self._levels = graph.levels
         self._base: Any = None
-        self._held: list[SlotEvent] = []
         self._partitions = [[(v, i) for v in level for i in range(v.parallelism)] for level in self._levels]
 
     @staticmethod
@@ -71,52 +61,13 @@ class SparkEngine:
         """Where Spark's own log is, if we know; asked for when a person is to be told."""
         return SparkLog.mention()
 
-    @property
-    def slot_pids(self) -> tuple[int, ...]:
-        """The slots' processes."""
-        return tuple(slot.process.pid for slot in self._pool.slots)
-
-    # ------------------------------------------------------------------------------------------- deployments
-
-    def deploy(self, deployment: Deployment) -> Failure | None:
-        self._deployment = deployment
-        try:
-            self._pool.ensure()
-            data = dump_deployment(deployment)
-        except TamiasError as error:
-            return Failure(error)
-        by_slot: dict[int, list[tuple[int, int]]] = {slot.number: [] for slot in self._pool.slots}
-        for vertex in deployment.graph.vertices:
-            for index in range(vertex.parallelism):
-                by_slot[deployment.graph.slot_of(vertex, index)].append((vertex.id, index))
-        return self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
-
-    def _ask_all(self, requests: dict[int, Request], timeout_s: float | None = None) -> Failure | None:
-        """Put a request to every slot at once and wait for all; the first failure."""
-        for number, request in requests.items():
-            self._pool.slots[number].tell(request)
-        failures = [(number, self._pool.slots[number].answer(timeout_s)) for number in requests]
-        # The user's own error says more than the loss of a slot that followed from it.
-        failures.sort(key=lambda f: isinstance(f[1], SlotLostError))
-        return next((Failure(error, number) for number, error in failures if error is not None), None)
-
-    def _ask_each(self, request: Request, timeout_s: float | None = None) -> Failure | None:
-        return self._ask_all({slot.number: request for slot in self._pool.slots}, timeout_s)
-
-    # ------------------------------------------------------------------------------------------------ epochs
-
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         assert self._deployment is not None, "deploy comes before the first epoch"
         try:
             found = outcomes(self._spark_job(order))
         except Exception as error:  # py4j and Spark raise what they like; the failure is handled the same way
             return EpochResult(failure=Failure(self._explained(error)))
-        errors = [o for o in found if isinstance(o, BaseException)]
-        if errors:
-            errors.sort(key=lambda e: not isinstance(e, UserFunctionError))
-            return EpochResult(failure=Failure(self._with_cause(errors[0])))
-        acks: list[Ack] = [o for o in found if isinstance(o, Ack)]
-        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)))
+        return self._result(found)
 
     def _spark_job(self, order: EpochOrder) -> Iterable[Any]:
         """All levels as one chain of stages: every subtask runs once, whatever the fan-out."""
@@ -182,80 +133,16 @@ class SparkEngine:
         where = self.log_path or "see your session's"
         return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {where}")
 
-    def _with_cause(self, error: BaseException) -> BaseException:
-        """A broken connection to a slot says little: find out how the slot ended."""
-        return (self._lost_slot() or error) if isinstance(error, SlotLostError) else error
-
-    def _lost_slot(self) -> SlotLostError | None:
-        for slot in self._pool.slots:
-            if not slot.process.alive:
-                return SlotLostError(slot.number, slot.process.how_it_ended() or "its process ended")
-        return None
-
     def cancel_epoch(self) -> None:
         self._cancelled.set()
         with contextlib.suppress(Exception):  # nothing runs, or the session is gone: both are fine
             self._context.cancelJobGroup(self._group)
 
-    # ---------------------------------------------------------------------------------------------- the rest
-
-    def events(self) -> list[SlotEvent]:
-        found: list[SlotEvent] = []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                event = self._pool.events.get_nowait()
-                if event is not None:
-                    found.append(event)
-        return found + self._take_held()
-
-    def wait(self, timeout_s: float) -> None:
-        with contextlib.suppress(queue.Empty):
-            event = self._pool.events.get(timeout=max(timeout_s, 0.0))
-            if event is not None:
-                self._held.append(event)
-
-    def wake(self) -> None:
-        self._pool.events.put(None)
-
-    def _take_held(self) -> list[SlotEvent]:
-        held, self._held = self._held, []
-        return held
-
-    def notify_completed(self, checkpoint_id: int) -> Failure | None:
-        return self._ask_each(Completed(checkpoint_id))
-
-    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
-        return self._ask_each(Aborted(checkpoint_id))
-
-    def close_subtasks(self) -> Failure | None:
-        return self._ask_each(CloseSubtasks())
-
     def shutdown(self) -> None:
-        self._ask_each(Discard(), timeout_s=5.0)  # user code that hangs is left to its end with the process
-        self._pool.shutdown()
+        """End the slots; the session stays, for the next job."""
+        super().shutdown()
         with contextlib.suppress(Exception):  # the user may have stopped the session before us
             self._context.setJobGroup("", "")
-
-
-def dump_deployment(deployment: Deployment) -> bytes:
-    """Pickle a deployment with the user's code, and beside it the classes of the main program.
-
-    A class of `__main__` travels by value inside the user's functions, but its instances must be found by name
-    when records and state are pickled in a slot: so the slots get the classes under their names as well.
-    """
-    main = sys.modules.get("__main__")
-    classes: dict[str, Any] = {}
-    for name, value in vars(main).items() if isinstance(main, types.ModuleType) else ():
-        if isinstance(value, type) and value.__module__ == "__main__":
-            try:
-                cloudpickle.dumps(value)
-            except Exception:  # refers to something that cannot travel: then no record can be one
-                continue
-            classes[name] = value
-    try:
-        return bytes(cloudpickle.dumps((deployment, classes), pickle.HIGHEST_PROTOCOL))
-    except Exception as error:
-        raise DeploymentError(f"the job cannot be sent to its slots: {type(error).__name__}: {error}") from error
 
 
 class _named_stages:

@@ -8,13 +8,13 @@ inside a blob. A failure is a row like any other: Spark's own error machinery is
 from __future__ import annotations
 
 import pickle
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tamias.engine.slots.link import Address, Link, connect
-from tamias.engine.slots.messages import ACK, PARCEL, RunEpoch
+from tamias.engine.slots.messages import RunEpoch
+from tamias.engine.slots.remote import Outcome, run_subtask
 from tamias.errors import SlotLostError
 from tamias.runtime.epoch import EpochOrder
 from tamias.wire.values import dumps
@@ -24,7 +24,6 @@ POISON = -2  # an epoch that has failed upstream: do not run, tell the rest
 
 Row = tuple[int, tuple[int, int, bytes]]
 
-_TARGET = struct.Struct("<II")
 _links: dict[tuple[Any, bytes], Link] = {}  # kept while Spark reuses the worker process
 
 
@@ -76,20 +75,16 @@ class LevelTask:
 
     def _run(self, stop: Stop, blobs: list[bytes]) -> Iterator[Row]:
         link: Link | None = None
+        outcome: Outcome | None = None
+        request = RunEpoch(stop.vertex, stop.subtask, self.attempt, self.order)
         try:
             link = self._link(stop)
-            link.send(dumps(RunEpoch(stop.vertex, stop.subtask, self.attempt, self.order)))
-            for blob in blobs:
-                link.send(blob)
-            link.send(b"")
-            while True:
-                message = link.receive()
-                kind = message[:1]
-                if kind != PARCEL:
-                    break
-                exchange, target = _TARGET.unpack_from(message, 1)
-                route = self.routes[exchange]
-                yield self._row(route.level, route.first_partition + target, link.receive())
+            for item in run_subtask(link, request, blobs):
+                if isinstance(item, Outcome):
+                    outcome = item
+                else:
+                    route = self.routes[item.exchange]
+                    yield self._row(route.level, route.first_partition + item.target, item.data)
         except (OSError, EOFError) as error:
             if link is not None:
                 link.close()
@@ -97,8 +92,9 @@ class LevelTask:
             yield self._row(DRIVER, 0, dumps(SlotLostError(stop.slot, str(error) or type(error).__name__)))
             yield from self._poison()
             return
-        yield self._row(DRIVER, 0, message[1:])
-        if kind != ACK:
+        assert outcome is not None, "a slot answers with an outcome, or is gone"
+        yield self._row(DRIVER, 0, outcome.data)
+        if not outcome.good:
             yield from self._poison()
 
     def _link(self, stop: Stop) -> Link:

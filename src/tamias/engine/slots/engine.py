@@ -1,0 +1,142 @@
+"""What every engine whose slots are processes has in common: all but how an epoch's blobs move between them."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
+from tamias.engine.slots.deployment import dump_deployment
+from tamias.engine.slots.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
+from tamias.engine.slots.pool import Slot
+from tamias.errors import SlotLostError, TamiasError, UserFunctionError
+from tamias.graph.job_graph import JobGraph
+from tamias.runtime.epoch import Ack, EpochOrder
+
+
+class Slots(Protocol):
+    """The slots of a job, wherever they run."""
+
+    secret: bytes
+    slots: list[Slot]
+    events: queue.SimpleQueue[SlotEvent | None]
+
+    def ensure(self) -> list[int]:
+        """Have every slot running and connected; the numbers of those that were (re)started."""
+
+    def shutdown(self) -> None:
+        """End them all."""
+
+
+class SlotEngine(ABC):
+    """Hosts a job in slot processes. How an epoch is run is left to the subclass."""
+
+    def __init__(self, graph: JobGraph, pool: Slots) -> None:
+        self._graph = graph
+        self._pool = pool
+        self._deployment: Deployment | None = None
+        self._held: list[SlotEvent] = []
+
+    @property
+    def slot_pids(self) -> tuple[int, ...]:
+        """The slots' processes."""
+        return tuple(slot.process.pid for slot in self._pool.slots)
+
+    @abstractmethod
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        """Push one epoch through all levels."""
+
+    @abstractmethod
+    def cancel_epoch(self) -> None:
+        """Make a running `run_epoch` return soon. From any thread."""
+
+    # ------------------------------------------------------------------------------------------------ requests
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        """Start an attempt in all slots, new ones where one is gone."""
+        self._deployment = deployment
+        try:
+            self._pool.ensure()
+            data = dump_deployment(deployment)
+        except TamiasError as error:
+            return Failure(error)
+        by_slot: dict[int, list[tuple[int, int]]] = {slot.number: [] for slot in self._pool.slots}
+        for vertex in deployment.graph.vertices:
+            for index in range(vertex.parallelism):
+                by_slot[deployment.graph.slot_of(vertex, index)].append((vertex.id, index))
+        return self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
+
+    def _ask_all(self, requests: dict[int, Request], timeout_s: float | None = None) -> Failure | None:
+        """Put a request to every slot at once and wait for all; the first failure."""
+        for number, request in requests.items():
+            self._pool.slots[number].tell(request)
+        failures = [(number, self._pool.slots[number].answer(timeout_s)) for number in requests]
+        # The user's own error says more than the loss of a slot that followed from it.
+        failures.sort(key=lambda f: isinstance(f[1], SlotLostError))
+        return next((Failure(error, number) for number, error in failures if error is not None), None)
+
+    def _ask_each(self, request: Request, timeout_s: float | None = None) -> Failure | None:
+        return self._ask_all({slot.number: request for slot in self._pool.slots}, timeout_s)
+
+    def notify_completed(self, checkpoint_id: int) -> Failure | None:
+        """Tell all subtasks that a checkpoint is complete."""
+        return self._ask_each(Completed(checkpoint_id))
+
+    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
+        """Tell all subtasks that a checkpoint was given up."""
+        return self._ask_each(Aborted(checkpoint_id))
+
+    def close_subtasks(self) -> Failure | None:
+        """Close all subtasks."""
+        return self._ask_each(CloseSubtasks())
+
+    def shutdown(self) -> None:
+        """End the slots."""
+        self._ask_each(Discard(), timeout_s=5.0)  # user code that hangs is left to its end with the process
+        self._pool.shutdown()
+
+    # ------------------------------------------------------------------------------------------------ outcomes
+
+    def _result(self, found: list[Ack | BaseException]) -> EpochResult:
+        """What an epoch came to, given the answers of its subtasks."""
+        errors = [o for o in found if isinstance(o, BaseException)]
+        if errors:
+            errors.sort(key=lambda e: not isinstance(e, UserFunctionError))
+            return EpochResult(failure=Failure(self._with_cause(errors[0])))
+        acks = [o for o in found if isinstance(o, Ack)]
+        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)))
+
+    def _with_cause(self, error: BaseException) -> BaseException:
+        """A broken connection to a slot says little: find out how the slot ended."""
+        return (self._lost_slot() or error) if isinstance(error, SlotLostError) else error
+
+    def _lost_slot(self) -> SlotLostError | None:
+        for slot in self._pool.slots:
+            if not slot.process.alive:
+                return SlotLostError(slot.number, slot.process.how_it_ended() or "its process ended")
+        return None
+
+    # -------------------------------------------------------------------------------------------------- events
+
+    def events(self) -> list[SlotEvent]:
+        """What the slots reported since the last call."""
+        found, self._held = self._held, []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                event = self._pool.events.get_nowait()
+                if event is not None:
+                    found.append(event)
+        return found
+
+    def wait(self, timeout_s: float) -> None:
+        """Sleep until a slot reports something, `wake` is called, or the time is up."""
+        with contextlib.suppress(queue.Empty):
+            event = self._pool.events.get(timeout=max(timeout_s, 0.0))
+            if event is not None:
+                self._held.append(event)
+
+    def wake(self) -> None:
+        """End a `wait`. From any thread."""
+        self._pool.events.put(None)
