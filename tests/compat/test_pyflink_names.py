@@ -17,10 +17,8 @@ from listing import Entry, Parameter, read_listing
 MODULES = read_listing()
 
 CONNECTED_STREAMS = """
-tamias.datastream:BroadcastConnectedStream tamias.datastream:BroadcastStream tamias.datastream:ConnectedStreams
+tamias.datastream:BroadcastConnectedStream tamias.datastream:BroadcastStream
 tamias.datastream.data_stream:BroadcastConnectedStream tamias.datastream.data_stream:BroadcastStream
-tamias.datastream.data_stream:ConnectedStreams
-tamias.datastream.data_stream:DataStream.connect tamias.datastream.data_stream:KeyedStream.connect
 """
 ASYNC = """
 tamias.datastream.async_data_stream tamias.datastream.async_retry_predicates tamias.datastream.async_retry_strategies

@@ -244,6 +244,9 @@ class CoProcessFunction(Function):
     def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Emitted:
         """Take one record of the second stream."""
 
+    def on_timer(self, timestamp: int, ctx: CoProcessFunction.Context) -> Emitted:
+        """Called when a timer fires: there are timers if both streams are keyed."""
+
 
 class KeyedCoProcessFunction(Function):
     """A process function over two keyed streams that share state and timers per key."""

@@ -16,7 +16,14 @@ from tamias.datastream.checkpoint_storage import (
     JobManagerCheckpointStorage,
 )
 from tamias.datastream.checkpointing_mode import CheckpointingMode
-from tamias.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream, WindowedStream
+from tamias.datastream.data_stream import (
+    CloseableIterator,
+    ConnectedStreams,
+    DataStream,
+    DataStreamSink,
+    KeyedStream,
+    WindowedStream,
+)
 from tamias.datastream.execution_mode import RuntimeExecutionMode
 from tamias.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from tamias.datastream.functions import (
@@ -82,6 +89,7 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "ConnectedStreams",
     "CountWindow",
     "DataStream",
     "DataStreamSink",

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from tamias.datastream.closeable_iterator import CloseableIterator
+from tamias.datastream.connected_streams import ConnectedStreams
 from tamias.datastream.data_stream_sink import DataStreamSink
 from tamias.datastream.keyed_stream import KeyedStream
 from tamias.datastream.stream import DataStream
 from tamias.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
-__all__ = ["AllWindowedStream", "CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream", "WindowedStream"]
+__all__ = [
+    "AllWindowedStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]

@@ -75,6 +75,8 @@ from tamias.graph.stream_graph import Chaining, Edge, Node
 
 if TYPE_CHECKING:
     from tamias.common.execution_config import ExecutionConfig
+    from tamias.datastream.connected_streams import ConnectedStreams
+    from tamias.datastream.iterations import IterativeStream, Step
     from tamias.datastream.joins import CoGroupedStreams, JoinedStreams
     from tamias.datastream.keyed_stream import KeyedStream
     from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -271,6 +273,26 @@ class DataStream(OperatorSettings):
             edges += stream._edges
         return DataStream(self._environment, edges)
 
+    # ------------------------------------------------------------------------------ loops
+
+    def iterate(self, max_wait_time_millis: int = 0) -> IterativeStream:
+        """Begin a loop: what `close_with` is given comes back here, beside this stream.
+
+        Args:
+            max_wait_time_millis: the loop ends when this stream has ended and nothing was fed back for so long;
+                0: it goes on until the job is cancelled.
+        """
+        from tamias.datastream.iterations import IterativeStream
+
+        return IterativeStream(self, max_wait_time_millis)
+
+    def iterate_with(self, step: Step, max_wait_time_millis: int = 0) -> DataStream:
+        """A loop as one function: `step(stream)` gives the stream to feed back and the stream that leaves the loop."""
+        loop = self.iterate(max_wait_time_millis)
+        feedback, output = step(loop)
+        loop.close_with(feedback)
+        return output
+
     # ------------------------------------------------------------------------------ windows over everything
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
@@ -295,7 +317,13 @@ class DataStream(OperatorSettings):
             return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
         return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
 
-    # ------------------------------------------------------------------------------ with another stream, in windows
+    # ------------------------------------------------------------------------------ with another stream
+
+    def connect(self, ds: DataStream) -> ConnectedStreams:
+        """Bring another stream, of any type, to the same operator: `.map(...)`, `.flat_map(...)`, `.process(...)`."""
+        from tamias.datastream.connected_streams import ConnectedStreams
+
+        return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream) -> JoinedStreams:
         """Join with another stream in windows: `.where(...).equal_to(...).window(...).apply(...)`."""

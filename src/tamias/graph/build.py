@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tamias.common.execution_mode import RuntimeExecutionMode
+from tamias.common.typeinfo import TypeInformation
 from tamias.contracts.sources import Boundedness
 from tamias.errors import InvalidProgramError
 from tamias.graph.ids import operator_ids
@@ -19,7 +20,15 @@ from tamias.graph.job_graph import (
     Vertex,
     VertexId,
 )
-from tamias.graph.specs import Forward, Partitioning, Rebalance, SourceFunctionSpec, SourceSpec
+from tamias.graph.specs import (
+    FeedbackHeadSpec,
+    FeedbackTailSpec,
+    Forward,
+    Partitioning,
+    Rebalance,
+    SourceFunctionSpec,
+    SourceSpec,
+)
 from tamias.graph.stream_graph import (
     DEFAULT_SLOT_GROUP,
     MAX_PARALLELISM,
@@ -56,6 +65,7 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
             "a source alone does not run, add a transformation, print() or a sink to it"
         )
     batch = _runs_as_batch(nodes, settings.mode)
+    _check_loops(nodes, batch=batch)
     checkpointing = settings.execution.checkpointing and not batch
     if checkpointing and settings.unaligned_checkpoints and not settings.force_unaligned:
         _refuse_custom_partitioning(nodes)
@@ -104,6 +114,16 @@ def _is_endless(node: Node) -> bool:
     return isinstance(node.spec, SourceFunctionSpec)
 
 
+def _check_loops(nodes: Sequence[Node], *, batch: bool) -> None:
+    closed = {node.spec.loop for node in nodes if isinstance(node.spec, FeedbackTailSpec)}
+    for node in nodes:
+        if isinstance(node.spec, FeedbackHeadSpec):
+            if node.spec.loop not in closed:
+                raise InvalidProgramError(f"the loop of {node.where} is never closed: call close_with() on it")
+            if batch:
+                raise InvalidProgramError(f"BATCH mode has no loops, and {node.where} begins one; use STREAMING")
+
+
 def _refuse_custom_partitioning(nodes: Sequence[Node]) -> None:
     node = uses_custom_partitioning(nodes)
     if node is not None:
@@ -140,6 +160,10 @@ def _sizes(nodes: Sequence[Node], settings: GraphSettings) -> dict[int, _Size]:
 
 
 def _parallelism(node: Node, sizes: Mapping[int, _Size], settings: GraphSettings) -> int:
+    if node.beside is not None:
+        return sizes[node.beside.id].parallelism
+    if isinstance(node.spec, FeedbackHeadSpec):  # Flink: a loop is as parallel as its input
+        return sizes[node.inputs[0].source.id].parallelism
     if node.non_parallel:
         return 1
     if node.parallelism is not None:
@@ -150,6 +174,8 @@ def _parallelism(node: Node, sizes: Mapping[int, _Size], settings: GraphSettings
 
 
 def _slot_group(node: Node, sizes: Mapping[int, _Size]) -> str:
+    if node.beside is not None:
+        return sizes[node.beside.id].slot_group
     if node.slot_group is not None:
         return node.slot_group
     groups = {sizes[edge.source.id].slot_group for edge in node.inputs}
@@ -287,8 +313,16 @@ def _operator(node: Node, operator_id: OperatorId) -> Operator:
         input_type=node.input_types[0] if node.input_types else None,
         output_type=node.output_type,
         description=node.description,
+        input_types=_types_by_input(node),
+        keys=node.keys,
         buffer_timeout_ms=node.buffer_timeout_ms,
     )
+
+
+def _types_by_input(node: Node) -> tuple[TypeInformation | None, ...]:
+    """The type of each input of an operator with two; nothing for others."""
+    types = {edge.input_index: edge.type_info for edge in node.inputs}
+    return tuple(types[index] for index in sorted(types)) if len(types) > 1 else ()
 
 
 def _chain_name(chain: _Chain) -> str:

@@ -36,6 +36,10 @@ class Operator:
     keys: tuple[KeySpec | None, ...] = ()  # likewise
     buffer_timeout_ms: int | None = None  # set for this operator; None: as the job says
 
+    def key_of(self, input_index: int) -> KeySpec | None:
+        """How the key of an input's records is found."""
+        return self.keys[input_index] if self.keys else self.key
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Flink: every operator's function is serialized by itself. Two operators that were given one function, or
         # functions that close over one list, share neither once they run.

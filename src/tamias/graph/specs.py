@@ -11,6 +11,7 @@ from tamias.common.watermark_strategy import WatermarkStrategy
 from tamias.contracts.functions import AggregateFunction
 from tamias.contracts.sinks import Sink, SinkFunction
 from tamias.contracts.sources import Source, SourceFunction
+from tamias.contracts.state import MapStateDescriptor
 from tamias.contracts.windows import Evictor, Trigger, WindowAssigner
 
 UserFunction = Any  # a Function object or a plain callable, as the user gave it
@@ -147,6 +148,57 @@ class IntervalJoinSpec:
 
 
 @dataclass(frozen=True)
+class FeedbackHeadSpec:
+    """Where a loop begins: what its tail took comes out here again, beside the input or among it.
+
+    Args:
+        loop: which loop; its tail has the same number.
+        max_wait_ms: the loop ends once its input has and nothing was fed back for so long; 0: it does not end.
+        tag: the side output on which fed-back records leave; None: they leave with the input.
+    """
+
+    loop: int
+    max_wait_ms: int = 0
+    tag: str | None = None
+
+
+@dataclass(frozen=True)
+class FeedbackTailSpec:
+    """Where a loop closes: takes what is to be fed back to the head of the same subtask."""
+
+    loop: int
+
+
+@dataclass(frozen=True)
+class CoMapSpec:
+    """A `CoMapFunction` over two connected streams."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class CoFlatMapSpec:
+    """A `CoFlatMapFunction` over two connected streams."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class CoProcessSpec:
+    """A `CoProcessFunction`, or on two keyed streams a `KeyedCoProcessFunction`."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True)
+class BroadcastProcessSpec:
+    """A stream (input 0) beside a broadcast one (input 1), which alone may write the broadcast states."""
+
+    function: UserFunction
+    descriptors: tuple[MapStateDescriptor, ...]
+
+
+@dataclass(frozen=True)
 class SinkFunctionSpec:
     function: SinkFunction[Any]
 
@@ -184,6 +236,12 @@ OperatorSpec = (
     | TimestampsSpec
     | WindowSpec
     | IntervalJoinSpec
+    | CoMapSpec
+    | CoFlatMapSpec
+    | CoProcessSpec
+    | BroadcastProcessSpec
+    | FeedbackHeadSpec
+    | FeedbackTailSpec
     | SinkFunctionSpec
     | WriterSpec
     | PrintSpec

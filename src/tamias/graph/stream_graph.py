@@ -74,6 +74,7 @@ class Node:
     spec: OperatorSpec
     inputs: tuple[Edge, ...] = ()
     key: KeySpec | None = None
+    keys: tuple[KeySpec | None, ...] = ()  # of each input, where there are two
     output_type: TypeInformation | None = None
     written_at: str = ""
     non_parallel: bool = False
@@ -87,6 +88,7 @@ class Node:
     chaining: Chaining = Chaining.ALWAYS
     buffer_timeout_ms: int | None = None
     input_types: tuple[TypeInformation | None, ...] = field(default=())
+    beside: Node | None = None  # subtask by subtask in the slots of this one
 
     @property
     def full_name(self) -> str:

@@ -7,7 +7,17 @@ from typing import assert_never
 from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
 from tamias.graph import specs
 from tamias.graph.job_graph import Operator
-from tamias.runtime.operators import joins, process, rolling, sinks, sources, stateless, timestamps
+from tamias.runtime.operators import (
+    co_streams,
+    feedback,
+    joins,
+    process,
+    rolling,
+    sinks,
+    sources,
+    stateless,
+    timestamps,
+)
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.place import Place
 from tamias.runtime.windows.choice import window_operator
@@ -42,6 +52,18 @@ def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOper
             return window_operator(operator, spec, place)
         case specs.IntervalJoinSpec() as spec:
             return joins.IntervalJoinOperator(operator, spec, place)
+        case specs.CoMapSpec() as spec:
+            return co_streams.CoMapOperator(operator, spec, place)
+        case specs.CoFlatMapSpec() as spec:
+            return co_streams.CoFlatMapOperator(operator, spec, place)
+        case specs.CoProcessSpec() as spec:
+            if operator.key is not None:
+                return co_streams.KeyedCoProcessOperator(operator, spec, place)
+            return co_streams.CoProcessOperator(operator, spec, place)
+        case specs.FeedbackHeadSpec() as spec:
+            return feedback.FeedbackHead(operator, spec, place)
+        case specs.FeedbackTailSpec() as spec:
+            return feedback.FeedbackTail(operator, spec, place)
         case specs.TimestampsSpec() as spec:
             return timestamps.TimestampsOperator(operator, spec.watermarks, place)
         case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):

@@ -1,4 +1,4 @@
-"""A chain of operators, compiled: one loop over a run of records for the whole chain.
+"""A chain of operators, compiled: one loop over a run of records for the whole chain, or one for each input.
 
 What operator i emits goes to the operators linked behind it and to the exchanges that leave from it. The
 statements of all of them are written one inside the other, from the head down.
@@ -7,21 +7,25 @@ statements of all of them are written one inside the other, from the head down.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.contracts.functions import Partitioner
 from tamias.graph.job_graph import Exchange, JobGraph, Link, Vertex
 from tamias.graph.specs import Broadcast, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
 from tamias.runtime.code import Code, Compiled
-from tamias.runtime.operators.base import Emit, Out, RuntimeOperator
+from tamias.runtime.operators.base import Emit, Out, RuntimeOperator, Write
 from tamias.runtime.operators.keys import write_key_of
 from tamias.runtime.outbox import Outbox, Router
 from tamias.wire.values import IMMUTABLE, own
 
 _DEEPEST = 12  # blocks inside one another before the rest goes into a function: Python allows 20 loops
 
-Process = Callable[[list[Any]], None]
-ProcessTimed = Callable[[list[Any], list[int | None]], None]
+
+class Loops(NamedTuple):
+    """The loops over runs of one input's records: without and with timestamps."""
+
+    process: Callable[[list[Any]], None]
+    process_timed: Callable[[list[Any], list[int | None]], None]
 
 
 class Chain:
@@ -42,15 +46,15 @@ class Chain:
         self._functions: dict[tuple[int, str | None], str] = {}
         self._modes: list[tuple[str, str]] = []
         self.compiled = self._compile()
-        self.process: Process = self.compiled.function("process")
-        self.process_timed: ProcessTimed = self.compiled.function("process_timed")
+        self.loops = tuple(
+            Loops(self.compiled.function(f"process_{n}"), self.compiled.function(f"process_timed_{n}"))
+            for n in range(len(operators[0].inputs()))
+        )
 
     def _compile(self) -> Compiled:
         code = Code()
-        with code.function("def process(values):"):
-            self._with_modes(code, lambda: self._loop(code, "for v in values:", "None"))
-        with code.function("def process_timed(values, times):"):
-            self._with_modes(code, lambda: self._loop(code, "for v, t in zip(values, times):", "t"))
+        for number, write in enumerate(self.operators[0].inputs()):
+            self._write_loops(code, number, write)
         for index, operator in enumerate(self.operators):
             if operator.needs_out:
                 for tag in (None, *self._tags(index)):
@@ -64,9 +68,16 @@ class Chain:
                 self.operators[index].side_out[tag] = out
         return compiled
 
-    def _loop(self, code: Code, header: str, time: str) -> None:
+    def _write_loops(self, code: Code, number: int, write: Write) -> None:
+        """Write the loops over records of one input of the head."""
+        with code.function(f"def process_{number}(values):"):
+            self._with_modes(code, lambda: self._loop(code, "for v in values:", "None", write))
+        with code.function(f"def process_timed_{number}(values, times):"):
+            self._with_modes(code, lambda: self._loop(code, "for v, t in zip(values, times):", "t", write))
+
+    def _loop(self, code: Code, header: str, time: str, write: Write) -> None:
         with code.block(header):
-            self._write(code, 0, "v", time)
+            self._write(code, 0, "v", time, write)
 
     def _with_modes(self, code: Code, write: Callable[[], None]) -> None:
         """Write a function's body, and before it which exchanges it writes to with timestamps and which without."""
@@ -77,10 +88,10 @@ class Chain:
             code.insert(position, f"{writer}.mode({timed})")
         self._modes = outer
 
-    def _write(self, code: Code, index: int, value: str, time: str) -> None:
+    def _write(self, code: Code, index: int, value: str, time: str, write: Write) -> None:
         """Write operator `index` on the record in a variable."""
         with code.at(index, value):
-            self.operators[index].write(
+            write(
                 code,
                 value,
                 time,
@@ -110,7 +121,7 @@ class Chain:
             copy = code.fresh("v")
             code.line(f"{copy} = {code.bind(own, 'own')}({value})")
             value = copy
-        self._write(code, link.target, value, time)
+        self._write(code, link.target, value, time, self.operators[link.target].write)
 
     def _send(self, code: Code, exchanges: list[Exchange], value: str, time: str) -> None:
         """Put a record into the channels of exchanges; one that could be changed later goes in as a copy."""

@@ -13,7 +13,7 @@ from tamias.contracts.functions import Function
 from tamias.errors import UserFunctionError
 from tamias.graph.job_graph import Exchange, Operator
 from tamias.graph.specs import Custom, Hash
-from tamias.runtime.batch import KeySorter
+from tamias.runtime.batch import Held, HeldBack, KeySorter
 from tamias.runtime.blame import blame
 from tamias.runtime.build import build
 from tamias.runtime.chain import Chain
@@ -29,7 +29,6 @@ from tamias.runtime.place import Place
 from tamias.runtime.sort_keys import sort_key_for
 from tamias.runtime.watermarks import SourceEvent, SourceTime
 from tamias.state.files import FileStore, read_state
-from tamias.state.heap_snapshots import CapturedTables
 from tamias.state.keyed import SnapshotTarget
 from tamias.state.operator_state import OperatorState, decode_operator_state, encode_operator_state, redistribute
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot, StateInfo, SubtaskRestore, SubtaskSnapshot
@@ -45,6 +44,7 @@ class Subtask:
         self.operators: list[RuntimeOperator] = []
         self.finished = False
         self.chain: Chain | None = None
+        self._input_ended = False
         self._ended_before = False  # restored from a checkpoint taken after its input had ended
         graph, vertex = place.graph, place.vertex
         self.outbox = Outbox(graph, vertex, place.index)
@@ -54,7 +54,9 @@ class Subtask:
             for e in self._inputs_of
             for sender in senders_of(e, graph.vertices[e.source], vertex, place.index)
         )
-        self._sorter: KeySorter | None = None
+        self._input_of = {e.id: e.input_index for e in self._inputs_of}
+        self._read_first: frozenset[int] = frozenset()  # exchanges whose blobs come before all others in an epoch
+        self._held: Held | None = None
         self._records_in = 0
         settings = graph.settings
         self._source_time = SourceTime(settings.time_characteristic, place.clock, settings.auto_watermark_interval_ms)
@@ -84,16 +86,28 @@ class Subtask:
             if isinstance(operator, TimestampsOperator):
                 operator.emitter.on_watermark = partial(self._forward, number)
                 operator.emitter.on_idle = partial(self._forward_idle, number)
-        if place.graph.settings.batch and self.operators[0].backend is not None:
-            key = place.vertex.operators[0].key
-            assert key is not None and place.scratch is not None
-            self._sorter = KeySorter(key_function(key), sort_key_for(key.type_info), place.scratch)
+        first = self.operators[0].first_input
+        self._read_first = frozenset(e.id for e in self._inputs_of if e.input_index == first)
+        if place.graph.settings.batch:
+            self._held = self._held_in_batch()
+
+    def _held_in_batch(self) -> Held | None:
+        """What keeps records in BATCH mode until their turn comes; None where they are processed as they come."""
+        head, spec, scratch = self.operators[0], self.place.vertex.operators[0], self.place.scratch
+        assert scratch is not None
+        if head.backend is not None:
+            assert spec.key is not None
+            key_of = [None if key is None else key_function(key) for key in spec.keys or (spec.key,)]
+            return KeySorter(key_of, sort_key_for(spec.key.type_info), scratch)
+        waiting = [n for n in range(len(head.inputs())) if n != head.first_input]
+        return HeldBack(waiting, scratch) if len(head.inputs()) > 1 else None
 
     def _helpers(self) -> Iterator[tuple[int, Function]]:
         """Key selectors and partitioners, with the operator that calls them."""
         for number, operator in enumerate(self.place.vertex.operators):
-            if operator.key is not None and isinstance(operator.key.selector, Function):
-                yield number, operator.key.selector
+            for key in operator.keys or (operator.key,):
+                if key is not None and isinstance(key.selector, Function):
+                    yield number, key.selector
         for exchange in self.place.graph.outputs_of(self.place.vertex.id):
             match exchange.partitioning:
                 case Hash(key):
@@ -123,10 +137,13 @@ class Subtask:
         self._records_in = 0
         with self._blaming():
             self._look_at_the_clock()
+            self._begin_epoch()
             if isinstance(self.operators[0], SourceHead):
                 yield from self._read_source(self.operators[0], order, ack)
             else:
                 yield from self._read_blobs(blobs)
+            if self._input_ended:
+                yield from self._finish_if_over()
             if not self.finished:
                 for operator in self.operators:
                     operator.end_epoch()
@@ -136,6 +153,12 @@ class Subtask:
         ack.busy_ms = (time.perf_counter() - started) * 1000
         self.ack = ack
 
+    def _begin_epoch(self) -> None:
+        if not self.finished:
+            for number, operator in enumerate(self.operators):
+                with self._blaming(number):
+                    operator.begin_epoch()
+
     def _look_at_the_clock(self) -> None:
         if not self.finished:
             for number, operator in enumerate(self.operators):
@@ -143,24 +166,24 @@ class Subtask:
                     operator.on_clock(self.place.clock.now_ms())
 
     def _read_blobs(self, blobs: list[bytes]) -> Iterator[Parcel]:
-        for blob in in_order([Blob.decode(b) for b in blobs]):
-            channel = (blob.exchange, blob.sender)
+        for blob in in_order([Blob.decode(b) for b in blobs], self._read_first):
+            channel, input_index = (blob.exchange, blob.sender), self._input_of[blob.exchange]
             for frame in blob.frames():
                 if frame[0] == RECORDS:
-                    self._process(frame[1], frame[2])
+                    self._process(frame[1], frame[2], input_index)
                 else:
                     yield from self._control(channel, frame)
             yield from self.outbox.take_full()
 
-    def _process(self, values: list[Any], times: list[int | None] | None) -> None:
+    def _process(self, values: list[Any], times: list[int | None] | None, input_index: int = 0) -> None:
         assert self.chain is not None
         self._records_in += len(values)
-        if self._sorter is not None:
-            self._sorter.add(values, times)
+        if self._held is not None and self._held.holds(input_index):
+            self._held.add(values, times, input_index)
         elif times is None:
-            self.chain.process(values)
+            self.chain.loops[input_index].process(values)
         else:
-            self.chain.process_timed(values, times)
+            self.chain.loops[input_index].process_timed(values, times)
 
     def _control(self, channel: tuple[int, int], frame: Frame) -> Iterator[Parcel]:
         """A watermark or a mark: between two runs, exactly where its sender put it."""
@@ -173,14 +196,15 @@ class Subtask:
             if self.inputs.idle is not was_idle:
                 self._flow_idle(0, self.inputs.idle)
         elif kind == END and self.inputs.end(channel):
-            yield from self._finish()
+            self._input_ended = True
+            yield from self._finish_if_over()
 
     def _advance(self, watermark: int | None) -> None:
-        if watermark is not None and self._sorter is None:
+        if watermark is not None and self._held is None:
             self._flow(0, watermark)
 
     def _read_source(self, head: SourceHead, order: EpochOrder, ack: Ack) -> Iterator[Parcel]:
-        if self.finished:
+        if self._input_ended:
             return
         progress = SourceProgress(finished=self._ended_before)
         if not self._ended_before:
@@ -199,7 +223,8 @@ class Subtask:
         if progress.finished:
             self._flow_idle(0, False)  # the last watermark counts, also of a source that was idle
             self._flow(0, MAX_TIMESTAMP)
-            yield from self._finish()
+            self._input_ended = True
+            yield from self._finish_if_over()
 
     def _take(self, item: Any) -> None:
         for part in self._source_time.apply(item):
@@ -257,10 +282,16 @@ class Subtask:
     def _leaving(self, number: int) -> list[Exchange]:
         return [w.exchange for w in self.outbox.writers.values() if w.exchange.source_operator == number]
 
+    def _finish_if_over(self) -> Iterator[Parcel]:
+        """The input has ended: finish, unless a loop may still bring records."""
+        now_ms = self.place.clock.now_ms()
+        if not self.finished and (self._ended_before or all([o.may_finish(now_ms) for o in self.operators])):
+            yield from self._finish()
+
     def _finish(self) -> Iterator[Parcel]:
         """The whole input has been read: give out what is left, head first, and tell everyone behind."""
-        if self._sorter is not None:
-            yield from self._run_sorted(self._sorter)
+        if self._held is not None:
+            yield from self._run_held(self._held)
             self._flow(0, MAX_TIMESTAMP)
         if not self._ended_before:
             for number, operator in enumerate(self.operators):
@@ -269,20 +300,22 @@ class Subtask:
         self.outbox.end()
         self.finished = True
 
-    def _run_sorted(self, sorter: KeySorter) -> Iterator[Parcel]:
-        """BATCH: the records of one key after another, state and results per key."""
+    def _run_held(self, held: Held) -> Iterator[Parcel]:
+        """BATCH: what was held, such as the records of one key after another with state and results per key."""
         assert self.chain is not None
         head = self.operators[0]
-        for run in sorter.groups():
-            if any(t is not None for t in run.times):
-                self.chain.process_timed(run.values, run.times)
-            else:
-                self.chain.process(run.values)
-            head.end_key()
-            assert head.backend is not None
-            head.backend.drop_all()
+        for parts in held.groups():
+            for part in parts:
+                loops = self.chain.loops[part.input_index]
+                if any(t is not None for t in part.times):
+                    loops.process_timed(part.values, part.times)
+                else:
+                    loops.process(part.values)
+            if head.backend is not None:
+                head.end_key()
+                head.backend.drop_all()
             yield from self.outbox.take_full()
-        self._sorter = None
+        self._held = None
 
     def _complete(self, ack: Ack) -> None:
         ack.records_in = self._records_in
@@ -308,7 +341,7 @@ class Subtask:
                 with self._blaming(number):
                     operator.before_snapshot(checkpoint_id, now_ms)
                     keyed = operator.backend.snapshot(checkpoint_id) if operator.backend is not None else None
-                    if isinstance(keyed, CapturedTables):
+                    if keyed is not None:
                         keyed.key_groups = operator.key_groups()
                     state = encode_operator_state(operator.states.snapshot()) if operator.states.infos() else None
                     parts.append(_CapturedOperator(operator.operator, keyed, state, operator.infos()))

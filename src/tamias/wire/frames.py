@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,9 +52,10 @@ class Blob:
 _HEADER = struct.Struct("<III")
 
 
-def in_order(blobs: list[Blob]) -> Iterator[Blob]:
+def in_order(blobs: list[Blob], first: Collection[int] = ()) -> Iterator[Blob]:
     """Blobs by sequence number, then exchange and sender: every channel in its own order, channels interleaved.
 
-    The order is the same in every run, whatever order the shuffle delivered them in.
+    Those of the exchanges named in `first` come before all others. The order is the same in every run, whatever order
+    the shuffle delivered them in.
     """
-    return iter(sorted(blobs, key=lambda b: (b.sequence, b.exchange, b.sender)))
+    return iter(sorted(blobs, key=lambda b: (b.exchange not in first, b.sequence, b.exchange, b.sender)))

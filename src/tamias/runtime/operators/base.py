@@ -25,6 +25,9 @@ from tamias.state.snapshots import OperatorRestore, StateInfo
 Emit = Callable[[str, str], None]
 """Writes what happens to an emitted record: given the variables of its value and its time."""
 
+Write = Callable[[Code, str, str, Emit, dict[str, Emit]], None]
+"""Writes the statements that take one record: what `RuntimeOperator.write` is."""
+
 Out = Callable[[Any, int | None], None]
 """Emits a record from outside the loop: its value and its time."""
 
@@ -37,6 +40,9 @@ class RuntimeOperator(ABC):
     needs_out = False
     """Whether it emits outside the loop too (from timers, at the end); `out` is then set before `open`."""
 
+    first_input: int | None = None
+    """The input, if any, whose records of an epoch come before all others', and in BATCH mode all of them."""
+
     def __init__(self, operator: Operator, place: Place) -> None:
         self.operator = operator
         self.place = place
@@ -48,6 +54,10 @@ class RuntimeOperator(ABC):
     @abstractmethod
     def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         """Write the statements that take one record, held by variable `value`, with its time (or `None`)."""
+
+    def inputs(self) -> tuple[Write, ...]:
+        """What writes the loop of each input: one, but for those that take two streams, the head of a chain each."""
+        return (self.write,)
 
     def functions(self) -> Iterable[Any]:
         """The user's function objects in this operator."""
@@ -107,6 +117,9 @@ class RuntimeOperator(ABC):
     def on_clock(self, now_ms: int) -> None:  # noqa: B027
         """Processing time has advanced; emit what is due."""
 
+    def begin_epoch(self) -> None:  # noqa: B027
+        """An epoch begins; nothing of it has been processed."""
+
     def end_epoch(self) -> None:  # noqa: B027
         """The epoch's records have all been processed."""
 
@@ -116,6 +129,10 @@ class RuntimeOperator(ABC):
 
     def end_key(self) -> None:  # noqa: B027
         """BATCH: the records of the current key have ended."""
+
+    def may_finish(self, now_ms: int) -> bool:
+        """Whether nothing but the input brings it records. Asked once the input has ended, in every epoch."""
+        return True
 
     def finish(self) -> None:  # noqa: B027
         """The input has ended for good: emit what is left."""

@@ -28,9 +28,9 @@ _EXACT: dict[str, type] = {  # declared types, and the class of values that are 
 }
 
 
-def write_key(code: Code, operator: RuntimeOperator, value: str) -> None:
+def write_key(code: Code, operator: RuntimeOperator, value: str, input_index: int = 0) -> None:
     """Write the statements that make a record's key the current key; nothing for an operator without keys."""
-    spec = operator.operator.key
+    spec = operator.operator.key_of(input_index)
     if spec is None or operator.backend is None:
         return
     key = write_key_of(code, spec, value)

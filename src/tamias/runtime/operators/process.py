@@ -9,7 +9,7 @@ from tamias.contracts.functions import KeyedProcessFunction
 from tamias.contracts.output_tag import OutputTag
 from tamias.contracts.timers import TimeDomain
 from tamias.graph.job_graph import Operator
-from tamias.graph.specs import ProcessSpec
+from tamias.graph.specs import CoProcessSpec, ProcessSpec
 from tamias.runtime.code import Code
 from tamias.runtime.contexts import Clocks, ElementContext
 from tamias.runtime.operators.base import Emit, Out, RuntimeOperator
@@ -42,7 +42,7 @@ class KeyedProcessOperator(RuntimeOperator):
 
     needs_out = True
 
-    def __init__(self, operator: Operator, spec: ProcessSpec, place: Place) -> None:
+    def __init__(self, operator: Operator, spec: ProcessSpec | CoProcessSpec, place: Place) -> None:
         super().__init__(operator, place)
         assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
         self._function = spec.function
