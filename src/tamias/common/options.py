@@ -115,6 +115,9 @@ CACHED_FILES = ConfigOption[list[str]](
 )
 AUTO_GENERATE_UIDS = _flag("pipeline.auto-generate-uids", True, "Whether operators without a uid get one.")
 JOB_NAME = _text("pipeline.name", "The job's name when execute() is given none.")
+JOB_ID = _text(
+    "$internal.pipeline.job-id", "The job's id, 32 hexadecimal digits, when a new driver is to go on with an old job."
+)
 BUFFER_TIMEOUT = _millis(
     "execution.buffer-timeout.interval",
     100,
@@ -365,6 +368,9 @@ FAILOVER_STRATEGY = _choice(
     ("region", "full"),
     "What is restarted: everything, or a region.",
 )
+
+HEARTBEAT_INTERVAL = _millis("heartbeat.interval", 10_000, "How often a slot shows that it lives.")
+HEARTBEAT_TIMEOUT = _millis("heartbeat.timeout", 50_000, "How long a slot may be silent before it is replaced.")
 
 # ---------------------------------------------------------------- resources: accepted, without effect on results
 

@@ -98,7 +98,7 @@ def job_settings(
     checkpoint_settings = checkpoints._settings()
     return JobSettings(
         job_name=job_name,
-        job_id=JobID.generate(),
+        job_id=job_id(configuration),
         checkpoints=checkpoint_settings,
         restart=resolve(restart_wish, configuration, checkpointing=checkpoint_settings.enabled),
         restore_path=options.get(configuration, options.RESTORE_PATH),
@@ -107,6 +107,8 @@ def job_settings(
         state_backend=state_backend_name(configuration),  # type: ignore[arg-type]
         savepoint_directory=options.get(configuration, options.SAVEPOINT_DIR),
         python=python_dependencies(configuration),
+        heartbeat_interval_ms=options.get(configuration, options.HEARTBEAT_INTERVAL),
+        heartbeat_timeout_ms=heartbeat_timeout_ms(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         configuration=configuration.to_dict(),
         collect=collect,
@@ -119,6 +121,27 @@ def state_backend_name(configuration: Configuration) -> str:
     if given.strip().lower() in _HEAP_NAMES:
         return "hashmap"
     raise ConfigurationError(f"{options.STATE_BACKEND.key} is {given!r}; there is 'hashmap'")
+
+
+def job_id(configuration: Configuration) -> JobID:
+    """The one that was asked for, else a new one."""
+    given = options.get(configuration, options.JOB_ID)
+    if given is None:
+        return JobID.generate()
+    try:
+        return JobID(given)
+    except ValueError as error:
+        raise ConfigurationError(f"cannot read the value of {options.JOB_ID.key!r}: {error}") from None
+
+
+def heartbeat_timeout_ms(configuration: Configuration) -> int:
+    """How long a slot may be silent; longer than it takes to show that it lives."""
+    interval, timeout = (options.get(configuration, o) for o in (options.HEARTBEAT_INTERVAL, options.HEARTBEAT_TIMEOUT))
+    if not 0 < interval < timeout:
+        raise ConfigurationError(
+            f"heartbeat.interval ({interval} ms) must be above 0 and below heartbeat.timeout ({timeout} ms)"
+        )
+    return timeout
 
 
 def buffer_timeout_ms(configuration: Configuration) -> int:

@@ -81,6 +81,8 @@ class JobSettings:
     state_backend: Literal["hashmap"] = "hashmap"
     savepoint_directory: str | None = None
     python: PythonDependencies = field(default_factory=PythonDependencies)
+    heartbeat_interval_ms: int = 10_000
+    heartbeat_timeout_ms: int = 50_000
     buffer_timeout_ms: int = 100  # -1: until enough is there
     configuration: Mapping[str, str] = field(default_factory=dict)  # all keys: spark.*, tamias.* and the rest
     collect: bool = False

@@ -31,6 +31,7 @@ def on_spark(settings: JobSettings) -> EngineFactory:
 
     def make(graph: JobGraph) -> Engine:
         from tamias.engine.slots.dependencies import Dependencies
+        from tamias.engine.slots.pool import Heartbeat
         from tamias.engine.spark.engine import SparkEngine
 
         configuration: Mapping[str, str] = settings.configuration
@@ -41,7 +42,9 @@ def on_spark(settings: JobSettings) -> EngineFactory:
             requirements_file=settings.python.requirements_file,
             requirements_cache=settings.python.requirements_cache_dir,
         )
-        return SparkEngine(graph, dict(configuration), job_label=str(settings.job_id)[:8], python=python)
+        heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
+        label = str(settings.job_id)[:8]
+        return SparkEngine(graph, dict(configuration), job_label=label, python=python, heartbeat=heartbeat)
 
     return make
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Protocol
 
 from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
@@ -22,6 +23,7 @@ class Slots(Protocol):
     secret: bytes
     slots: list[Slot]
     events: queue.SimpleQueue[SlotEvent | None]
+    on_lost: Callable[[int], None]  # called from any thread, for a slot that is given up
 
     def ensure(self) -> list[int]:
         """Have every slot running and connected; the numbers of those that were (re)started."""
@@ -36,6 +38,7 @@ class SlotEngine(ABC):
     def __init__(self, graph: JobGraph, pool: Slots) -> None:
         self._graph = graph
         self._pool = pool
+        pool.on_lost = self._slot_lost
         self._deployment: Deployment | None = None
         self._held: list[SlotEvent] = []
 
@@ -51,6 +54,10 @@ class SlotEngine(ABC):
     @abstractmethod
     def cancel_epoch(self) -> None:
         """Make a running `run_epoch` return soon. From any thread."""
+
+    @abstractmethod
+    def _slot_lost(self, number: int) -> None:
+        """A slot does not answer and was given up: make a running `run_epoch` return soon. From any thread."""
 
     # ------------------------------------------------------------------------------------------------ requests
 

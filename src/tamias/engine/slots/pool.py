@@ -1,4 +1,9 @@
-"""The driver's side of the slots: starting processes, talking to them, noticing when one is gone."""
+"""The driver's side of the slots: starting processes, talking to them, noticing when one is gone.
+
+A slot is gone when its process has ended, or when nothing was heard of it for the heartbeat's timeout: then it may
+hang, be stopped, or live on a machine that cannot be reached, and whatever it does later must not matter. It is
+killed where it can be, and replaced in any case.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from tamias.engine.base import SlotEvent
@@ -27,6 +33,14 @@ from tamias.wire.values import dumps
 
 _log = logging.getLogger(__name__)
 _START_S = 60.0
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """How often a slot shows that it lives, and how long it may be silent."""
+
+    interval_s: float = 10.0
+    timeout_s: float = 50.0
 
 
 class Process(Protocol):
@@ -44,6 +58,9 @@ class Process(Protocol):
     def end(self) -> None:
         """Make sure that it ends."""
 
+    def give_up(self, why: str) -> None:
+        """It is of no use any more, whether it can be made to end or not: from now on it is not alive."""
+
 
 class Slot:
     """One slot process, as the driver sees it."""
@@ -55,15 +72,36 @@ class Slot:
         self._secret = secret
         self._control: Link | None = None
 
-    def connect(self, on_event: Callable[[SlotEvent], None]) -> None:
+    def connect(
+        self, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None], heartbeat: Heartbeat
+    ) -> None:
         """Open the connections for requests and for events."""
         self._control = connect(self.address, self._secret)
         events = connect(self.address, self._secret)
         events.send(dumps(Subscribe()))
         events.receive()
+        events.settimeout(heartbeat.timeout_s)
         threading.Thread(
-            target=_listen, args=(events, on_event), name=f"slot-{self.number}-events", daemon=True
+            target=self._listen, args=(events, on_event, on_lost), name=f"slot-{self.number}-events", daemon=True
         ).start()
+
+    def _listen(self, link: Link, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None]) -> None:
+        """Hand on what the slot reports, until it is gone or too long silent."""
+        try:
+            while True:
+                message = link.receive()
+                if message:  # an empty one is a heartbeat
+                    on_event(pickle.loads(message))
+        except TimeoutError:
+            self.process.give_up("it has not been heard of for longer than heartbeat.timeout")
+            _log.warning("slot %d is given up: %s", self.number, self.process.how_it_ended())
+            if self._control is not None:
+                self._control.close()
+            on_lost(self.number)
+        except (OSError, EOFError):
+            pass  # the slot is gone: requests to it will say so
+        finally:
+            link.close()
 
     def tell(self, request: Request) -> None:
         """Send a request; `answer` waits for its end."""
@@ -89,12 +127,6 @@ class Slot:
         self.process.end()
 
 
-def _listen(link: Link, on_event: Callable[[SlotEvent], None]) -> None:
-    with contextlib.suppress(OSError, EOFError):  # the slot is gone: requests to it will say so
-        while True:
-            on_event(pickle.loads(link.receive()))
-
-
 class SlotProcess:
     """The operating system's side of a slot that this process started."""
 
@@ -115,6 +147,7 @@ class SlotProcess:
         self._process.stdin.write(len(data).to_bytes(8, "little") + data)
         self._process.stdin.flush()
         self.pid = self._process.pid
+        self._given_up: str | None = None
 
     def wait_ready(self) -> Address:
         """Wait until the slot listens; where it does."""
@@ -132,6 +165,8 @@ class SlotProcess:
 
     def how_it_ended(self) -> str | None:
         """Words for the process's end, or None while it runs."""
+        if self._given_up is not None:
+            return f"its process {self.pid} was killed: {self._given_up}"
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(timeout=0.5)
             return (
@@ -152,6 +187,12 @@ class SlotProcess:
             self._process.kill()
             self._process.wait()
 
+    def give_up(self, why: str) -> None:
+        """Kill it, even if it is stopped."""
+        self._given_up = why
+        self._process.kill()
+        self._process.wait()
+
 
 def _read_within(fd: int, seconds: float) -> bytes:
     data = b""
@@ -166,8 +207,12 @@ def _read_within(fd: int, seconds: float) -> bytes:
 class SlotPool:
     """The slots of one job: as many as it needs, one replaced when it is gone."""
 
-    def __init__(self, count: int, wanted: Dependencies, *, log_file: str | None = None) -> None:
+    def __init__(
+        self, count: int, wanted: Dependencies, *, heartbeat: Heartbeat | None = None, log_file: str | None = None
+    ) -> None:
         self.secret = secrets.token_bytes(32)
+        self.on_lost: Callable[[int], None] = lambda number: None
+        self._heartbeat = heartbeat or Heartbeat()
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self._count = count
         self._log_file = log_file
@@ -210,6 +255,7 @@ class SlotPool:
             secret=self.secret,
             folder=self.folder,
             python_path=path,
+            heartbeat_s=self._heartbeat.interval_s,
             log_file=self._log_file,
         )
         environment = os.environ | dict(self._interpreter.variables)
@@ -220,7 +266,7 @@ class SlotPool:
 
     def _connected(self, number: int, process: SlotProcess) -> Slot:
         slot = Slot(number, process.wait_ready(), self.secret, process)
-        slot.connect(self.events.put)
+        slot.connect(self.events.put, self.on_lost, self._heartbeat)
         return slot
 
     def shutdown(self) -> None:

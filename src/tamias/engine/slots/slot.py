@@ -58,6 +58,7 @@ class SlotConfig:
     secret: bytes
     folder: str
     python_path: list[str]
+    heartbeat_s: float = 10.0
     log_file: str | None = None
     driver: Address | None = None  # on a cluster: where to register, and whose end is ours
 
@@ -189,9 +190,13 @@ class SlotServer:
         gc.collect(2 if self._runs % 512 == 0 else 1)
 
     def _publish(self, link: Link) -> None:
+        """Report what happens, and at least a heartbeat, on a thread that runs beside the user's code."""
         while not self.ended.is_set():
-            with contextlib.suppress(queue.Empty):
-                link.send(dumps(self._events.get(timeout=1.0)))
+            try:
+                message = dumps(self._events.get(timeout=self._config.heartbeat_s))
+            except queue.Empty:
+                message = b""
+            link.send(message)
 
 
 def _portable(error: BaseException) -> BaseException:

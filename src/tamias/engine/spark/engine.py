@@ -11,8 +11,9 @@ from typing import Any
 from tamias.engine.base import EpochResult, Failure
 from tamias.engine.slots.dependencies import Dependencies
 from tamias.engine.slots.engine import SlotEngine
-from tamias.engine.slots.pool import SlotPool
-from tamias.engine.spark.cluster import ClusterSlots
+from tamias.engine.slots.pool import Heartbeat, SlotPool
+from tamias.engine.slots.registering import RegisteringSlots
+from tamias.engine.spark.cluster import cluster_slots
 from tamias.engine.spark.session import SparkLog, expects_cluster, spark_context
 from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition_of
 from tamias.errors import DeploymentError
@@ -26,9 +27,17 @@ class SparkEngine(SlotEngine):
     """Runs one job on a Spark session, with slot processes beside it."""
 
     def __init__(
-        self, graph: JobGraph, configuration: dict[str, str], *, job_label: str, python: Dependencies | None = None
+        self,
+        graph: JobGraph,
+        configuration: dict[str, str],
+        *,
+        job_label: str,
+        python: Dependencies | None = None,
+        heartbeat: Heartbeat | None = None,
     ) -> None:
-        self._context, pool = self._start(graph.slot_count, configuration, python or Dependencies())
+        self._context, pool = self._start(
+            graph.slot_count, configuration, python or Dependencies(), heartbeat or Heartbeat()
+        )
         super().__init__(graph, pool)
         self._group = f"tamias-{job_label}"
         self._cancelled = threading.Event()
@@ -38,23 +47,23 @@ class SparkEngine(SlotEngine):
 
     @staticmethod
     def _start(
-        count: int, configuration: dict[str, str], python: Dependencies
-    ) -> tuple[Any, SlotPool | ClusterSlots]:
+        count: int, configuration: dict[str, str], python: Dependencies, heartbeat: Heartbeat
+    ) -> tuple[Any, SlotPool | RegisteringSlots]:
         """Spark, and the slots: at home while Spark starts, or on its cluster once it has."""
-        at_home = None if expects_cluster(configuration) else SlotPool(count, python)
+        at_home = None if expects_cluster(configuration) else SlotPool(count, python, heartbeat=heartbeat)
         try:
             if at_home is not None:
                 at_home.begin_start()
             context = spark_context(configuration)
             if context.master.startswith("local"):
-                return context, at_home or SlotPool(count, python)
+                return context, at_home or SlotPool(count, python, heartbeat=heartbeat)
         except BaseException:
             if at_home is not None:
                 at_home.shutdown()
             raise
         if at_home is not None:
             at_home.shutdown()
-        return context, ClusterSlots(count, context, python)
+        return context, cluster_slots(count, context, python, heartbeat)
 
     @property
     def log_path(self) -> str | None:
@@ -135,6 +144,12 @@ class SparkEngine(SlotEngine):
 
     def cancel_epoch(self) -> None:
         self._cancelled.set()
+        self._cancel_jobs()
+
+    def _slot_lost(self, number: int) -> None:
+        self._cancel_jobs()  # its tasks wait for an answer that will not come
+
+    def _cancel_jobs(self) -> None:
         with contextlib.suppress(Exception):  # nothing runs, or the session is gone: both are fine
             self._context.cancelJobGroup(self._group)
 
