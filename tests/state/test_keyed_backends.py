@@ -23,7 +23,6 @@ from tamias.errors import NoCurrentKey, StateError, StateMigrationError
 from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
 from tamias.state.files import MemoryFiles, write_state
 from tamias.state.heap import HeapStateBackend
-from tamias.state.heap_snapshots import CapturedTables
 from tamias.state.snapshots import OperatorRestore
 
 BACKENDS = {
@@ -116,8 +115,13 @@ class Subtask:
 
     def capture(self, checkpoint_id):
         captured = self.backend.snapshot(checkpoint_id)
-        if isinstance(captured, CapturedTables):
-            captured.key_groups = self.groups
+        captured.key_groups = self.groups
+        return captured
+
+    def capture_full(self, checkpoint_id, *, native):
+        take = self.backend.native_snapshot if native else self.backend.full_snapshot
+        captured = take(checkpoint_id)
+        captured.key_groups = self.groups
         return captured
 
 
@@ -153,10 +157,10 @@ class KeyedBackendMachine(RuleBasedStateMachine):
     def start(self, parallelism):
         self.begin(parallelism)
 
-    def begin(self, parallelism, restored=None):
+    def begin(self, parallelism, restored=None, store=None):
         self.parallelism = parallelism
         ranges = [key_group_range(GROUPS, parallelism, index) for index in range(parallelism)]
-        self.subtasks = [Subtask(type(self).make, groups, restored, self.store) for groups in ranges]
+        self.subtasks = [Subtask(type(self).make, groups, restored, store or self.store) for groups in ranges]
 
     def at(self, key, state):
         """The handle of a state with this key as the current one."""
@@ -330,6 +334,21 @@ class KeyedBackendMachine(RuleBasedStateMachine):
             "operator", keyed=parts, states=self.infos, restored_checkpoint_id=checkpoint_id, max_parallelism=GROUPS
         )
         self.begin(parallelism, restored)
+
+    @rule(data=st.data(), parallelism=st.integers(1, 4), native=st.booleans())
+    def savepoint(self, data, parallelism, native):
+        """A full snapshot stands by itself, holds what was there when it was captured, and leaves no trace."""
+        checkpoint_id, store, model = next(self.ids), MemoryFiles(), copy.deepcopy(self.model)
+        captured = [s.capture_full(checkpoint_id, native=native) for s in self.subtasks]
+        infos = self.subtasks[0].backend.infos()
+        self.operate(data, data.draw(st.lists(st.sampled_from(OPERATIONS), max_size=4)))
+        parts = tuple(c.write(Target(store)) for c in captured)
+        running = self.subtasks, self.parallelism, self.model
+        self.model = model
+        self.begin(parallelism, OperatorRestore("operator", parts, (), infos, checkpoint_id, GROUPS), store)
+        self.every_state_of_every_key_is_as_in_the_model()
+        self.exactly_the_keys_with_an_entry_are_listed()
+        self.subtasks, self.parallelism, self.model = running
 
     # -------------------------------------------------------------------------------------------------- comparing
 

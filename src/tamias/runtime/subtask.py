@@ -86,6 +86,9 @@ class Subtask:
             if isinstance(operator, TimestampsOperator):
                 operator.emitter.on_watermark = partial(self._forward, number)
                 operator.emitter.on_idle = partial(self._forward_idle, number)
+            if operator.holds_watermarks:
+                operator.pass_watermark = partial(self._forward, number)
+                operator.pass_idle = partial(self._forward_idle, number)
         first = self.operators[0].first_input
         self._read_first = frozenset(e.id for e in self._inputs_of if e.input_index == first)
         if place.graph.settings.batch:
@@ -253,6 +256,8 @@ class Subtask:
         operator = self.operators[number]
         with self._blaming(number):
             operator.on_watermark(watermark)
+        if operator.holds_watermarks:
+            return  # it passes them on when what came before has left
         if isinstance(operator, TimestampsOperator) and watermark != MAX_TIMESTAMP:
             return  # it makes watermarks of its own
         if isinstance(operator, TimestampsOperator):
@@ -268,8 +273,10 @@ class Subtask:
 
     def _flow_idle(self, number: int, idle: bool) -> None:
         """Let operator `number` know that its input is idle, or is so no more."""
-        # Flink: an assigner in the middle of a stream decides by itself.
-        if not isinstance(self.operators[number], TimestampsOperator):
+        operator = self.operators[number]
+        if operator.holds_watermarks:
+            operator.on_idle(idle)
+        elif not isinstance(operator, TimestampsOperator):  # Flink: it decides by itself
             self._forward_idle(number, idle)
 
     def _forward_idle(self, number: int, idle: bool) -> None:

@@ -39,7 +39,7 @@ from tamias.state.heap_handles import (
     HeapReducingState,
     HeapValueState,
 )
-from tamias.state.heap_snapshots import ChangeLog, Entries, read_entries
+from tamias.state.heap_snapshots import ChangeLog, Entries, FullTables, read_entries
 from tamias.state.keyed import CapturedState, KeyedStateBackend, KeyedStates, info_of
 from tamias.state.restore_checks import check_restorable
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
@@ -265,6 +265,9 @@ class HeapStateBackend(_HeapStates, KeyedStateBackend):
 
     def snapshot(self, checkpoint_id: int) -> CapturedState:
         return self._log.capture(checkpoint_id, self._heap.by_name)
+
+    def full_snapshot(self, checkpoint_id: int) -> CapturedState:
+        return FullTables({name: table.whole() for name, table in self._heap.by_name.items()})
 
     def snapshot_completed(self, checkpoint_id: int) -> None:
         self._log.completed(checkpoint_id)

@@ -98,19 +98,35 @@ class CapturedTables:
         """Write one file with what was captured and answer the whole chain."""
         files = self._base
         if any(t.keys or t.gone for t in self._tables.values()) or not files:
-            payload = b"".join(self._chunks())
+            payload = b"".join(encode_entries(self._tables))
             if payload:
                 files = (*files, target.write(target.shared("keyed"), payload))
         self._log.written(self._checkpoint_id, files)
         return KeyedFiles(*self.key_groups, files)
 
-    def _chunks(self) -> Iterator[bytes]:
-        for name, entries in self._tables.items():
-            for start in range(0, len(entries.keys), _CHUNK_ENTRIES):
-                end = start + _CHUNK_ENTRIES
-                yield _chunk(name, entries.info.kind, entries.keys[start:end], entries.values[start:end], [])
-            if entries.gone:
-                yield _chunk(name, entries.info.kind, [], [], entries.gone)
+
+class FullTables:
+    """Every entry, captured for a savepoint: one file that stands by itself; `write` may run on another thread."""
+
+    def __init__(self, tables: dict[str, Entries]) -> None:
+        self._tables = tables
+        self.key_groups: tuple[int, int] = (0, 0)
+
+    def write(self, target: SnapshotTarget) -> KeyedFiles:
+        """Write the one file."""
+        payload = b"".join(encode_entries(self._tables))
+        files = (target.write(target.exclusive("keyed"), payload),) if payload else ()
+        return KeyedFiles(*self.key_groups, files)
+
+
+def encode_entries(tables: dict[str, Entries]) -> Iterator[bytes]:
+    """The bytes of a file with these entries, chunk by chunk: the neutral format of every backend."""
+    for name, entries in tables.items():
+        for start in range(0, len(entries.keys), _CHUNK_ENTRIES):
+            end = start + _CHUNK_ENTRIES
+            yield _chunk(name, entries.info.kind, entries.keys[start:end], entries.values[start:end], [])
+        if entries.gone:
+            yield _chunk(name, entries.info.kind, [], [], entries.gone)
 
 
 def _chunk(name: str, kind: str, keys: list[Any], values: list[Any], gone: list[Any]) -> bytes:

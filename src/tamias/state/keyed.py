@@ -57,6 +57,8 @@ class SnapshotTarget(Protocol):
 class CapturedState(Protocol):
     """The synchronous part of a snapshot: what changed, captured. Writing it may happen on another thread."""
 
+    key_groups: tuple[int, int]  # the first and the last of the subtask; set by it before `write`
+
     def write(self, target: SnapshotTarget) -> KeyedFiles:
         """Write what was captured and name all files that the state now consists of."""
 
@@ -111,6 +113,18 @@ class KeyedStateBackend(KeyedStates):
     @abstractmethod
     def snapshot(self, checkpoint_id: int) -> CapturedState:
         """Capture what is to be written for a checkpoint; costs as much as changed since the last completed one."""
+
+    @abstractmethod
+    def full_snapshot(self, checkpoint_id: int) -> CapturedState:
+        """Capture every entry, in the neutral format that all backends read (docs/formats/heap-state.md).
+
+        For savepoints: what is written refers to nothing written before, lies in files of its own (`exclusive` names),
+        and leaves no trace in the backend: the next `snapshot` builds on what it would have built on without it.
+        """
+
+    def native_snapshot(self, checkpoint_id: int) -> CapturedState:
+        """As `full_snapshot`, but in whatever format this backend writes and reads fastest."""
+        return self.full_snapshot(checkpoint_id)
 
     @abstractmethod
     def snapshot_completed(self, checkpoint_id: int) -> None:
