@@ -355,7 +355,7 @@ class NoCurrentKey(StateError):
     def __str__(self) -> str:
         return (
             "keyed state was used where there is no current key; "
-            "use it while processing a record or a timer, not in open() or close()"
+            "use it while processing a record or a timer, not in open(), close() or process_broadcast_element()"
         )
 
 

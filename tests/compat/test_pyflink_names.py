@@ -16,17 +16,6 @@ from listing import Entry, Parameter, read_listing
 
 MODULES = read_listing()
 
-CONNECTED_STREAMS = """
-tamias.datastream:BroadcastConnectedStream tamias.datastream:BroadcastStream
-tamias.datastream.data_stream:BroadcastConnectedStream tamias.datastream.data_stream:BroadcastStream
-"""
-ASYNC = """
-tamias.datastream.async_data_stream tamias.datastream.async_retry_predicates tamias.datastream.async_retry_strategies
-tamias.datastream:AsyncDataStream tamias.datastream:AsyncFunction tamias.datastream:AsyncRetryPredicate
-tamias.datastream:AsyncRetryStrategy
-tamias.datastream.functions:AsyncFunction tamias.datastream.functions:AsyncRetryPredicate
-tamias.datastream.functions:AsyncRetryStrategy
-"""
 CACHED_STREAMS = """
 tamias.datastream.data_stream:DataStream.cache
 """
@@ -49,7 +38,7 @@ SAVEPOINTS = """
     tamias.common.job_client:JobClient.stop_with_savepoint
     tamias.common.job_client:JobClient.trigger_savepoint
 """
-NOT_YET = frozenset((SAVEPOINTS + CONNECTED_STREAMS + ASYNC + CACHED_STREAMS + ROCKSDB + CONNECTORS).split())
+NOT_YET = frozenset((SAVEPOINTS + CACHED_STREAMS + ROCKSDB + CONNECTORS).split())
 
 BRIDGE = "hands out or takes a Java object; there is no JVM behind these classes"
 NOT_OFFERED = {
@@ -71,7 +60,6 @@ NOT_OFFERED = {
 }
 
 DIFFERENT_SIGNATURES = {
-    "tamias.datastream.data_stream:DataStream.broadcast": "descriptors come with connected streams",
     "tamias.datastream.stream_execution_environment:StreamExecutionEnvironment.execute_async": (
         "a job without a name is not called after Flink"
     ),

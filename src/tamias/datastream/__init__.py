@@ -9,6 +9,7 @@ from tamias.common.timestamp_extractors import (
     BoundedOutOfOrdernessTimestampExtractor,
     IngestionTimeExtractor,
 )
+from tamias.datastream.async_data_stream import AsyncDataStream
 from tamias.datastream.checkpoint_config import CheckpointConfig
 from tamias.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -17,6 +18,8 @@ from tamias.datastream.checkpoint_storage import (
 )
 from tamias.datastream.checkpointing_mode import CheckpointingMode
 from tamias.datastream.data_stream import (
+    BroadcastConnectedStream,
+    BroadcastStream,
     CloseableIterator,
     ConnectedStreams,
     DataStream,
@@ -28,6 +31,10 @@ from tamias.datastream.execution_mode import RuntimeExecutionMode
 from tamias.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from tamias.datastream.functions import (
     AggregateFunction,
+    AsyncBatchFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BroadcastProcessFunction,
     CheckpointedFunction,
     CheckpointListener,
@@ -44,6 +51,7 @@ from tamias.datastream.functions import (
     KeySelector,
     ListCheckpointed,
     MapFunction,
+    OutputSelector,
     ParallelSourceFunction,
     Partitioner,
     ProcessFunction,
@@ -57,6 +65,7 @@ from tamias.datastream.functions import (
 )
 from tamias.datastream.output_tag import OutputTag
 from tamias.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from tamias.datastream.split_stream import SplitStream
 from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
 from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
 from tamias.datastream.time_characteristic import TimeCharacteristic
@@ -78,8 +87,15 @@ __all__ = [
     "AscendingTimestampExtractor",
     "AssignerWithPeriodicWatermarks",
     "AssignerWithPunctuatedWatermarks",
+    "AsyncBatchFunction",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BoundedOutOfOrdernessTimestampExtractor",
+    "BroadcastConnectedStream",
     "BroadcastProcessFunction",
+    "BroadcastStream",
     "CheckpointConfig",
     "CheckpointListener",
     "CheckpointStorage",
@@ -112,6 +128,7 @@ __all__ = [
     "MapFunction",
     "MemorySize",
     "MergingWindowAssigner",
+    "OutputSelector",
     "OutputTag",
     "ParallelSourceFunction",
     "Partitioner",
@@ -123,6 +140,7 @@ __all__ = [
     "SinkFunction",
     "SlotSharingGroup",
     "SourceFunction",
+    "SplitStream",
     "StateBackend",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tamias.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from tamias.datastream.closeable_iterator import CloseableIterator
 from tamias.datastream.connected_streams import ConnectedStreams
 from tamias.datastream.data_stream_sink import DataStreamSink
@@ -11,6 +12,8 @@ from tamias.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
 __all__ = [
     "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from tamias.common.time_characteristic import TimeCharacteristic
@@ -32,7 +32,9 @@ from tamias.contracts.functions import (
     ProcessFunction,
 )
 from tamias.contracts.output_tag import OutputTag
+from tamias.contracts.selection import OutputSelector
 from tamias.contracts.sinks import Sink, SinkFunction
+from tamias.contracts.state import MapStateDescriptor
 from tamias.contracts.window_assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -75,10 +77,12 @@ from tamias.graph.stream_graph import Chaining, Edge, Node
 
 if TYPE_CHECKING:
     from tamias.common.execution_config import ExecutionConfig
+    from tamias.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
     from tamias.datastream.connected_streams import ConnectedStreams
     from tamias.datastream.iterations import IterativeStream, Step
     from tamias.datastream.joins import CoGroupedStreams, JoinedStreams
     from tamias.datastream.keyed_stream import KeyedStream
+    from tamias.datastream.split_stream import SplitStream
     from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
     from tamias.datastream.windowed_stream import AllWindowedStream
 
@@ -245,9 +249,33 @@ class DataStream(OperatorSettings):
         """Send each record to a random subtask."""
         return self._partitioned(Shuffle())
 
-    def broadcast(self) -> DataStream:
-        """Send every record to every subtask."""
-        return self._partitioned(Broadcast())
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Send every record to every subtask; with descriptors, to be connected with a stream that sees the state.
+
+        Args:
+            broadcast_state_descriptor: declares a map that every subtask holds and this stream's records change.
+            other_broadcast_state_descriptors: more of them, with other names.
+        """
+        from tamias.datastream.broadcast_stream import BroadcastStream
+
+        everywhere = self._partitioned(Broadcast())
+        if broadcast_state_descriptor is None:
+            return everywhere
+        return BroadcastStream(everywhere, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def global_(self) -> DataStream:
         """Send all records to the first subtask."""
@@ -272,6 +300,15 @@ class DataStream(OperatorSettings):
                 )
             edges += stream._edges
         return DataStream(self._environment, edges)
+
+    # ------------------------------------------------------------------------------ by name
+
+    def split(self, output_selector: Callable[[Any], Iterable[str]] | OutputSelector) -> SplitStream:
+        """Give each record names, by which streams of them are then selected: `.select("even")`, as in Flink 1.x."""
+        from tamias.datastream.split_stream import SplitStream
+
+        check_function("split", output_selector, OutputSelector, 1)
+        return SplitStream(self, output_selector)
 
     # ------------------------------------------------------------------------------ loops
 
@@ -319,10 +356,22 @@ class DataStream(OperatorSettings):
 
     # ------------------------------------------------------------------------------ with another stream
 
-    def connect(self, ds: DataStream) -> ConnectedStreams:
-        """Bring another stream, of any type, to the same operator: `.map(...)`, `.flat_map(...)`, `.process(...)`."""
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Bring another stream, of any type, to the same operator: `.map(...)`, `.flat_map(...)`, `.process(...)`.
+
+        With the result of `broadcast(descriptor)`, `.process(...)` sees the state that its records make.
+        """
+        from tamias.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
         from tamias.datastream.connected_streams import ConnectedStreams
 
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream) -> JoinedStreams:

@@ -8,6 +8,8 @@ from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
 from tamias.graph import specs
 from tamias.graph.job_graph import Operator
 from tamias.runtime.operators import (
+    async_wait,
+    broadcast,
     co_streams,
     feedback,
     joins,
@@ -15,6 +17,7 @@ from tamias.runtime.operators import (
     rolling,
     sinks,
     sources,
+    splitting,
     stateless,
     timestamps,
 )
@@ -60,10 +63,18 @@ def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOper
             if operator.key is not None:
                 return co_streams.KeyedCoProcessOperator(operator, spec, place)
             return co_streams.CoProcessOperator(operator, spec, place)
+        case specs.BroadcastProcessSpec() as spec:
+            if operator.key is not None:
+                return broadcast.KeyedBroadcastProcessOperator(operator, spec, place)
+            return broadcast.BroadcastProcessOperator(operator, spec, place)
         case specs.FeedbackHeadSpec() as spec:
             return feedback.FeedbackHead(operator, spec, place)
         case specs.FeedbackTailSpec() as spec:
             return feedback.FeedbackTail(operator, spec, place)
+        case specs.AsyncSpec() as spec:
+            return async_wait.AsyncWaitOperator(operator, spec, place)
+        case specs.SplitSpec() as spec:
+            return splitting.SplitOperator(operator, spec, place)
         case specs.TimestampsSpec() as spec:
             return timestamps.TimestampsOperator(operator, spec.watermarks, place)
         case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):

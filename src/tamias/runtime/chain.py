@@ -11,10 +11,22 @@ from typing import Any, NamedTuple
 
 from tamias.contracts.functions import Partitioner
 from tamias.graph.job_graph import Exchange, JobGraph, Link, Vertex
-from tamias.graph.specs import Broadcast, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
+from tamias.graph.specs import (
+    Broadcast,
+    Custom,
+    FeedbackHeadSpec,
+    Forward,
+    Global,
+    Hash,
+    Rebalance,
+    Rescale,
+    Shuffle,
+    SplitSpec,
+)
 from tamias.runtime.code import Code, Compiled
 from tamias.runtime.operators.base import Emit, Out, RuntimeOperator, Write
 from tamias.runtime.operators.keys import write_key_of
+from tamias.runtime.operators.splitting import RefusedSides
 from tamias.runtime.outbox import Outbox, Router
 from tamias.wire.values import IMMUTABLE, own
 
@@ -60,6 +72,9 @@ class Chain:
                 for tag in (None, *self._tags(index)):
                     self._emit_function(code, index, tag)
         compiled = code.compile(self._vertex.name)
+        for index, operator in enumerate(self.operators):
+            if self._is_split(index):
+                operator.side_out = RefusedSides()
         for (index, tag), name in self._functions.items():
             out: Out = compiled.function(name)
             if tag is None:
@@ -90,13 +105,14 @@ class Chain:
 
     def _write(self, code: Code, index: int, value: str, time: str, write: Write) -> None:
         """Write operator `index` on the record in a variable."""
+        sides = {tag: self._emit_to(code, index, tag) for tag in self._tags(index)}
         with code.at(index, value):
             write(
                 code,
                 value,
                 time,
                 lambda v, t: self._emit(code, index, None, v, t),
-                {tag: self._emit_to(code, index, tag) for tag in self._tags(index)},
+                RefusedSides() if self._is_split(index) else sides,
             )
 
     def _emit_to(self, code: Code, index: int, tag: str) -> Emit:
@@ -180,6 +196,15 @@ class Chain:
             with code.function(f"def {name}(v, t):"):
                 self._with_modes(code, lambda: self._emit(code, index, tag, "v", "t"))
         return name
+
+    def _is_split(self, index: int) -> bool:
+        """Whether `split` was called on an operator's result."""
+        if isinstance(self._vertex.operators[index].spec, FeedbackHeadSpec):
+            return False  # its side output is not the user's
+        behind = [self._vertex.operators[x.target] for x in self._vertex.links if x.source == index and x.tag is None]
+        exchanges = [e for e in self._exchanges if e.source_operator == index and e.tag is None]
+        behind += [self._graph.vertices[e.target].operators[0] for e in exchanges]
+        return any(isinstance(operator.spec, SplitSpec) for operator in behind)
 
     def _tags(self, index: int) -> list[str]:
         """The side outputs of an operator that somebody reads."""

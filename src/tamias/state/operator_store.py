@@ -6,17 +6,12 @@ import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tamias.contracts.state import (
-    BroadcastState,
-    ListState,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    OperatorStateStore,
-)
+from tamias.contracts.state import ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
 from tamias.errors import StateError
+from tamias.state.broadcast import BroadcastStore
 from tamias.state.operator_state import Mode, OperatorState
 from tamias.state.snapshots import StateInfo
-from tamias.wire.values import dumps, loaded, own, stored
+from tamias.wire.values import dumps, loaded, stored
 
 
 class OperatorStates(OperatorStateStore):
@@ -27,7 +22,7 @@ class OperatorStates(OperatorStateStore):
 
     def __init__(self, restored: OperatorState | None = None) -> None:
         self._restored: OperatorState = dict(restored or {})
-        self._states: dict[str, _ListStore | _BroadcastStore] = {}
+        self._states: dict[str, _ListStore | BroadcastStore] = {}
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         return self._list(state_descriptor, "split")
@@ -35,15 +30,15 @@ class OperatorStates(OperatorStateStore):
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         return self._list(state_descriptor, "union")
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastStore:
         _refuse_ttl(state_descriptor)
         found = self._states.get(state_descriptor.name)
         if found is None:
-            found = _BroadcastStore()
+            found = BroadcastStore(state_descriptor.name)
             for key, value in self._take(state_descriptor.name, "broadcast"):
                 found.put(pickle.loads(key), pickle.loads(value))
             self._states[state_descriptor.name] = found
-        if not isinstance(found, _BroadcastStore):
+        if not isinstance(found, BroadcastStore):
             raise self._mixed(state_descriptor.name, found.mode, "broadcast")
         return found
 
@@ -117,44 +112,3 @@ class _ListStore(ListState[Any]):
 
     def elements(self) -> list[Any]:
         return [bytes(e) if type(e) is bytearray else dumps(e) for e in self._elements]
-
-
-class _BroadcastStore(BroadcastState[Any, Any]):
-    mode: Mode = "broadcast"
-
-    def __init__(self) -> None:
-        self._entries: dict[Any, Any] = {}
-
-    def get(self, key: Any) -> Any:
-        return loaded(self._entries.get(key))
-
-    def contains(self, key: Any) -> bool:
-        return key in self._entries
-
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        return iter([(k, loaded(v)) for k, v in self._entries.items()])
-
-    def keys(self) -> Iterable[Any]:
-        return iter(list(self._entries))
-
-    def values(self) -> Iterable[Any]:
-        return iter([loaded(v) for v in self._entries.values()])
-
-    def is_empty(self) -> bool:
-        return not self._entries
-
-    def put(self, key: Any, value: Any) -> None:
-        self._entries[own(key)] = stored(value)
-
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        for key, value in dict_value.items():
-            self.put(key, value)
-
-    def remove(self, key: Any) -> None:
-        self._entries.pop(key, None)
-
-    def clear(self) -> None:
-        self._entries.clear()
-
-    def elements(self) -> list[Any]:
-        return [(dumps(k), dumps(loaded(v))) for k, v in self._entries.items()]

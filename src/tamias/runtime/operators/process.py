@@ -9,11 +9,12 @@ from tamias.contracts.functions import KeyedProcessFunction
 from tamias.contracts.output_tag import OutputTag
 from tamias.contracts.timers import TimeDomain
 from tamias.graph.job_graph import Operator
-from tamias.graph.specs import CoProcessSpec, ProcessSpec
+from tamias.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
 from tamias.runtime.code import Code
 from tamias.runtime.contexts import Clocks, ElementContext
 from tamias.runtime.operators.base import Emit, Out, RuntimeOperator
 from tamias.runtime.operators.keys import write_key
+from tamias.runtime.operators.splitting import RefusedSides
 from tamias.runtime.place import Place
 from tamias.runtime.timers import Timers
 
@@ -42,7 +43,9 @@ class KeyedProcessOperator(RuntimeOperator):
 
     needs_out = True
 
-    def __init__(self, operator: Operator, spec: ProcessSpec | CoProcessSpec, place: Place) -> None:
+    def __init__(
+        self, operator: Operator, spec: ProcessSpec | CoProcessSpec | BroadcastProcessSpec, place: Place
+    ) -> None:
         super().__init__(operator, place)
         assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
         self._function = spec.function
@@ -127,7 +130,9 @@ def write_results(code: Code, results: str, time: str, emit: Emit, side: dict[st
     with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
         tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"
         with code.block(f"if {tagged}:"):
-            if side:
+            if isinstance(side, RefusedSides):
+                code.line(f"{code.bind(side.get, 'refuse')}({result}[0].tag_id)")
+            elif side:
                 name, inner = code.fresh("tag"), code.fresh("v")
                 code.line(f"{name}, {inner} = {result}[0].tag_id, {result}[1]")
                 for tag_id, emit_side in side.items():

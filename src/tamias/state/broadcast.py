@@ -1,0 +1,105 @@
+"""Broadcast state in memory: one map per subtask, which one side of an operator writes and the other reads.
+
+Values are kept by value: what is read is the reader's own, and changing it changes nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from tamias.contracts.state import BroadcastState, ReadOnlyBroadcastState
+from tamias.errors import UnsupportedOperationError
+from tamias.state.operator_state import Mode
+from tamias.wire.values import dumps, loaded, own, stored
+
+
+class _Entries(ReadOnlyBroadcastState[Any, Any]):
+    """Reads a map; several may read the same one."""
+
+    __slots__ = ("_entries", "_name")
+
+    def __init__(self, name: str, entries: dict[Any, Any]) -> None:
+        self._name = name
+        self._entries = entries
+
+    def get(self, key: Any) -> Any:  # hot
+        kept = self._entries.get(key)
+        return loaded(kept) if type(kept) is bytearray else kept
+
+    def contains(self, key: Any) -> bool:
+        return key in self._entries
+
+    def items(self) -> Iterator[tuple[Any, Any]]:  # hot
+        return iter([(k, loaded(v)) for k, v in self._entries.items()])
+
+    def keys(self) -> Iterator[Any]:
+        return iter(list(self._entries))
+
+    def values(self) -> Iterator[Any]:
+        return iter([loaded(v) for v in self._entries.values()])
+
+    def is_empty(self) -> bool:
+        return not self._entries
+
+
+class BroadcastView(_Entries):
+    """The map as the side that is not broadcast sees it: whoever writes is told who may."""
+
+    def put(self, key: Any, value: Any) -> NoReturn:
+        """Not on this side."""
+        self._refuse("put")
+
+    def put_all(self, dict_value: dict[Any, Any]) -> NoReturn:
+        """Not on this side."""
+        self._refuse("put_all")
+
+    def remove(self, key: Any) -> NoReturn:
+        """Not on this side."""
+        self._refuse("remove")
+
+    def clear(self) -> NoReturn:
+        """Not on this side."""
+        self._refuse("clear")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        self._refuse("[]=")
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        self._refuse("del")
+
+    def _refuse(self, call: str) -> NoReturn:
+        raise UnsupportedOperationError(
+            f"{call}: broadcast state {self._name!r} can only be read here; change it in process_broadcast_element, "
+            "which every subtask calls with the same records, so that all of them hold the same"
+        )
+
+
+class BroadcastStore(_Entries, BroadcastState[Any, Any]):
+    """The map as the broadcast side sees it, and as it is checkpointed."""
+
+    mode: Mode = "broadcast"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, {})
+
+    def put(self, key: Any, value: Any) -> None:
+        self._entries[own(key)] = stored(value)
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def view(self) -> BroadcastView:
+        """The same map, for reading."""
+        return BroadcastView(self._name, self._entries)
+
+    def elements(self) -> list[Any]:
+        """The entries, pickled."""
+        return [(dumps(k), dumps(loaded(v))) for k, v in self._entries.items()]
