@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from tamias.contracts.async_functions import (
+    AsyncBatchFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
 from tamias.contracts.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,
@@ -31,6 +37,7 @@ from tamias.contracts.functions import (
     ReduceFunction,
 )
 from tamias.contracts.runtime_context import DistributedCache, RuntimeContext
+from tamias.contracts.selection import OutputSelector
 from tamias.contracts.sinks import SinkContext, SinkFunction, TwoPhaseCommitSinkFunction
 from tamias.contracts.sources import ParallelSourceFunction, SourceContext, SourceFunction
 from tamias.contracts.state import KeyedStateStore
@@ -49,6 +56,10 @@ from tamias.contracts.window_functions import (
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncBatchFunction",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
@@ -74,6 +85,7 @@ __all__ = [
     "KeyedStateStore",
     "ListCheckpointed",
     "MapFunction",
+    "OutputSelector",
     "ParallelSourceFunction",
     "Partitioner",
     "ProcessAllWindowFunction",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tamias.common.typeinfo import TypeInformation
 from tamias.common.watermark_strategy import WatermarkStrategy
+from tamias.contracts.async_functions import AsyncRetryStrategy
 from tamias.contracts.functions import AggregateFunction
 from tamias.contracts.sinks import Sink, SinkFunction
 from tamias.contracts.sources import Source, SourceFunction
@@ -199,6 +200,32 @@ class BroadcastProcessSpec:
 
 
 @dataclass(frozen=True)
+class AsyncSpec:
+    """Requests to other systems by an `AsyncFunction`, or with a batch size by an `AsyncBatchFunction`.
+
+    Args:
+        timeout_ms: of a request with all its attempts; 0: none.
+        capacity: requests whose results have not left, at most.
+        batch_timeout_ms: how long a batch may wait to be full; None: until it is, or the input ends.
+    """
+
+    function: UserFunction
+    ordered: bool
+    timeout_ms: int
+    capacity: int
+    retry: AsyncRetryStrategy[Any]
+    batch_size: int | None = None
+    batch_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class SplitSpec:
+    """Gives a record out as it came, and under a tag for each selection (see `contracts.selection`) that takes it."""
+
+    selector: UserFunction
+
+
+@dataclass(frozen=True)
 class SinkFunctionSpec:
     function: SinkFunction[Any]
 
@@ -236,6 +263,8 @@ OperatorSpec = (
     | TimestampsSpec
     | WindowSpec
     | IntervalJoinSpec
+    | AsyncSpec
+    | SplitSpec
     | CoMapSpec
     | CoFlatMapSpec
     | CoProcessSpec

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from tamias.errors import InvalidKeyError, RecordTypeError, UserFunctionError, preview
-from tamias.graph.job_graph import Vertex
+from tamias.graph.job_graph import Operator, Vertex
 from tamias.runtime.code import Compiled
 
 _NOTHING: Any = object()
@@ -34,12 +34,18 @@ def blame(
         frame = frame.tb_next
     shown = None if record is _NOTHING else preview(record)
     error = _about_keys(error, shown, key if frames is None else _NOTHING)
-    failed = vertex.operators[_author(error, vertex, operator)]
+    return user_error(error, vertex.operators[_author(error, vertex, operator)], index, shown, frames)
+
+
+def user_error(
+    error: BaseException, failed: Operator, index: int, record: str | None, frames: TracebackType | None
+) -> UserFunctionError:
+    """An operator failed on a record, given as text; `frames` begin with the user's first."""
     return UserFunctionError(
         failed.name,
         failed.uid or failed.id,
         index,
-        shown,
+        record,
         _text(error, frames),
         type(error).__qualname__,
         _message(error),

@@ -14,6 +14,7 @@ from tamias.errors import InvalidProgramError
 from tamias.graph.job_graph import Operator
 from tamias.runtime.code import Code
 from tamias.runtime.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
+from tamias.runtime.epoch import EpochOrder
 from tamias.runtime.place import Place
 from tamias.state.files import FileStore
 from tamias.state.heap import HeapStateBackend
@@ -40,6 +41,9 @@ class RuntimeOperator(ABC):
     needs_out = False
     """Whether it emits outside the loop too (from timers, at the end); `out` is then set before `open`."""
 
+    holds_watermarks = False
+    """Whether watermarks and idleness go on only when the operator says so, through `pass_watermark`, `pass_idle`."""
+
     first_input: int | None = None
     """The input, if any, whose records of an epoch come before all others', and in BATCH mode all of them."""
 
@@ -48,7 +52,11 @@ class RuntimeOperator(ABC):
         self.place = place
         self.out: Out = _nowhere
         self.side_out: dict[str, Out] = {}
+        self.pass_watermark: Callable[[int], None] = _nothing_held
+        self.pass_idle: Callable[[bool], None] = _nothing_held
         self.backend: KeyedStateBackend | None = make_backend(place) if operator.key is not None else None
+        if self.backend is not None and operator.key is not None:
+            self.backend.key_type = operator.key.type_info
         self.states = OperatorStates()
 
     @abstractmethod
@@ -112,12 +120,15 @@ class RuntimeOperator(ABC):
         return SubtaskContext(self.place, self.backend, self.operator.name, metrics)
 
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
-        """Event time has advanced; emit what is due. The watermark itself is forwarded by the subtask."""
+        """Event time has advanced; emit what is due. The subtask forwards the watermark, unless it is held here."""
+
+    def on_idle(self, idle: bool) -> None:  # noqa: B027
+        """The input is idle, or is so no more: said to those that hold watermarks."""
 
     def on_clock(self, now_ms: int) -> None:  # noqa: B027
         """Processing time has advanced; emit what is due."""
 
-    def begin_epoch(self) -> None:  # noqa: B027
+    def begin_epoch(self, order: EpochOrder) -> None:  # noqa: B027
         """An epoch begins; nothing of it has been processed."""
 
     def end_epoch(self) -> None:  # noqa: B027
@@ -133,6 +144,10 @@ class RuntimeOperator(ABC):
     def may_finish(self, now_ms: int) -> bool:
         """Whether nothing but the input brings it records. Asked once the input has ended, in every epoch."""
         return True
+
+    def open_loop(self, now_ms: int) -> int | None:
+        """The loop that has to go on for this operator's sake."""
+        return None
 
     def finish(self) -> None:  # noqa: B027
         """The input has ended for good: emit what is left."""
@@ -193,6 +208,10 @@ def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:
     """The method of a function object, or the plain callable itself."""
     found: Callable[..., Any] = getattr(function, name) if isinstance(function, kind) else function
     return found
+
+
+def _nothing_held(news: Any) -> None:
+    raise AssertionError("this operator said that it holds no watermarks back")
 
 
 def _nowhere(value: Any, time: int | None) -> None:

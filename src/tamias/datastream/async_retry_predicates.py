@@ -1,0 +1,11 @@
+"""Retry predicates of asynchronous I/O, under the path where PyFlink has them."""
+
+from __future__ import annotations
+
+from tamias.contracts.async_functions import (
+    empty_result_predicate,
+    exception_type_predicate,
+    has_exception_predicate,
+)
+
+__all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_predicate"]

@@ -1,0 +1,19 @@
+"""Retry strategies of asynchronous I/O, under the path where PyFlink has them."""
+
+from __future__ import annotations
+
+from tamias.contracts.async_functions import (
+    NO_RETRY_STRATEGY,
+    ExponentialBackoffDelayRetryStrategy,
+    FixedDelayRetryStrategy,
+    NoRetryStrategy,
+    RetryPredicate,
+)
+
+__all__ = [
+    "NO_RETRY_STRATEGY",
+    "ExponentialBackoffDelayRetryStrategy",
+    "FixedDelayRetryStrategy",
+    "NoRetryStrategy",
+    "RetryPredicate",
+]
