@@ -6,6 +6,7 @@ from tamias.datastream.broadcast_stream import BroadcastConnectedStream, Broadca
 from tamias.datastream.closeable_iterator import CloseableIterator
 from tamias.datastream.connected_streams import ConnectedStreams
 from tamias.datastream.data_stream_sink import DataStreamSink
+from tamias.datastream.iterations import ConnectedIterativeStreams, IterativeStream
 from tamias.datastream.keyed_stream import KeyedStream
 from tamias.datastream.stream import DataStream
 from tamias.datastream.windowed_stream import AllWindowedStream, WindowedStream
@@ -15,9 +16,11 @@ __all__ = [
     "BroadcastConnectedStream",
     "BroadcastStream",
     "CloseableIterator",
+    "ConnectedIterativeStreams",
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "IterativeStream",
     "KeyedStream",
     "WindowedStream",
 ]

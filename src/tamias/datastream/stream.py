@@ -209,7 +209,7 @@ class DataStream(OperatorSettings):
         if not isinstance(output_tag, OutputTag):
             raise TypeError(f"get_side_output() needs an OutputTag, got {output_tag!r}")
         node = self._operator("get_side_output")
-        return DataStream(self._environment, (Edge(node, tag=output_tag.tag_id, tag_type=output_tag.type_info),))
+        return DataStream(self._environment, (node.side_output(output_tag.tag_id, output_tag.type_info),))
 
     # ------------------------------------------------------------------------------ keys and partitions
 
@@ -273,9 +273,10 @@ class DataStream(OperatorSettings):
         from tamias.datastream.broadcast_stream import BroadcastStream
 
         everywhere = self._partitioned(Broadcast())
-        if broadcast_state_descriptor is None:
+        if broadcast_state_descriptor is None and not other_broadcast_state_descriptors:
             return everywhere
-        return BroadcastStream(everywhere, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+        descriptors: Any = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        return BroadcastStream(everywhere, descriptors)
 
     def global_(self) -> DataStream:
         """Send all records to the first subtask."""

@@ -24,7 +24,7 @@ from tamias.graph.job_graph import Vertex
 from tamias.metrics.metricbase import MetricGroup
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.runtime.outbox import Parcel
-from tamias.runtime.place import Place
+from tamias.runtime.place import Loops, Place
 from tamias.runtime.subtask import Captured, Subtask
 from tamias.state.files import FileStore, open_files, write_state
 from tamias.state.snapshots import StateFile
@@ -44,6 +44,7 @@ class SlotHost:
         self._subtasks: dict[SubtaskId, Subtask] = {}
         self._deployment: Deployment | None = None
         self._epochs_run: dict[SubtaskId, int] = {}
+        self._loops: Loops = {}
         self._dirty = False
         self._writer = SnapshotWriter(report)
 
@@ -81,6 +82,7 @@ class SlotHost:
             state_backend=deployment.state_backend,
             incremental=deployment.incremental,
             scratch=self._scratch,
+            loops=self._loops,
         )
 
     def _scratch(self) -> str:
@@ -163,6 +165,7 @@ class SlotHost:
     def _forget(self) -> None:
         self._subtasks.clear()
         self._epochs_run.clear()
+        self._loops.clear()
 
     def shutdown(self) -> None:
         """Close everything and remove the slot's folder."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tamias.common.typeinfo import TypeInformation
+from tamias.errors import UnsupportedOperationError
 from tamias.graph.specs import Custom, KeySpec, OperatorSpec, Partitioning
 
 MAX_PARALLELISM = 1 << 15
@@ -88,6 +89,7 @@ class Node:
     chaining: Chaining = Chaining.ALWAYS
     buffer_timeout_ms: int | None = None
     input_types: tuple[TypeInformation | None, ...] = field(default=())
+    side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs asked for
     beside: Node | None = None  # subtask by subtask in the slots of this one
 
     @property
@@ -148,6 +150,16 @@ class Node:
         if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int) or timeout_ms < -1:
             raise ValueError(f"a buffer timeout is a number of milliseconds from 0 on, or -1, got {timeout_ms!r}")
         self.buffer_timeout_ms = timeout_ms
+
+    def side_output(self, tag: str, type_info: TypeInformation | None) -> Edge:
+        """One of its side outputs, which is of one type however often it is asked for."""
+        known = self.side_types.setdefault(tag, type_info)
+        if known != type_info:
+            raise UnsupportedOperationError(
+                f"side output {tag!r} of {self.where} was asked for as {known or 'undeclared'} and now as "
+                f"{type_info or 'undeclared'}; tags with one id are one output: give the second one another id"
+            )
+        return Edge(self, tag=tag, tag_type=type_info)
 
     def _refuse_for_non_parallel(self, what: str, value: int) -> None:
         if self.non_parallel and value not in (1, PARALLELISM_DEFAULT):

@@ -72,6 +72,7 @@ class JobLoop:
         self._strategy = restart_strategy(self._settings.restart, random.Random())
         self._refusal = ""  # why the restart strategy gave up
         self._group_watermarks: dict[str, int] = {}
+        self._open_loops: frozenset[int] | None = None
         self._attempt = 0
         self._epoch = 0
         self._collected = CollectedRecords(self._handle)
@@ -168,6 +169,7 @@ class JobLoop:
         self._deploy(self._checkpoints.recover(self._attempt))
         self._collected.drop()
         self._group_watermarks = {}  # watermarks start anew with the attempt
+        self._open_loops = None
         self._records_read = self._read_by_completed
         self._handle.update(
             replace(self._handle.progress(), status=JobStatus.RUNNING, attempt=self._attempt, slot_pids=self._pids())
@@ -227,6 +229,7 @@ class JobLoop:
             max_records=budget.max_records_per_source_subtask,
             max_source_ms=budget.max_source_ms,
             group_watermarks=self._group_watermarks,
+            open_loops=self._open_loops,
         )
         self._epoch += 1
         if start is None:
@@ -240,6 +243,7 @@ class JobLoop:
         if result.failure is not None:
             raise AttemptFailed(result.failure)
         self._group_watermarks = least_by_group(result.acks)
+        self._open_loops = frozenset(loop for ack in result.acks for loop in ack.open_loops)
         if order.checkpoint_id is not None:
             self._checkpoints.barrier_passed(order.checkpoint_id)
         return result.acks

@@ -18,6 +18,7 @@ class EpochOrder:
     checkpoint_id: int | None = None
     settled: frozenset[tuple[int, int]] = frozenset()  # subtasks that had finished in an earlier checkpoint
     group_watermarks: dict[str, int] = field(default_factory=dict)  # the least of each watermark alignment group
+    open_loops: frozenset[int] | None = None  # loops that go on, as the subtasks said last; None: not asked yet
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class Ack:
     watermark: int = MIN_TIMESTAMP
     next_timer_ms: int | None = None
     group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by its watermark alignment group
+    open_loops: frozenset[int] = frozenset()  # loops in which this subtask has something to wait for
     busy_ms: float = 0.0
     bytes_out: int = 0
     lines: list[str] = field(default_factory=list)

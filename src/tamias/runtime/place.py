@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,9 @@ from tamias.common.accumulators import Accumulator
 from tamias.common.clock import Clock
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.metrics.metricbase import MetricGroup
+
+Loops = dict[tuple[int, int], deque[tuple[Any, int | None]]]
+"""What is on its way from the tail of a loop to its head: by loop and subtask, records with their times."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Place:
     accumulators: dict[str, Accumulator[Any, Any]] = field(default_factory=dict)
     state_backend: str = "hashmap"
     incremental: bool = True
+    loops: Loops = field(default_factory=dict)  # of the slot: head and tail of a loop meet there
     scratch: Callable[[], str] | None = None  # makes a folder on local disk that is removed with the job
 
     @property

@@ -140,7 +140,7 @@ class Subtask:
         self._records_in = 0
         with self._blaming():
             self._look_at_the_clock()
-            self._begin_epoch()
+            self._begin_epoch(order)
             if isinstance(self.operators[0], SourceHead):
                 yield from self._read_source(self.operators[0], order, ack)
             else:
@@ -156,11 +156,11 @@ class Subtask:
         ack.busy_ms = (time.perf_counter() - started) * 1000
         self.ack = ack
 
-    def _begin_epoch(self) -> None:
+    def _begin_epoch(self, order: EpochOrder) -> None:
         if not self.finished:
             for number, operator in enumerate(self.operators):
                 with self._blaming(number):
-                    operator.begin_epoch()
+                    operator.begin_epoch(order)
 
     def _look_at_the_clock(self) -> None:
         if not self.finished:
@@ -292,7 +292,8 @@ class Subtask:
     def _finish_if_over(self) -> Iterator[Parcel]:
         """The input has ended: finish, unless a loop may still bring records."""
         now_ms = self.place.clock.now_ms()
-        if not self.finished and (self._ended_before or all([o.may_finish(now_ms) for o in self.operators])):
+        ready = [operator.may_finish(now_ms) for operator in self.operators]  # each begins to wait, ready or not
+        if not self.finished and (self._ended_before or all(ready)):
             yield from self._finish()
 
     def _finish(self) -> Iterator[Parcel]:
@@ -331,6 +332,9 @@ class Subtask:
         ack.watermark = self.inputs.watermark if self.operators else MIN_TIMESTAMP
         timers = [t for t in (o.next_timer_ms() for o in self.operators) if t is not None]
         ack.next_timer_ms = min(timers, default=None)
+        if not self.finished:
+            now_ms = self.place.clock.now_ms()
+            ack.open_loops = frozenset(n for n in (o.open_loop(now_ms) for o in self.operators) if n is not None)
         ack.lines, ack.records = self.report.take()
         ack.accumulators = {name: a.clone() for name, a in self.place.accumulators.items()}
         ack.metrics = self.place.metrics.snapshot()
