@@ -10,20 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark import allround
+from tests.spark import allround, every_kind
 from tests.spark.conftest import run_driver, slot_processes
 
 RECORDS, PER_SECOND = 12_000, 3_000.0
+JOBS = {"allround": allround, "every_kind": every_kind}
 
 DRIVER = """
 import sys
+from importlib import import_module
 from pathlib import Path
-from tests.spark import allround
-records, per_second, folder, parallelism, restore = sys.argv[1:6]
-env = allround.build(
+job, records, per_second, folder, parallelism, restore = sys.argv[1:7]
+env = import_module(f"tests.spark.{job}").build(
     int(records), float(per_second), Path(folder), parallelism=int(parallelism), restore=restore or None
 )
-client = env.execute_async("allround")
+client = env.execute_async(job)
 import threading, time
 def watch():
     while True:
@@ -41,10 +42,16 @@ class Driver:
     """A driver process and what it says of its progress."""
 
     def __init__(
-        self, folder: Path, *, parallelism: int = 2, restore: str = "", env: dict[str, str] | None = None
+        self,
+        folder: Path,
+        job: str = "allround",
+        *,
+        parallelism: int = 2,
+        restore: str = "",
+        env: dict[str, str] | None = None,
     ) -> None:
         self.process = run_driver(
-            DRIVER, str(RECORDS), str(PER_SECOND), str(folder), str(parallelism), restore, env=env
+            DRIVER, job, str(RECORDS), str(PER_SECOND), str(folder), str(parallelism), restore, env=env
         )
         self.read = self.checkpoints = 0
         self.slots: list[int] = []
@@ -117,10 +124,10 @@ def newest_checkpoint(folder: Path) -> str:
     return str(max(done, key=lambda p: int(p.name.removeprefix("chk-"))))
 
 
-def run_schedule(seed: int, folder: Path) -> None:
+def run_schedule(job: str, seed: int, folder: Path) -> None:
     """One schedule, reproducible from its seed: what is killed, when, and with what parallelism the job goes on."""
     chance = random.Random(seed)
-    driver = Driver(folder, parallelism=chance.choice([1, 2, 3]))
+    driver = Driver(folder, job, parallelism=chance.choice([1, 2, 3]))
     for what in chance.choices(["slot", "worker", "driver"], k=chance.randint(1, 3)):
         mark = driver.read + chance.randint(200, RECORDS // 3)
         if not driver.until(lambda d, mark=mark: d.read >= mark and d.checkpoints > 0 and d.slots):
@@ -135,9 +142,9 @@ def run_schedule(seed: int, folder: Path) -> None:
             driver.process.kill()
             driver.process.wait()
             assert gone(driver.slots), "slots outlived their driver"
-            driver = Driver(folder, parallelism=chance.choice([1, 2, 3]), restore=newest_checkpoint(folder))
+            driver = Driver(folder, job, parallelism=chance.choice([1, 2, 3]), restore=newest_checkpoint(folder))
     driver.finish()
-    assert allround.verify(RECORDS, folder) == [], f"seed {seed}: " + "".join(driver.log[-20:])
+    assert JOBS[job].verify(RECORDS, folder) == [], f"{job}, seed {seed}: " + "".join(driver.log[-20:])
     assert gone(driver.slots)
 
 
@@ -151,13 +158,14 @@ def gone(pids: list[int], within_s: float = 15.0) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_kills_at_random_moments_change_nothing(seed: int, tmp_path: Path) -> None:
-    run_schedule(seed, tmp_path)
+@pytest.mark.parametrize(("job", "seed"), [("allround", 0), ("allround", 1), ("every_kind", 2), ("every_kind", 3)])
+def test_kills_at_random_moments_change_nothing(job: str, seed: int, tmp_path: Path) -> None:
+    run_schedule(job, seed, tmp_path)
     assert slot_processes() == []
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100, 150))
-def test_fifty_more_schedules_of_kills_change_nothing(seed: int, tmp_path: Path) -> None:
-    run_schedule(seed, tmp_path)
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("seed", range(100, 125))
+def test_fifty_more_schedules_of_kills_change_nothing(job: str, seed: int, tmp_path: Path) -> None:
+    run_schedule(job, seed, tmp_path)

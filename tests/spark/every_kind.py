@@ -1,0 +1,287 @@
+"""Every kind of operator in one job, each into files of its own; `verify` knows what must be in them.
+
+Numbers are generated; the time of a number is the number. Results depend on neither epochs nor parallelism: windows and
+timers fire by watermarks, what a broadcast state holds is looked at when time has passed, not when a record comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from tamias.common import Duration, Time, Types, WatermarkStrategy
+from tamias.common.restart_strategy import RestartStrategies
+from tamias.common.serialization import Encoder
+from tamias.common.watermark_strategy import TimestampAssigner
+from tamias.datastream import (
+    AsyncDataStream,
+    DataStream,
+    ExternalizedCheckpointRetention,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+)
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.file_system import FileSink
+from tamias.datastream.functions import AsyncFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
+from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+
+KEYS = 53
+ROUND = 500  # timers
+RULES = 400  # every so many numbers one is a rule
+
+
+class NumberIsTime(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+def key_of(number: int) -> str:
+    return f"key-{number * 31 % KEYS}"
+
+
+# ------------------------------------------------------------------------------------------------------------- windows
+
+
+def in_windows(numbers: DataStream, size: int) -> DataStream:
+    window = TumblingEventTimeWindows.of(Time.milliseconds(size))
+    sums = numbers.map(lambda n: (key_of(n), n // size, n)).key_by(lambda r: r[0]).window(window)
+    return sums.reduce(lambda a, b: (a[0], a[1], a[2] + b[2])).map(lambda r: f"{r[0]},{r[1]},{r[2]}", Types.STRING())
+
+
+def expected_in_windows(records: int, size: int) -> Iterable[str]:
+    sums: Counter[tuple[str, int]] = Counter()
+    for n in range(records):
+        sums[key_of(n), n // size] += n
+    return [f"{key},{window},{total}" for (key, window), total in sums.items()]
+
+
+def in_sliding_windows(numbers: DataStream) -> DataStream:
+    window = SlidingEventTimeWindows.of(Time.milliseconds(600), Time.milliseconds(200))
+    sums = numbers.map(lambda n: (key_of(n), 1)).key_by(lambda r: r[0]).window(window)
+    return sums.sum(1).map(lambda r: f"{r[0]},{r[1]}", Types.STRING())
+
+
+def expected_in_sliding_windows(records: int) -> Iterable[str]:
+    counts: Counter[tuple[str, int]] = Counter()
+    for n in range(records):
+        for start in range(n - n % 200, n - 600, -200):
+            counts[key_of(n), start] += 1
+    return [f"{key},{count}" for (key, _), count in counts.items()]
+
+
+def in_sessions(numbers: DataStream) -> DataStream:
+    """Numbers in bursts of 30 with gaps of 70 between them: a session a burst and key."""
+    bursts = numbers.filter(lambda n: n % 100 < 30).map(lambda n: (n % 3, n, 1))
+    sessions = bursts.key_by(lambda r: r[0]).window(EventTimeSessionWindows.with_gap(Time.milliseconds(50)))
+    return sessions.reduce(lambda a, b: (a[0], min(a[1], b[1]), a[2] + b[2])).map(
+        lambda r: f"{r[0]},{r[1]},{r[2]}", Types.STRING()
+    )
+
+
+def expected_in_sessions(records: int) -> Iterable[str]:
+    found: dict[tuple[int, int], list[int]] = {}
+    for n in range(records):
+        if n % 100 < 30:
+            found.setdefault((n % 3, n // 100), []).append(n)
+    return [f"{key},{min(burst)},{len(burst)}" for (key, _), burst in found.items()]
+
+
+# -------------------------------------------------------------------------------------------------------------- timers
+
+
+class EveryRound(KeyedProcessFunction):
+    """How many records of the key came up to the end of each round in which one came."""
+
+    def open(self, runtime_context):
+        self.counts = runtime_context.get_map_state(MapStateDescriptor("counts", Types.LONG(), Types.LONG()))
+
+    def process_element(self, value, ctx):
+        end = value - value % ROUND + ROUND - 1
+        self.counts.put(end, (self.counts.get(end) or 0) + 1)
+        ctx.timer_service().register_event_time_timer(end)
+
+    def on_timer(self, timestamp, ctx):
+        yield f"{ctx.get_current_key()},{timestamp},{self.counts.get(timestamp)}"
+        self.counts.remove(timestamp)
+
+
+def expected_by_timers(records: int) -> Iterable[str]:
+    counts = Counter((key_of(n), n - n % ROUND + ROUND - 1) for n in range(records))
+    return [f"{key},{end},{count}" for (key, end), count in counts.items()]
+
+
+# --------------------------------------------------------------------------------------------------- connected streams
+
+
+class Both(KeyedCoProcessFunction):
+    """Even and odd numbers count in one state; every record gets a number of its own."""
+
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def _next(self, ctx):
+        seen = (self.seen.value() or 0) + 1
+        self.seen.update(seen)
+        return f"{ctx.get_current_key()},{seen}"
+
+    def process_element1(self, value, ctx):
+        yield self._next(ctx)
+
+    def process_element2(self, value, ctx):
+        yield self._next(ctx)
+
+
+def expected_of_both(records: int) -> Iterable[str]:
+    counts: Counter[str] = Counter()
+    for n in range(records):
+        counts[key_of(n)] += 1
+    return [f"{key},{seen}" for key, count in counts.items() for seen in range(1, count + 1)]
+
+
+# ------------------------------------------------------------------------------------------------------------ broadcast
+
+RULES_STATE = MapStateDescriptor("rules", Types.LONG(), Types.STRING())
+
+
+class RulesSoFar(KeyedBroadcastProcessFunction):
+    """At the end of each round: how many rules of the broadcast state belong to the time before."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value - value % ROUND + ROUND - 1)
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES_STATE).put(value, f"rule {value}")
+
+    def on_timer(self, timestamp, ctx):
+        rules = [n for n, _ in ctx.get_broadcast_state(RULES_STATE).items() if n <= timestamp]
+        yield f"{ctx.get_current_key()},{timestamp},{len(rules)},{sum(rules)}"
+
+
+def expected_by_rules(records: int) -> Iterable[str]:
+    rounds = {(key_of(n), n - n % ROUND + ROUND - 1) for n in range(records)}
+    rules = [n for n in range(records) if n % RULES == 0]
+    for key, end in rounds:
+        so_far = [n for n in rules if n <= end]
+        yield f"{key},{end},{len(so_far)},{sum(so_far)}"
+
+
+# ------------------------------------------------------------------------------------------------------- loop and async
+
+
+def step(record: tuple[int, int, int]) -> tuple[int, int, int]:
+    start, now, steps = record
+    return (start, now // 2 if now % 2 == 0 else 3 * now + 1, steps + 1) if now != 1 else record
+
+
+def round_and_round(numbers: DataStream) -> DataStream:
+    """Steps of a number to 1, each a way round the loop; the loop leads over an exchange."""
+    loop = numbers.filter(lambda n: n % 97 == 1).map(lambda n: (n, n % 29 + 1, 0)).iterate(500)
+    stepped = loop.key_by(lambda r: r[0]).map(step)
+    loop.close_with(stepped.filter(lambda r: r[1] != 1))
+    return stepped.filter(lambda r: r[1] == 1).map(lambda r: f"{r[0]},{r[2]}", Types.STRING())
+
+
+def expected_round_and_round(records: int) -> Iterable[str]:
+    for n in range(1, records, 97):
+        record = (n, n % 29 + 1, 0)
+        while record[1] != 1:
+            record = step(record)
+        yield f"{n},{record[2]}"
+
+
+class Double(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(value % 7 / 100)
+        return [f"{value},{value * 2}"]
+
+
+def asked(numbers: DataStream) -> DataStream:
+    some = numbers.filter(lambda n: n % 5 == 0)
+    return AsyncDataStream.unordered_wait(some, Double(), Time.seconds(60), 50, Types.STRING())
+
+
+def expected_asked(records: int) -> Iterable[str]:
+    return [f"{n},{n * 2}" for n in range(0, records, 5)]
+
+
+# -------------------------------------------------------------------------------------------------------------- the job
+
+EXPECTED = {
+    "tumbling": lambda records: expected_in_windows(records, 300),
+    "sliding": expected_in_sliding_windows,
+    "sessions": expected_in_sessions,
+    "timers": expected_by_timers,
+    "connected": expected_of_both,
+    "broadcast": expected_by_rules,
+    "loop": expected_round_and_round,
+    "async": expected_asked,
+}
+
+
+def branches(numbers: DataStream) -> dict[str, DataStream]:
+    even, odd = numbers.filter(lambda n: n % 2 == 0), numbers.filter(lambda n: n % 2 == 1)
+    rules = numbers.filter(lambda n: n % RULES == 0)
+    text = Types.STRING()
+    return {
+        "tumbling": in_windows(numbers, 300),
+        "sliding": in_sliding_windows(numbers),
+        "sessions": in_sessions(numbers),
+        "timers": numbers.key_by(key_of).process(EveryRound(), text),
+        "connected": even.connect(odd).key_by(key_of, key_of).process(Both(), text),
+        "broadcast": numbers.key_by(key_of).connect(rules.broadcast(RULES_STATE)).process(RulesSoFar(), text),
+        "loop": round_and_round(numbers),
+        "async": asked(numbers),
+    }
+
+
+def build(
+    records: int,
+    per_second: float,
+    folder: Path,
+    *,
+    parallelism: int = 2,
+    interval_ms: int = 300,
+    restore: str | None = None,
+    kinds: Iterable[str] = tuple(EXPECTED),
+) -> StreamExecutionEnvironment:
+    """The job, writing a folder a kind below `folder`."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    env.set_max_parallelism(12)
+    env.enable_checkpointing(interval_ms)
+    config = env.get_checkpoint_config()
+    config.set_checkpoint_storage_dir(str(folder / "checkpoints"))
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 100))
+    if restore is not None:
+        env.set_restore_path(restore)
+    source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0)).with_timestamp_assigner(
+        NumberIsTime()
+    )
+    numbers = env.from_source(source, strategy, "numbers").uid("numbers")
+    drawn = branches(numbers)
+    for kind in kinds:
+        sink = FileSink.for_row_format(str(folder / "out" / kind), Encoder.simple_string_encoder()).build()
+        drawn[kind].sink_to(sink).uid(f"files of {kind}")
+    return env
+
+
+def verify(records: int, folder: Path, kinds: Iterable[str] = tuple(EXPECTED)) -> list[str]:
+    """What is wrong with the committed files, kind by kind; nothing, if all went well."""
+    wrong = []
+    for kind in kinds:
+        found: Counter[str] = Counter()
+        for part in (folder / "out" / kind).rglob("part-*"):
+            found.update(part.read_text().splitlines())
+        expected = Counter(EXPECTED[kind](records))
+        if found != expected:
+            missing, extra = expected - found, found - expected
+            wrong.append(
+                f"{kind}: {missing.total()} of {expected.total()} lost, as {list(missing)[:3]}; "
+                f"{extra.total()} too many, as {list(extra)[:3]}"
+            )
+    return wrong
