@@ -6,7 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from tamias.common.typeinfo import TypeInformation
-from tamias.contracts.functions import CoFlatMapFunction, CoMapFunction, CoProcessFunction, KeyedCoProcessFunction
+from tamias.contracts.functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FieldKeySelector,
+    KeyedCoProcessFunction,
+)
 from tamias.datastream.closure_check import check_function, check_single_result
 from tamias.datastream.keyed_stream import KeyedStream
 from tamias.datastream.stream import DataStream, KeySelection, check_output_type
@@ -102,6 +108,12 @@ class ConnectedStreams:
             raise InvalidProgramError(
                 f"connect(): the keys of the two streams are of type {_type_text(first._key)} and of type "
                 f"{_type_text(second._key)}, so they would never be equal; give both key_by calls the same key_type"
+            )
+        fields = [s.fields for s in (first._key.selector, second._key.selector) if isinstance(s, FieldKeySelector)]
+        if len(fields) == 2 and len(fields[0]) != len(fields[1]):
+            raise InvalidProgramError(
+                f"connect(): the keys of the two streams are tuples of {len(fields[0])} and of {len(fields[1])} "
+                "fields, so they would never be equal; give both key_by calls as many fields"
             )
         return first._key, second._key
 

@@ -100,8 +100,9 @@ def _operator_text(operator: Operator) -> str:
     text = operator.name
     if operator.description and operator.description != operator.name:
         text += f" ({operator.description})"
-    if operator.key is not None:
-        text += f", per key {_key_text(operator.key)}"
+    keys = [_key_text(key) for key in operator.keys or (operator.key,) if key is not None]
+    if keys:
+        text += f", per key {' and '.join(keys)}"
     text += f", uid {operator.uid!r}" if operator.uid else f", id {operator.id[:8]}"
     if operator.output_type is not None:
         text += f", gives {operator.output_type}"
@@ -111,7 +112,9 @@ def _operator_text(operator: Operator) -> str:
 def _exchange_text(graph: JobGraph, exchange: Exchange) -> str:
     source = graph.vertices[exchange.source]
     origin = f" from {exchange.source_operator}" if len(source.operators) > 1 else ""
-    return f"-> [{exchange.target}]{origin}{_side(exchange.tag)} {_partitioning_text(exchange.partitioning)}"
+    two_inputs = any(e.input_index for e in graph.inputs_of(exchange.target))
+    target = f"-> [{exchange.target}]" + (f" input {exchange.input_index + 1}" if two_inputs else "")
+    return f"{target}{origin}{_side(exchange.tag)} {_partitioning_text(exchange.partitioning)}"
 
 
 def _partitioning_text(partitioning: Partitioning) -> str:
