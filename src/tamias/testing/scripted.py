@@ -30,6 +30,7 @@ from tamias.job.handle import JobHandle, Progress
 from tamias.job.loop import JobLoop
 from tamias.job.settings import JobSettings
 from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.operators.async_wait import AsyncWaitOperator
 from tamias.runtime.operators.sources import SourceFunctionOperator
 from tamias.runtime.outbox import Parcel
 
@@ -246,11 +247,14 @@ class _ScriptedHost:
 
 
 def _forget(host: Any) -> None:
-    """Lose the subtasks of a slot. Threads of source functions are ours, and end."""
+    """Lose the subtasks of a slot. Threads of source functions and of requests are ours, and end."""
     inner: SlotHost = getattr(host, "host", host)
     for subtask in inner._subtasks.values():
-        if subtask.operators and isinstance(subtask.operators[0], SourceFunctionOperator):
-            subtask.operators[0].close()
+        for operator in subtask.operators:
+            if isinstance(operator, SourceFunctionOperator):
+                operator.close()
+            elif isinstance(operator, AsyncWaitOperator):
+                operator.stop()
     inner._forget()
 
 
