@@ -45,7 +45,6 @@ DELIBERATE = {
     "state_list_none_pickled": "a list state holds no None, whatever its type (reference 05 §2)",
     "state_map_changed_while_iterating": "an iteration goes over the entries there were when it began",
     "state_map_none_key": "the types of keyed state are not enforced: a state gives back what it was given",
-    "state_value_misfit": "the types of keyed state are not enforced: a state gives back what it was given",
     "timer_in_timer": "timers fire in order of time (reference 06 §3); PyFlink hears of new ones a bundle later",
     "window_trigger_cannot_merge": "a trigger that cannot merge is refused on windows that do (reference 04 §4)",
     "type_sql_timestamp_seen": "PyFlink misreads the fraction of instants before 1970",

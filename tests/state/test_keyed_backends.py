@@ -492,7 +492,7 @@ def restored(states, make=BACKENDS["heap"]):
 
 def test_restored_state_of_another_kind_is_refused_by_name():
     backend = restored(["value"])
-    with pytest.raises(StateMigrationError, match="'value' was saved as value state and is declared as list state"):
+    with pytest.raises(StateMigrationError, match="'value': it was saved as value state and is declared as list state"):
         backend.list_state(ListStateDescriptor("value"))
 
 

@@ -90,6 +90,7 @@ def _plan_operator(
         states=stored.states,
         restored_checkpoint_id=metadata.checkpoint_id,
         max_parallelism=vertex.max_parallelism,
+        label=stored.label(),
     )
 
 

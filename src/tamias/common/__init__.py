@@ -38,7 +38,12 @@ from tamias.common.serialization import (
     SerializationSchema,
     SimpleStringSchema,
 )
-from tamias.common.serializer import TypeSerializer
+from tamias.common.serializer import (
+    SimpleTypeSerializerSnapshot,
+    TypeSerializer,
+    TypeSerializerSchemaCompatibility,
+    TypeSerializerSnapshot,
+)
 from tamias.common.time import Duration, Instant, Time
 from tamias.common.typeinfo import TypeInformation, Types
 from tamias.common.types import Row, RowKind
@@ -94,11 +99,14 @@ __all__ = [
     "SerializationSchema",
     "SimpleAccumulator",
     "SimpleStringSchema",
+    "SimpleTypeSerializerSnapshot",
     "SystemClock",
     "Time",
     "TimestampAssigner",
     "TypeInformation",
     "TypeSerializer",
+    "TypeSerializerSchemaCompatibility",
+    "TypeSerializerSnapshot",
     "Types",
     "Watermark",
     "WatermarkGenerator",

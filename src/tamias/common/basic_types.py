@@ -93,6 +93,10 @@ class IntegerTypeInfo(BasicTypeInfo):
         self._low = -(1 << bits - 1)
         self._high = (1 << bits - 1) - 1
 
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and the largest value."""
+        return self._low, self._high
+
     def _fit(self, column: Column) -> Column:
         if not all_are(int, column):
             # Flink: the Python worker takes anything that converts to a whole number and drops the fraction (2.7 for

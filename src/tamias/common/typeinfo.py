@@ -29,6 +29,7 @@ from tamias.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
+from tamias.common.pojo import PojoTypeInfo
 from tamias.common.type_information import TypeInformation
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "MapTypeInfo",
     "ObjectArrayTypeInfo",
     "PickledBytesTypeInfo",
+    "PojoTypeInfo",
     "PrimitiveArrayTypeInfo",
     "RowTypeInfo",
     "StringTypeInfo",
@@ -177,6 +179,11 @@ class Types:
     def TUPLE(field_types: Sequence[TypeInformation]) -> TupleTypeInfo:
         """A ``tuple``; its fields are never None."""
         return TupleTypeInfo(field_types)
+
+    @staticmethod
+    def POJO(record_class: type) -> PojoTypeInfo:
+        """Instances of a dataclass or a ``NamedTuple``; as state they may gain and lose fields."""
+        return PojoTypeInfo(record_class)
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> PrimitiveArrayTypeInfo:

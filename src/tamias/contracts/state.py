@@ -11,6 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
+from tamias.common.pojo import PojoTypeInfo
+from tamias.common.record_classes import is_record_class
+from tamias.common.serializer import SerializerTypeInfo, TypeSerializer
 from tamias.common.typeinfo import TypeInformation, Types
 from tamias.contracts.functions import AggregateFunction, FoldFunction, Function, ReduceFunction
 from tamias.contracts.state_ttl import StateTtlConfig
@@ -20,6 +23,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
+
+StateType = TypeInformation | TypeSerializer[Any] | type
+"""What a descriptor takes for a type: a type, a serializer of one's own, a dataclass or a NamedTuple."""
 
 KeyedStateFunction = Callable[[Any, Any], None]
 """Called with a key and that key's state by `apply_to_keyed_state`."""
@@ -220,12 +226,14 @@ class StateDescriptor:
     """Declares one state of an operator: its name, kind and type.
 
     The name is unique within the operator. Declaring it again gives the same state; declaring it with
-    another kind or type is an error.
+    another kind or type is an error. A value that does not fit the declared type is refused when it is written.
     """
 
     kind: ClassVar[str] = ""
+    checks_values: ClassVar[bool] = True
+    """Whether what is written is held against the declared type."""
 
-    def __init__(self, name: str, type_info: TypeInformation | None) -> None:
+    def __init__(self, name: str, type_info: StateType | None) -> None:
         if not isinstance(name, str):
             raise TypeError(f"the name of a {type(self).__name__} must be a string, got {name!r}")
         if not name:
@@ -259,9 +267,13 @@ class StateDescriptor:
     def _checked_type(self, type_info: object) -> TypeInformation | None:
         if type_info is None or isinstance(type_info, TypeInformation):
             return type_info
+        if isinstance(type_info, TypeSerializer):
+            return SerializerTypeInfo(type_info)
+        if isinstance(type_info, type) and is_record_class(type_info):
+            return PojoTypeInfo(type_info)
         raise TypeError(
-            f"state {self.name!r}: expected a type such as Types.LONG(), or None for any Python object, "
-            f"got {type_info!r}"
+            f"state {self.name!r}: expected a type such as Types.LONG(), a dataclass, a TypeSerializer, or None for "
+            f"any Python object, got {type_info!r}"
         )
 
 
@@ -276,12 +288,12 @@ class ValueStateDescriptor(StateDescriptor):
 
     kind = "value"
 
-    def __init__(self, name: str, value_type_info: TypeInformation | None = None, default_value: Any = None) -> None:
+    def __init__(self, name: str, value_type_info: StateType | None = None, default_value: Any = None) -> None:
         """Declare the state.
 
         Args:
             name: unique within the operator.
-            value_type_info: type of the value; None for any Python object.
+            value_type_info: type of the value, or its serializer; None for any Python object.
             default_value: what `value()` gives (as a fresh copy) while nothing is stored. It is not
                 stored, and it is ignored when the state has a time to live.
         """
@@ -298,7 +310,7 @@ class ListStateDescriptor(StateDescriptor):
 
     kind = "list"
 
-    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, elem_type_info: StateType | None = None) -> None:
         super().__init__(name, None)
         self.element_type = self._checked_type(elem_type_info)
         self.type_info = None if self.element_type is None else Types.LIST(self.element_type)
@@ -312,8 +324,8 @@ class MapStateDescriptor(StateDescriptor):
     def __init__(
         self,
         name: str,
-        key_type_info: TypeInformation | None = None,
-        value_type_info: TypeInformation | None = None,
+        key_type_info: StateType | None = None,
+        value_type_info: StateType | None = None,
     ) -> None:
         super().__init__(name, None)
         self.key_type = self._checked_type(key_type_info)
@@ -331,7 +343,7 @@ class ReducingStateDescriptor(StateDescriptor):
         self,
         name: str,
         reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        type_info: TypeInformation | None = None,
+        type_info: StateType | None = None,
     ) -> None:
         super().__init__(name, type_info)
         given = _checked_function(name, reduce_function, ReduceFunction)
@@ -348,7 +360,7 @@ class AggregatingStateDescriptor(StateDescriptor):
     kind = "aggregating"
 
     def __init__(
-        self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None
+        self, name: str, agg_function: AggregateFunction, state_type_info: StateType | None = None
     ) -> None:
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):
@@ -370,7 +382,7 @@ class FoldingStateDescriptor(StateDescriptor):
         name: str,
         initial_value: Any,
         fold_function: FoldFunction | Callable[[Any, Any], Any],
-        type_info: TypeInformation | None = None,
+        type_info: StateType | None = None,
     ) -> None:
         super().__init__(name, type_info)
         self.initial_value = initial_value

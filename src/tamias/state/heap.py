@@ -7,8 +7,7 @@ is restored into another range. Per entry that leaves one dictionary slot, the k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tamias.common.clock import Clock, SystemClock
 from tamias.contracts.functions import FoldFunction, ReduceFunction
@@ -27,8 +26,10 @@ from tamias.contracts.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.errors import StateError
 from tamias.keygroups import user_key
+from tamias.state.declared import Declaration, declare
 from tamias.state.expiry import Expiry, expire
 from tamias.state.files import FileStore
 from tamias.state.heap_handles import (
@@ -40,8 +41,8 @@ from tamias.state.heap_handles import (
     HeapValueState,
 )
 from tamias.state.heap_snapshots import ChangeLog, Entries, FullTables, read_entries
-from tamias.state.keyed import CapturedState, KeyedStateBackend, KeyedStates, info_of
-from tamias.state.restore_checks import check_restorable
+from tamias.state.keyed import CapturedState, KeyedStateBackend, KeyedStates
+from tamias.state.restore_checks import check_restorable, migrate
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
 from tamias.state.ttl import (
     TtlAggregatingState,
@@ -56,10 +57,11 @@ from tamias.state.ttl import (
 class Table:
     """The entries of one named state."""
 
-    __slots__ = ("changed", "data", "info", "leave_out", "mark")
+    __slots__ = ("changed", "data", "declared", "info", "leave_out", "mark")
 
     def __init__(self, info: StateInfo, *, tracked: bool) -> None:
         self.info = info
+        self.declared: Declaration | None = None  # None while nobody has asked for a restored state
         self.data: dict[Any, Any] = {}
         self.changed: set[Any] = set()  # keys written since the last snapshot; their entry may be gone
         self.mark: Callable[[Any], None] = self.changed.add if tracked else _untracked
@@ -70,6 +72,13 @@ class Table:
         changed = self.changed.copy()
         self.changed.clear()
         return changed
+
+    def saved_as(self) -> StateInfo:
+        """What a checkpoint taken now says of it."""
+        if self.declared is None:
+            return self.info
+        some_key = next(iter(self.data), None)
+        return self.declared.saved_as(some_key[0] if some_key is not None and self.info.namespaced else some_key)
 
     def whole(self) -> Entries:
         """Every entry, as a snapshot writes it: later changes do not reach it."""
@@ -110,11 +119,11 @@ def _untracked(key: Any) -> None:
 H = TypeVar("H")
 
 
-class _HeapStates(KeyedStates):
+class TableStates(KeyedStates):
     """Hands out handles on tables: per key, or per key and window."""
 
-    def __init__(self, tables: HeapTables, cell: list[Any], name_prefix: str = "", kind_prefix: str = "") -> None:
-        self._heap = tables
+    def __init__(self, tables: Tables, cell: list[Any], name_prefix: str = "", kind_prefix: str = "") -> None:
+        self._tables = tables
         self._cell = cell
         self._name_prefix = name_prefix
         self._kind_prefix = kind_prefix
@@ -179,59 +188,86 @@ class _HeapStates(KeyedStates):
         self,
         descriptor: StateDescriptor,
         kind: str,
-        make: Callable[[Table], H],
-        make_expiring: Callable[[Table, Expiry], H],
+        make: Callable[[Any], H],
+        make_expiring: Callable[[Any, Expiry], H],
     ) -> H:
         handle: H | None = self._handles.get(descriptor.name)
         if handle is not None and self._asked_with.get(descriptor.name) is descriptor:
             return handle  # functions that ask with every record keep their descriptor
-        info = info_of(descriptor, self._kind_prefix + kind)
-        table = self._heap.table(replace(info, name=self._name_prefix + info.name))
+        tables = self._tables
+        name = self._name_prefix + descriptor.name
+        table = tables.table(declare(descriptor, self._kind_prefix + kind, tables.backend.key_type, name))
         self._asked_with[descriptor.name] = descriptor
         if handle is None:
-            config, heap = descriptor.ttl_config, self._heap
+            config = descriptor.ttl_config
             if config is None:
                 handle = make(table)
             else:
-                handle = make_expiring(table, expire(table, kind, config, heap.clock, heap.every_record))
+                handle = make_expiring(table, tables.expire(table, kind, config))
             self._handles[descriptor.name] = handle
         return handle
 
 
-class HeapTables:
+class Tables(Protocol):
     """The tables of one operator, by name."""
 
-    def __init__(self, *, tracked: bool, clock: Clock, every_record: list[Callable[[], object]]) -> None:
+    backend: KeyedStateBackend
+
+    def table(self, declared: Declaration) -> Any:
+        """The table of a state, made on first use; a state of another kind under the same name is an error."""
+
+    def expire(self, table: Any, kind: str, config: StateTtlConfig) -> Expiry:
+        """Put a time to live into force."""
+
+
+class HeapTables:
+    """The tables of one operator on the heap."""
+
+    def __init__(self, backend: KeyedStateBackend, *, tracked: bool, clock: Clock) -> None:
         self.tracked = tracked
         self.clock = clock
-        self.every_record = every_record
+        self.backend = backend
         self.by_name: dict[str, Table] = {}
         self.restored: dict[str, StateInfo] = {}
-        self._declared: dict[str, StateInfo] = {}
+        self.operator = ""
 
-    def table(self, info: StateInfo) -> Table:
+    def table(self, declared: Declaration) -> Table:
         """The table of a state, made on first use; a state of another kind under the same name is an error."""
+        info = declared.info
         table = self.by_name.get(info.name)
         if table is None:
             table = self.by_name[info.name] = Table(info, tracked=self.tracked)
-        before = self._declared.setdefault(info.name, info)
-        if before != info:
+        if table.declared is None:
+            self.take_over(table, declared)
+        elif table.declared.info != info:
             raise StateError(
-                f"state {info.name!r} is declared twice: as {before.summary} and as {info.summary}; "
+                f"state {info.name!r} is declared twice: as {table.info.summary} and as {info.summary}; "
                 f"give the second one another name"
             )
-        check_restorable(self.restored.get(info.name), info)
-        table.info = info
         return table
 
+    def take_over(self, table: Table, declared: Declaration) -> None:
+        """Make restored entries what the job declares them to be."""
+        migration = migrate(self.restored.get(declared.info.name), declared, self.operator)
+        if migration is not None:
+            table.load({address: migration.entry(entry) for address, entry in table.data.items()})
+            if self.tracked:
+                table.changed.update(table.data)
+        table.info, table.declared = declared.info, declared
 
-class HeapStateBackend(_HeapStates, KeyedStateBackend):
+    def expire(self, table: Table, kind: str, config: StateTtlConfig) -> Expiry:
+        """Put a time to live into force."""
+        return expire(table, kind, config, self.clock, self.backend.every_record)
+
+
+class HeapStateBackend(TableStates, KeyedStateBackend):
     """Keyed state of one operator in one subtask, in memory."""
 
     def __init__(self, *, tracked: bool, incremental: bool = True, clock: Clock | None = None) -> None:
         KeyedStateBackend.__init__(self)
-        tables = HeapTables(tracked=tracked, clock=clock or SystemClock(), every_record=self.every_record)
-        _HeapStates.__init__(self, tables, self.cell)
+        tables = HeapTables(self, tracked=tracked, clock=clock or SystemClock())
+        TableStates.__init__(self, tables, self.cell)
+        self._heap = tables
         self._log = ChangeLog(incremental=incremental)
 
     @property
@@ -240,7 +276,7 @@ class HeapStateBackend(_HeapStates, KeyedStateBackend):
         return self._heap.tracked
 
     def in_windows(self, prefix: str) -> KeyedStates:
-        return _HeapStates(self._heap, self.window_cell, prefix, WINDOWED)
+        return TableStates(self._heap, self.window_cell, prefix, WINDOWED)
 
     def adopt(self, table: Table) -> None:
         """Keep a table of the operator's own making with the others; it takes over what was restored for it."""
@@ -274,6 +310,7 @@ class HeapStateBackend(_HeapStates, KeyedStateBackend):
 
     def restore(self, restored: OperatorRestore, store: FileStore, key_groups: tuple[int, int]) -> None:
         self._heap.restored = {info.name: info for info in restored.states}
+        self._heap.operator = restored.label
         for info, entries in read_entries(restored, store, key_groups):
             table = self._heap.by_name.get(info.name)
             if table is None:
@@ -281,7 +318,7 @@ class HeapStateBackend(_HeapStates, KeyedStateBackend):
             table.load(entries)
 
     def infos(self) -> tuple[StateInfo, ...]:
-        return tuple(t.info for t in self._heap.by_name.values())
+        return tuple(t.saved_as() for t in self._heap.by_name.values())
 
     def close(self) -> None:
         self._heap.by_name.clear()

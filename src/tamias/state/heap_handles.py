@@ -6,25 +6,36 @@ They hold the table's dictionary itself; handles of states that expire are in `t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tamias.contracts.state import AggregatingState, FoldingState, ListState, MapState, ReducingState, ValueState
 from tamias.errors import StateError
-from tamias.wire.values import IMMUTABLE, loaded, own, stored
+from tamias.state.declared import Declaration
+from tamias.wire.values import own
 
-if TYPE_CHECKING:
-    from tamias.state.heap import Table
+
+class TableOfValues(Protocol):
+    """What a handle needs of a table: its entries by key, what they are declared as, and where to note a write."""
+
+    data: dict[Any, Any]
+    mark: Callable[[Any], None]
+    declared: Declaration | None
 
 
 class Entry:
-    """What every handle has: the current key's cell, the table, and how to say that a key changed."""
+    """What every handle has: the current key's cell, the table, how values are kept, how to say that a key changed."""
 
-    __slots__ = ("_cell", "_data", "_mark")
+    # The slots of maps are here too: a class can have only one base with slots of its own, and `ttl.py` needs two.
+    __slots__ = ("_as_is", "_cell", "_data", "_find", "_kept_key", "_key_of", "_loaded", "_mark", "_stored")
 
-    def __init__(self, cell: list[Any], table: Table) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues) -> None:
+        assert table.declared is not None, "a handle is made for a declared state"
         self._cell = cell
         self._data: dict[Any, Any] = table.data
         self._mark = table.mark
+        self._as_is = table.declared.value.as_is
+        self._stored = table.declared.value.stored
+        self._loaded = table.declared.value.loaded
 
     def clear(self) -> None:
         """Remove the current key's entry."""
@@ -46,7 +57,7 @@ class Entry:
         if kept:
             merged = kept[0]
             for other in kept[1:]:
-                merged = stored(merge(loaded(merged), loaded(other)))
+                merged = self._stored(merge(self._loaded(merged), self._loaded(other)))
             self._data[target] = merged
         self._mark_all(target, sources)
 
@@ -54,7 +65,7 @@ class Entry:
 class HeapValueState(Entry, ValueState[Any]):
     __slots__ = ("_default",)
 
-    def __init__(self, cell: list[Any], table: Table, default: Any) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues, default: Any) -> None:
         super().__init__(cell, table)
         self._default = default
 
@@ -62,14 +73,14 @@ class HeapValueState(Entry, ValueState[Any]):
         kept = self._data.get(self._cell[0])
         if kept is None:
             return None if self._default is None else own(self._default)
-        return loaded(kept) if type(kept) is bytearray else kept
+        return self._loaded(kept) if type(kept) is bytearray else kept
 
     def update(self, value: Any) -> None:  # hot
         key = self._cell[0]
         if value is None:
             self._data.pop(key, None)
         else:
-            self._data[key] = value if type(value) in IMMUTABLE else stored(value)
+            self._data[key] = value if type(value) in self._as_is else self._stored(value)
         self._mark(key)
 
 
@@ -77,7 +88,7 @@ class HeapListState(Entry, ListState[Any]):
     __slots__ = ()
 
     def get(self) -> Iterator[Any]:
-        return iter([loaded(e) for e in self._data.get(self._cell[0], ())])
+        return iter([self._loaded(e) for e in self._data.get(self._cell[0], ())])
 
     def __iter__(self) -> Iterator[Any]:
         return self.get()
@@ -89,18 +100,18 @@ class HeapListState(Entry, ListState[Any]):
         kept = self._data.get(key)
         if kept is None:
             kept = self._data[key] = []
-        kept.append(stored(value))
+        kept.append(self._stored(value))
         self._mark(key)
 
     def add_all(self, values: Iterable[Any]) -> None:
-        elements = list_elements(values)
+        elements = list_elements(values, self._stored)
         if elements:
             key = self._cell[0]
             self._data.setdefault(key, []).extend(elements)
             self._mark(key)
 
     def update(self, values: Iterable[Any]) -> None:
-        elements = list_elements(values)
+        elements = list_elements(values, self._stored)
         key = self._cell[0]
         if elements:
             self._data[key] = elements
@@ -116,7 +127,7 @@ class HeapListState(Entry, ListState[Any]):
         self._mark_all(target, sources)
 
 
-def list_elements(values: Iterable[Any]) -> list[Any]:
+def list_elements(values: Iterable[Any], stored: Callable[[Any], Any]) -> list[Any]:
     """The elements given to a list state, as tables keep them."""
     if values is None:
         raise StateError("a list state takes a list of values, not None; use clear() to empty it")
@@ -134,46 +145,56 @@ def none_in_list() -> StateError:
 class HeapMapState(Entry, MapState[Any, Any]):
     __slots__ = ()
 
+    def __init__(self, cell: list[Any], table: TableOfValues) -> None:
+        super().__init__(cell, table)
+        assert table.declared is not None and table.declared.map_key is not None
+        self._find = table.declared.map_key.lookup
+        self._kept_key = table.declared.map_key.stored
+        self._key_of = table.declared.map_key.loaded
+
     def get(self, key: Any) -> Any:
         entries = self._data.get(self._cell[0])
-        return None if entries is None else loaded(entries.get(key))
+        if entries is None:
+            return None
+        return self._loaded(entries.get(self._find(key)))
 
     def put(self, key: Any, value: Any) -> None:
         current = self._cell[0]
         entries = self._data.get(current)
         if entries is None:
             entries = self._data[current] = {}
-        entries[own(key)] = stored(value)
+        entries[self._kept_key(key)] = self._stored(value)
         self._mark(current)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         entries = dict(dict_value or ())  # Flink: an iterable of pairs will do as well
         if entries:
             current = self._cell[0]
-            self._data.setdefault(current, {}).update({own(k): stored(v) for k, v in entries.items()})
+            self._data.setdefault(current, {}).update({self._kept_key(k): self._stored(v) for k, v in entries.items()})
             self._mark(current)
 
     def remove(self, key: Any) -> None:
         current = self._cell[0]
         entries = self._data.get(current)
-        if entries is None or key not in entries:
+        kept_key = self._find(key)
+        if entries is None or kept_key not in entries:
             return
-        del entries[key]
+        del entries[kept_key]
         if not entries:
             del self._data[current]
         self._mark(current)
 
     def contains(self, key: Any) -> bool:
-        return key in self._data.get(self._cell[0], ())
+        return self._find(key) in self._data.get(self._cell[0], ())
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        return iter([(k, loaded(v)) for k, v in self._entries().items()])
+        return iter([(self._key_of(k), self._loaded(v)) for k, v in self._entries().items()])
 
     def keys(self) -> Iterable[Any]:
-        return iter(list(self._entries()))
+        return iter([self._key_of(k) for k in self._entries()])
 
     def values(self) -> Iterable[Any]:
-        return iter([loaded(v) for v in self._entries().values()])
+        return iter([self._loaded(v) for v in self._entries().values()])
 
     def is_empty(self) -> bool:
         return not self._entries()
@@ -185,12 +206,12 @@ class HeapMapState(Entry, MapState[Any, Any]):
 class HeapReducingState(Entry, ReducingState[Any]):
     __slots__ = ("_reduce",)
 
-    def __init__(self, cell: list[Any], table: Table, reduce: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues, reduce: Callable[[Any, Any], Any]) -> None:
         super().__init__(cell, table)
         self._reduce = reduce
 
     def get(self) -> Any:
-        return loaded(self._data.get(self._cell[0]))
+        return self._loaded(self._data.get(self._cell[0]))
 
     def add(self, value: Any) -> None:
         if value is None:
@@ -198,10 +219,10 @@ class HeapReducingState(Entry, ReducingState[Any]):
             return
         key = self._cell[0]
         kept = self._data.get(key)
-        result = value if kept is None else self._reduce(loaded(kept), value)
+        result = value if kept is None else self._reduce(self._loaded(kept), value)
         if result is None:
             raise none_from_reduce()
-        self._data[key] = stored(result)
+        self._data[key] = self._stored(result)
         self._mark(key)
 
     def merge(self, target: Any, sources: list[Any]) -> None:
@@ -217,13 +238,13 @@ def none_from_reduce() -> StateError:
 class HeapAggregatingState(Entry, AggregatingState[Any, Any]):
     __slots__ = ("_function",)
 
-    def __init__(self, cell: list[Any], table: Table, function: Any) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues, function: Any) -> None:
         super().__init__(cell, table)
         self._function = function
 
     def get(self) -> Any:
         kept = self._data.get(self._cell[0])
-        return None if kept is None else self._function.get_result(loaded(kept))
+        return None if kept is None else self._function.get_result(self._loaded(kept))
 
     def add(self, value: Any) -> None:
         if value is None:
@@ -231,8 +252,8 @@ class HeapAggregatingState(Entry, AggregatingState[Any, Any]):
             return
         key = self._cell[0]
         kept = self._data.get(key)
-        accumulator = self._function.create_accumulator() if kept is None else loaded(kept)
-        self._data[key] = stored(self._function.add(value, accumulator))
+        accumulator = self._function.create_accumulator() if kept is None else self._loaded(kept)
+        self._data[key] = self._stored(self._function.add(value, accumulator))
         self._mark(key)
 
     def merge(self, target: Any, sources: list[Any]) -> None:
@@ -243,16 +264,16 @@ class HeapAggregatingState(Entry, AggregatingState[Any, Any]):
 class HeapFoldingState(Entry, FoldingState[Any, Any]):
     __slots__ = ("_fold", "_initial")
 
-    def __init__(self, cell: list[Any], table: Table, fold: Callable[[Any, Any], Any], initial: Any) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues, fold: Callable[[Any, Any], Any], initial: Any) -> None:
         super().__init__(cell, table)
         self._fold = fold
         self._initial = initial
 
     def get(self) -> Any:
-        return loaded(self._data.get(self._cell[0]))
+        return self._loaded(self._data.get(self._cell[0]))
 
     def add(self, value: Any) -> None:
         key = self._cell[0]
         kept = self._data.get(key)
-        self._data[key] = stored(self._fold(own(self._initial) if kept is None else loaded(kept), value))
+        self._data[key] = self._stored(self._fold(own(self._initial) if kept is None else self._loaded(kept), value))
         self._mark(key)

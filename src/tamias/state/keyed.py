@@ -1,4 +1,9 @@
-"""What a keyed state backend is: the seam that the heap and RocksDB stand behind."""
+"""What a keyed state backend is: the seam that the heap and RocksDB stand behind.
+
+How a state's values are kept is decided by its descriptor: `declared.py` and `codecs.py` (what a declared type allows,
+serializers of the program's own). What happens to restored values whose type has changed: `restore_checks.py`. Both
+say at their beginning how a backend uses them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from tamias.common.type_information import TypeInformation
 from tamias.contracts.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -17,7 +23,6 @@ from tamias.contracts.state import (
     MapStateDescriptor,
     ReducingState,
     ReducingStateDescriptor,
-    StateDescriptor,
     ValueState,
     ValueStateDescriptor,
 )
@@ -97,6 +102,7 @@ class KeyedStateBackend(KeyedStates):
         self.cell: list[Any] = [NO_KEY]
         self.window_cell: list[Any] = [NO_KEY]
         self.every_record: list[Callable[[], object]] = []  # what states that expire want called with every record
+        self.key_type: TypeInformation | None = None  # of the stream, where it is declared; set before `restore`
 
     @abstractmethod
     def in_windows(self, prefix: str) -> KeyedStates:
@@ -141,12 +147,3 @@ class KeyedStateBackend(KeyedStates):
     def close(self) -> None:
         """Release memory and files."""
 
-
-def info_of(descriptor: StateDescriptor, kind: str) -> StateInfo:
-    """What a checkpoint says of a state."""
-    return StateInfo(
-        name=descriptor.name,
-        kind=kind,
-        type_text=str(descriptor.type_info) if descriptor.type_info is not None else "pickled",
-        ttl=descriptor.ttl_config is not None,
-    )

@@ -15,13 +15,14 @@ class StateFile:
     """Bytes of state with their proof: a file below the checkpoint directory, or the bytes themselves.
 
     `path` is relative to the job's checkpoint directory (`shared/…`, `chk-7/…`) or, in a savepoint, to the
-    savepoint's. Exactly one of `path` and `inline` is set.
+    savepoint's. Exactly one of `path` and `inline` is set. `size` and `crc32` are of the bytes as stored.
     """
 
     size: int
     crc32: int
     path: str | None = None
     inline: bytes | None = None
+    raw_size: int | None = None  # set: the bytes are compressed, and so many when they are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class StateInfo:
     kind: str  # value, list, map, reducing, aggregating, folding, timers, list-split, list-union, broadcast
     type_text: str = "pickled"
     ttl: bool = False
+    schema: str = ""  # JSON, as `schemas.py` writes it: what restored values are made of; empty when nothing is known
 
     @property
     def summary(self) -> str:
@@ -88,6 +90,7 @@ class OperatorRestore:
     states: tuple[StateInfo, ...] = ()
     restored_checkpoint_id: int | None = None
     max_parallelism: int = 128
+    label: str = ""  # the operator, for messages
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ seen. Every call of a handle is an access: it first lets the background cleanup 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tamias.contracts.state import AggregatingState, FoldingState, ReducingState, ValueState
 from tamias.state.expiry import Expiry
@@ -21,14 +21,12 @@ from tamias.state.heap_handles import (
     Entry,
     HeapListState,
     HeapMapState,
+    TableOfValues,
     list_elements,
     none_from_reduce,
     none_in_list,
 )
-from tamias.wire.values import IMMUTABLE, loaded, own, stored
-
-if TYPE_CHECKING:
-    from tamias.state.heap import Table
+from tamias.wire.values import own
 
 
 class ExpiringEntry(Entry):
@@ -36,7 +34,7 @@ class ExpiringEntry(Entry):
 
     __slots__ = ("_access", "_restamps", "_shows_expired", "_ttl_ms")
 
-    def __init__(self, cell: list[Any], table: Table, expiry: Expiry) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues, expiry: Expiry) -> None:
         super().__init__(cell, table)
         self._access = expiry.access
         self._ttl_ms = expiry.ttl_ms
@@ -63,22 +61,22 @@ class _OneStamp(ExpiringEntry):
         if kept[0] + self._ttl_ms <= now_ms:
             del self._data[key]
             self._mark(key)
-            return loaded(kept[1]) if self._shows_expired else None
+            return self._loaded(kept[1]) if self._shows_expired else None
         if self._restamps and kept[0] != now_ms:
             self._data[key] = (now_ms, kept[1])
             self._mark(key)
         value = kept[1]
-        return loaded(value) if type(value) is bytearray else value
+        return self._loaded(value) if type(value) is bytearray else value
 
     def _so_far(self, key: Any, now_ms: int) -> Any:
         """What a new value is added to, or None: an expired one counts as long as it may be shown."""
         kept = self._data.get(key)
         if kept is None or (not self._shows_expired and kept[0] + self._ttl_ms <= now_ms):
             return None
-        return loaded(kept[1])
+        return self._loaded(kept[1])
 
     def _write(self, key: Any, now_ms: int, value: Any) -> None:
-        self._data[key] = (now_ms, value if type(value) in IMMUTABLE else stored(value))
+        self._data[key] = (now_ms, value if type(value) in self._as_is else self._stored(value))
         self._mark(key)
 
     def _merge_stamped(self, target: Any, sources: list[Any], merge: Callable[[Any, Any], Any]) -> None:
@@ -92,7 +90,7 @@ class _OneStamp(ExpiringEntry):
             if counted:
                 merged = counted[0]
                 for other in counted[1:]:
-                    merged = stored(merge(loaded(merged), loaded(other)))
+                    merged = self._stored(merge(self._loaded(merged), self._loaded(other)))
                 self._data[target] = (now_ms, merged)
         self._mark_all(target, sources)
 
@@ -116,7 +114,9 @@ class TtlValueState(_OneStamp, ValueState[Any]):
 class TtlReducingState(_OneStamp, ReducingState[Any]):
     __slots__ = ("_reduce",)
 
-    def __init__(self, cell: list[Any], table: Table, expiry: Expiry, reduce: Callable[[Any, Any], Any]) -> None:
+    def __init__(
+        self, cell: list[Any], table: TableOfValues, expiry: Expiry, reduce: Callable[[Any, Any], Any]
+    ) -> None:
         super().__init__(cell, table, expiry)
         self._reduce = reduce
 
@@ -143,7 +143,7 @@ class TtlReducingState(_OneStamp, ReducingState[Any]):
 class TtlAggregatingState(_OneStamp, AggregatingState[Any, Any]):
     __slots__ = ("_function",)
 
-    def __init__(self, cell: list[Any], table: Table, expiry: Expiry, function: Any) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues, expiry: Expiry, function: Any) -> None:
         super().__init__(cell, table, expiry)
         self._function = function
 
@@ -171,7 +171,7 @@ class TtlFoldingState(_OneStamp, FoldingState[Any, Any]):
     __slots__ = ("_fold", "_initial")
 
     def __init__(
-        self, cell: list[Any], table: Table, expiry: Expiry, fold: Callable[[Any, Any], Any], initial: Any
+        self, cell: list[Any], table: TableOfValues, expiry: Expiry, fold: Callable[[Any, Any], Any], initial: Any
     ) -> None:
         super().__init__(cell, table, expiry)
         self._fold = fold
@@ -209,7 +209,7 @@ class TtlListState(ExpiringEntry, HeapListState):
         elif self._restamps:
             self._data[key] = [(now_ms, value) for _, value in alive]
             self._mark(key)
-        return iter([loaded(value) for _, value in (kept if self._shows_expired else alive)])
+        return iter([self._loaded(value) for _, value in (kept if self._shows_expired else alive)])
 
     def add(self, value: Any) -> None:
         if value is None:
@@ -219,11 +219,11 @@ class TtlListState(ExpiringEntry, HeapListState):
         kept = self._data.get(key)
         if kept is None:
             kept = self._data[key] = []
-        kept.append((now_ms, stored(value)))
+        kept.append((now_ms, self._stored(value)))
         self._mark(key)
 
     def add_all(self, values: Iterable[Any]) -> None:
-        elements = list_elements(values)
+        elements = list_elements(values, self._stored)
         now_ms = self._access()
         if elements:
             key = self._cell[0]
@@ -231,7 +231,7 @@ class TtlListState(ExpiringEntry, HeapListState):
             self._mark(key)
 
     def update(self, values: Iterable[Any]) -> None:
-        elements = list_elements(values)
+        elements = list_elements(values, self._stored)
         if not elements:
             self.clear()
             return
@@ -248,7 +248,7 @@ class TtlMapState(ExpiringEntry, HeapMapState):
 
     def get(self, key: Any) -> Any:
         kept = self._read(key)
-        return None if kept is None else loaded(kept[1])
+        return None if kept is None else self._loaded(kept[1])
 
     def contains(self, key: Any) -> bool:
         return self._read(key) is not None
@@ -259,7 +259,7 @@ class TtlMapState(ExpiringEntry, HeapMapState):
         entries = self._data.get(current)
         if entries is None:
             entries = self._data[current] = {}
-        entries[own(key)] = (now_ms, stored(value))
+        entries[self._kept_key(key)] = (now_ms, self._stored(value))
         self._mark(current)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
@@ -267,7 +267,7 @@ class TtlMapState(ExpiringEntry, HeapMapState):
         now_ms = self._access()
         if entries:
             current = self._cell[0]
-            stamped = {own(key): (now_ms, stored(value)) for key, value in entries.items()}
+            stamped = {self._kept_key(key): (now_ms, self._stored(value)) for key, value in entries.items()}
             self._data.setdefault(current, {}).update(stamped)
             self._mark(current)
 
@@ -276,13 +276,13 @@ class TtlMapState(ExpiringEntry, HeapMapState):
         super().remove(key)
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        return iter([(key, loaded(kept[1])) for key, kept in self._read_all()])
+        return iter([(self._key_of(key), self._loaded(kept[1])) for key, kept in self._read_all()])
 
     def keys(self) -> Iterable[Any]:
-        return iter([key for key, _ in self._read_all()])
+        return iter([self._key_of(key) for key, _ in self._read_all()])
 
     def values(self) -> Iterable[Any]:
-        return iter([loaded(kept[1]) for _, kept in self._read_all()])
+        return iter([self._loaded(kept[1]) for _, kept in self._read_all()])
 
     def is_empty(self) -> bool:
         # Flink: looks at what is there, expired or not.
@@ -294,14 +294,15 @@ class TtlMapState(ExpiringEntry, HeapMapState):
         now_ms = self._access()
         current = self._cell[0]
         entries: dict[Any, tuple[int, Any]] = self._data.get(current, {})
-        kept = entries.get(key)
+        kept_key = self._find(key)
+        kept = entries.get(kept_key)
         if kept is None:
             return None
         if kept[0] + self._ttl_ms <= now_ms:
             super().remove(key)
             return kept if self._shows_expired else None
         if self._restamps and kept[0] != now_ms:
-            entries[key] = (now_ms, kept[1])
+            entries[kept_key] = (now_ms, kept[1])
             self._mark(current)
         return kept
 

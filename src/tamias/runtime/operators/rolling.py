@@ -22,6 +22,12 @@ from tamias.runtime.place import Place
 from tamias.wire.values import own
 
 
+class _SoFar(ValueStateDescriptor):
+    """What it holds is also emitted, and held against its declared type where it leaves the chain."""
+
+    checks_values = False
+
+
 class _OneValuePerKey(RuntimeOperator):
     """An operator whose own state is one value per key, beside what its function keeps."""
 
@@ -29,7 +35,7 @@ class _OneValuePerKey(RuntimeOperator):
         super().__init__(operator, place)
         assert self.backend is not None, "the stream graph puts rolling operators on keyed streams only"
         self._function = function
-        self._descriptor = ValueStateDescriptor(state_name, operator.output_type)
+        self._descriptor: ValueStateDescriptor = _SoFar(state_name, operator.output_type)
         self._batch = place.graph.settings.batch
         self.needs_out = self._batch
 
@@ -91,6 +97,7 @@ class WithStateOperator(_OneValuePerKey):
 
     def __init__(self, operator: Operator, spec: WithStateSpec, place: Place) -> None:
         super().__init__(operator, place, spec.function, "_with_state")
+        self._descriptor = ValueStateDescriptor("_with_state")  # the declared type is that of the results
         self._form = spec.form
         self.needs_out = False
 

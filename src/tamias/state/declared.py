@@ -1,0 +1,126 @@
+"""A state as it is declared: what a checkpoint says of it, and how its values are kept.
+
+`StateInfo.schema` is this, as JSON (docs/formats/state-types.md):
+
+    {"version": 1, "key": ..., "key_classes": ..., "map_key": ..., "value": ..., "classes": ...}
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tamias.common.type_information import TypeInformation
+from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from tamias.errors import CorruptFileError
+from tamias.keygroups import user_key
+from tamias.state.classes import ClassFields, Noting
+from tamias.state.codecs import Codec, MapKeyCodec, PickledCodec, codec_for
+from tamias.state.schemas import PICKLED, Schema, describe
+from tamias.state.snapshots import StateInfo
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a checkpoint says of the values of one state."""
+
+    value: Schema = PICKLED
+    classes: ClassFields = field(default_factory=dict)
+    map_key: Schema = PICKLED
+    key: Schema = PICKLED  # of the stream
+    key_classes: ClassFields = field(default_factory=dict)  # of the stream's keys and the map's
+
+    def encode(self) -> str:
+        """As `StateInfo.schema` holds it."""
+        document = {"version": SCHEMA_VERSION, "value": self.value, "key": self.key, "map_key": self.map_key}
+        document |= {"classes": self.classes, "key_classes": self.key_classes}
+        return json.dumps({word: content for word, content in document.items() if content not in (PICKLED, {})})
+
+    @staticmethod
+    def decode(schema: str, state: str) -> Described:
+        """What `encode` was given.
+
+        Raises:
+            CorruptFileError: it is of a version that this release does not know.
+        """
+        document: dict[str, Any] = json.loads(schema) if schema else {"version": SCHEMA_VERSION}
+        version = document.pop("version", None)
+        if version != SCHEMA_VERSION:
+            newest = f"version {SCHEMA_VERSION}, the newest this release of tamias reads"
+            raise CorruptFileError(f"the type of state {state!r}", f"version {version}", newest)
+        return Described(**document)
+
+
+class Declaration:
+    """One state of one operator, as its descriptor declares it."""
+
+    def __init__(
+        self,
+        info: StateInfo,
+        value: Codec,
+        map_key: MapKeyCodec | None = None,
+        key_type: TypeInformation | None = None,
+    ) -> None:
+        self.value = value
+        self.map_key = map_key
+        self._key = describe(key_type)
+        self._restored_key_classes: ClassFields = {}
+        self.info = replace(info, schema=self.described().encode())
+
+    def described(self, some_key: Any = None) -> Described:
+        """What a checkpoint taken now says of the values; `some_key` is any key of the state, if it has one."""
+        return Described(
+            value=self.value.schema(),
+            classes=self.value.classes(),
+            map_key=PICKLED if self.map_key is None else self.map_key.values.schema(),
+            key=self._key,
+            key_classes=self._restored_key_classes | self._key_classes(some_key),
+        )
+
+    def saved_as(self, some_key: Any = None) -> StateInfo:
+        """The state's part of a checkpoint's metadata; `some_key` is any key of the state, as tables hold it."""
+        return replace(self.info, schema=self.described(some_key).encode())
+
+    def carry(self, saved: Described) -> None:
+        """Restored entries stay as they are, and are made of these classes."""
+        self.value.carry(saved.classes)
+        self._restored_key_classes = saved.key_classes
+
+    def _key_classes(self, some_key: Any) -> ClassFields:
+        noting = Noting()
+        if some_key is not None:
+            noting.dumps(user_key(some_key))
+        return noting.described() | (self.map_key.values.classes() if self.map_key is not None else {})
+
+
+def declare(
+    descriptor: StateDescriptor, kind: str, key_type: TypeInformation | None = None, name: str | None = None
+) -> Declaration:
+    """What a descriptor declares.
+
+    Args:
+        descriptor: The descriptor.
+        kind: The kind of state, with its scope: `value`, `window-list`, `list-split`, `broadcast`, ...
+        key_type: The declared type of the stream's keys.
+        name: The state's name in checkpoints, where it is not the descriptor's.
+    """
+    name = name or descriptor.name
+    info = StateInfo(
+        name=name,
+        kind=kind,
+        type_text=str(descriptor.type_info) if descriptor.type_info is not None else "pickled",
+        ttl=descriptor.ttl_config is not None,
+    )
+    match descriptor:
+        case ListStateDescriptor():
+            return Declaration(info, codec_for(name, descriptor.element_type), None, key_type)
+        case MapStateDescriptor():
+            map_key = MapKeyCodec(name, descriptor.key_type)
+            return Declaration(info, codec_for(name, descriptor.value_type), map_key, key_type)
+        case _:
+            made = codec_for if descriptor.checks_values else PickledCodec
+            codec = made(name, descriptor.type_info)
+            return Declaration(info, codec, None, key_type)
