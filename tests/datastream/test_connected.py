@@ -1,7 +1,6 @@
 """Two connected streams: each record to the method of its side, state and timers shared where there are keys."""
 
 import pytest
-from by_epoch import by_epoch, timed
 from two_streams import LEFT, RIGHT, CountBoth, Label, Seen, Sides, Words, both, first, last_counts
 
 from tamias.common import Types
@@ -19,6 +18,7 @@ from tamias.datastream import (
     TimeDomain,
 )
 from tamias.errors import JobExecutionError, UnsupportedOperationError
+from tamias.testing.by_epoch import by_epoch, timed
 from tamias.testing.local_run import collect_locally
 from tamias.testing.scripted import run_scripted
 

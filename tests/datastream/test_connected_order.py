@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-from by_epoch import by_epoch, timed
 from two_streams import CountBoth, Sides, both, first, last_counts
 
 from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -14,6 +13,7 @@ from tamias.datastream import (
     StreamExecutionEnvironment,
 )
 from tamias.graph.plan import explain
+from tamias.testing.by_epoch import by_epoch, timed
 from tamias.testing.local_run import collect_locally
 from tamias.testing.scripted import run_scripted
 

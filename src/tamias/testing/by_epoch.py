@@ -1,4 +1,8 @@
-"""Sources whose epochs are written down: epoch n reads run n, also after a crash, so the meeting of two is the same."""
+"""Sources whose epochs are written down: epoch n reads run n, also after a crash.
+
+Where two streams meet in one operator, results may depend on which of their records share an epoch. With these sources
+that is the same in every run, with crashes and without.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,11 @@ from tamias.datastream import DataStream, StreamExecutionEnvironment
 
 
 class EpochSource(Source):
-    """A bounded source that reads one of the runs in every epoch."""
+    """A bounded source that reads one of the runs in every epoch.
+
+    Args:
+        runs: what each epoch reads; the source ends with the last.
+    """
 
     def __init__(self, runs: Sequence[Sequence[Any]]) -> None:
         self._runs = [list(run) for run in runs]
