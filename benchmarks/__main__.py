@@ -45,6 +45,8 @@ WORKLOADS: list[tuple[str, int, list[Peer]]] = [
     ("sliding", 1_000, FLINK),
     ("session", 1_000, FLINK),
     ("timers", 1_000, FLINK),
+    ("co-process", 1_000, FLINK),
+    ("broadcast", 1_000, FLINK),
     ("stateless-chain", 1_000, [*FLINK, Peer("pyspark", "mapInPandas", {1_000: 2_000_000})]),
 ]
 

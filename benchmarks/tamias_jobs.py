@@ -17,8 +17,9 @@ from measuring import arguments, measure
 from tamias.common import Configuration, Time, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import FlatMapFunction, KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
+from tamias.datastream.functions import KeyedBroadcastProcessFunction, KeyedCoProcessFunction
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.state import ValueStateDescriptor
+from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -49,6 +50,43 @@ class Remind(KeyedProcessFunction):
 
     def on_timer(self, timestamp, ctx):
         yield ctx.get_current_key(), timestamp
+
+
+class SharedCount(KeyedCoProcessFunction):
+    """Both inputs count in one state."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element1(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value[0], count
+
+    def process_element2(self, value, ctx):
+        count = (self.count.value() or 0) - 1
+        self.count.update(count)
+        yield value[0], count
+
+
+RULES = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
+
+
+class ApplyRules(KeyedBroadcastProcessFunction):
+    """Each record meets the rule of its number, and counts in the state of its key."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        limit = ctx.get_broadcast_state(RULES).get(value[1] % 10)
+        if limit is None or value[1] >= limit:
+            count = (self.count.value() or 0) + 1
+            self.count.update(count)
+            yield value[0], count
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES).put(value, value)
 
 
 WINDOWS = {
@@ -83,6 +121,13 @@ def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int
         strategy = WatermarkStrategy.for_monotonous_timestamps()
         pairs = pairs.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(EventTime(records // 2)))
     keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    if workload == "co-process":
+        even, odd = pairs.filter(lambda pair: pair[1] % 2 == 0), pairs.filter(lambda pair: pair[1] % 2 == 1)
+        both = even.connect(odd).key_by(lambda pair: pair[0], lambda pair: pair[0], Types.STRING())
+        return both.process(SharedCount(), PAIR)
+    if workload == "broadcast":
+        rules = env.from_collection(list(range(10)), Types.LONG()).broadcast(RULES)
+        return keyed.connect(rules).process(ApplyRules(), PAIR)
     if workload in WINDOWS:
         return keyed.window(WINDOWS[workload]()).reduce(lambda a, b: (a[0], a[1] + b[1]))
     if workload == "timers":

@@ -5,6 +5,8 @@ The workloads, the same for every engine. Records are pairs made from the number
 
     keyed-count      by key: read the count, write it plus one, emit (key, count)
     rolling-reduce   by key: emit the pair of the key and the sum of the values so far
+    co-process       even and odd pairs connected, by key: one adds to a shared count, one takes from it; emit (key, count)
+    broadcast        ten rules broadcast; by key: read the rule of the number's last digit, count, emit (key, count)
     stateless-chain  map to the pair, filter (keeps the even i), map (value * 3), flat_map (the pair and its negative)
 
 With event time in milliseconds, t = j + 5000 * (j // 10000), where j = i % (records / 2), so that the two halves of the
@@ -29,7 +31,10 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-WORKLOADS = ("keyed-count", "rolling-reduce", "stateless-chain", "tumbling", "sliding", "session", "timers")
+WORKLOADS = (
+    "keyed-count", "rolling-reduce", "stateless-chain", "tumbling", "sliding", "session", "timers", "co-process",
+    "broadcast",
+)
 WARM_UP_RECORDS = 2_000
 
 

@@ -25,7 +25,8 @@ try:
         StreamExecutionEnvironment,
     )
     from pyflink.datastream.connectors.number_seq import NumberSequenceSource
-    from pyflink.datastream.state import ValueStateDescriptor
+    from pyflink.datastream.functions import KeyedBroadcastProcessFunction, KeyedCoProcessFunction
+    from pyflink.datastream.state import MapStateDescriptor, ValueStateDescriptor
     from pyflink.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
     from pyflink.java_gateway import get_gateway
 except ModuleNotFoundError as missing:
@@ -65,6 +66,43 @@ class Remind(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp
 
 
+class SharedCount(KeyedCoProcessFunction):
+    """Both inputs count in one state."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element1(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value[0], count
+
+    def process_element2(self, value, ctx):
+        count = (self.count.value() or 0) - 1
+        self.count.update(count)
+        yield value[0], count
+
+
+RULES = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
+
+
+class ApplyRules(KeyedBroadcastProcessFunction):
+    """Each record meets the rule of its number, and counts in the state of its key."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        limit = ctx.get_broadcast_state(RULES).get(value[1] % 10)
+        if limit is None or value[1] >= limit:
+            count = (self.count.value() or 0) + 1
+            self.count.update(count)
+            yield value[0], count
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES).put(value, value)
+
+
 WINDOWS = {
     "tumbling": lambda: TumblingEventTimeWindows.of(Time.seconds(10)),
     "sliding": lambda: SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2)),
@@ -91,6 +129,13 @@ def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int
         strategy = WatermarkStrategy.for_monotonous_timestamps()
         pairs = pairs.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(EventTime(records // 2)))
     keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    if workload == "co-process":
+        even, odd = pairs.filter(lambda pair: pair[1] % 2 == 0), pairs.filter(lambda pair: pair[1] % 2 == 1)
+        both = even.connect(odd).key_by(lambda pair: pair[0], lambda pair: pair[0], Types.STRING())
+        return both.process(SharedCount(), PAIR)
+    if workload == "broadcast":
+        rules = env.from_collection(list(range(10)), Types.LONG()).broadcast(RULES)
+        return keyed.connect(rules).process(ApplyRules(), PAIR)
     if workload in WINDOWS:
         return keyed.window(WINDOWS[workload]()).reduce(lambda a, b: (a[0], a[1] + b[1]))
     if workload == "timers":
