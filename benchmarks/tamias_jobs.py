@@ -17,8 +17,8 @@ from measuring import arguments, measure
 from tamias.common import Configuration, Time, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import FlatMapFunction, KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedBroadcastProcessFunction, KeyedCoProcessFunction
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from tamias.datastream.functions import KeyedBroadcastProcessFunction, KeyedCoProcessFunction
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 

@@ -5,7 +5,7 @@ The workloads, the same for every engine. Records are pairs made from the number
 
     keyed-count      by key: read the count, write it plus one, emit (key, count)
     rolling-reduce   by key: emit the pair of the key and the sum of the values so far
-    co-process       even and odd pairs connected, by key: one adds to a shared count, one takes from it; emit (key, count)
+    co-process       even and odd pairs connected, by key: one adds to a count, the other takes from it; emit it
     broadcast        ten rules broadcast; by key: read the rule of the number's last digit, count, emit (key, count)
     stateless-chain  map to the pair, filter (keeps the even i), map (value * 3), flat_map (the pair and its negative)
 
