@@ -20,8 +20,9 @@ from tamias.errors import UnsupportedOperationError
 from tamias.graph.specs import AggregateContents, FoldContents, ListContents, ReduceContents, WindowContents
 from tamias.runtime.code import Code
 from tamias.runtime.operators.base import method_of
+from tamias.state.codecs import PickledCodec
 from tamias.state.keyed import KeyedStates
-from tamias.wire.values import loaded, own, stored
+from tamias.wire.values import own
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
@@ -34,6 +35,9 @@ class Contents(ABC):
 
     retains = False
     """Whether a record itself may be kept, rather than what an accumulator makes of it."""
+
+    def __init__(self) -> None:
+        self.codec = PickledCodec("contents")  # how what is kept gets into a checkpoint
 
     @abstractmethod
     def write(self, code: Code, target: str, kept: str, value: str) -> None:
@@ -57,11 +61,11 @@ class Contents(ABC):
 
     def freeze(self, kept: Any) -> Any:
         """The form for a checkpoint: built-in, and nobody can change it."""
-        return stored(kept)
+        return self.codec.stored(kept)
 
     def thaw(self, frozen: Any) -> Any:
         """Back from a checkpoint."""
-        return loaded(frozen)
+        return self.codec.loaded(frozen)
 
 
 class AllRecords(Contents):
@@ -85,16 +89,17 @@ class AllRecords(Contents):
         return one + other
 
     def freeze(self, kept: Any) -> Any:
-        return [stored(v) for v in kept]
+        return [self.codec.stored(v) for v in kept]
 
     def thaw(self, frozen: Any) -> Any:
-        return [loaded(v) for v in frozen]
+        return [self.codec.loaded(v) for v in frozen]
 
 
 class Reduced(Contents):
     retains = True
 
     def __init__(self, spec: ReduceContents) -> None:
+        super().__init__()
         self._reduce = method_of(spec.function, ReduceFunction, "reduce")
 
     def write(self, code: Code, target: str, kept: str, value: str) -> None:
@@ -113,6 +118,7 @@ class Reduced(Contents):
 
 class Aggregated(Contents):
     def __init__(self, spec: AggregateContents) -> None:
+        super().__init__()
         self._function = spec.function
 
     def write(self, code: Code, target: str, kept: str, value: str) -> None:
@@ -135,6 +141,7 @@ class Aggregated(Contents):
 
 class Folded(Contents):
     def __init__(self, spec: FoldContents) -> None:
+        super().__init__()
         self._initial = spec.initial
         self._fold = method_of(spec.function, FoldFunction, "fold")
 

@@ -1,17 +1,17 @@
 """The table behind windows that end at fixed times: a pane per window, and in it what is kept per key.
 
 One lookup finds the pane, one the key, and neither needs a pair to be made and hashed. A pane fires and goes as a
-whole, so there is no timer per key: a heap of the ends of open windows is enough.
+whole, so there is no timer per key: the ends of open windows are enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 from tamias.errors import StateMigrationError
 from tamias.runtime.windows.contents import Contents
+from tamias.runtime.windows.ends import WindowEnds
+from tamias.state.codecs import Codec
 from tamias.state.heap import Table
 from tamias.state.heap_snapshots import Entries
 from tamias.state.snapshots import WINDOWED, StateInfo
@@ -37,63 +37,41 @@ class PaneTable(Table):
     In a checkpoint an entry's address is (key, (start, end)), its value what is kept and whether it has fired.
     """
 
-    __slots__ = ("_contents", "_ends", "_lateness", "_overs", "_size", "_tracked", "panes")
+    __slots__ = ("_contents", "_size", "_tracked", "ends", "panes")
 
-    def __init__(self, name: str, size_ms: int, lateness_ms: int, contents: Contents, *, tracked: bool) -> None:
+    def __init__(self, name: str, size_ms: int, contents: Contents, ends: WindowEnds, *, tracked: bool) -> None:
         super().__init__(StateInfo(name, f"{WINDOWED}panes"), tracked=tracked)
         self._size = size_ms
-        self._lateness = lateness_ms
         self._contents = contents
         self._tracked = tracked
+        self.ends = ends
         self.panes: dict[int, Pane] = {}  # by the window's end
-        self._ends: list[int] = []  # a heap: windows that have not fired
-        self._overs: list[int] = []  # a heap: windows that are kept for late records; unused when none are
 
     def open(self, end_ms: int, *, fired: bool) -> Pane:
         """Begin a window; one that has ended already fires with each of its records."""
         pane = self.panes[end_ms] = Pane(end_ms, fired=fired)
-        self._enter(pane)
+        self.ends.enter(end_ms, fired=fired)
         return pane
 
-    def _enter(self, pane: Pane) -> None:
-        if not pane.fired:
-            heappush(self._ends, pane.end)
-        if self._lateness:
-            heappush(self._overs, pane.end)
-
-    def next_end_ms(self) -> int | None:
-        """When a window fires next."""
-        return self._ends[0] if self._ends else None
-
-    def is_due(self, limit_ms: int) -> bool:
-        """Whether anything happens up to this time."""
-        return bool(self._ends and self._ends[0] - 1 <= limit_ms) or bool(
-            self._overs and self._overs[0] - 1 + self._lateness <= limit_ms
-        )
-
-    def due(self, limit_ms: int) -> Iterator[tuple[Pane, bool, bool]]:
-        """The windows that fire or are over up to a time, in the order of their times: pane, fires, is over."""
-        ends, overs, lateness = self._ends, self._overs, self._lateness
-        while self.is_due(limit_ms):
-            if not lateness:
-                yield self._forget(heappop(ends)), True, True
-            elif ends and (not overs or ends[0] <= overs[0] + lateness):
-                pane = self.panes[heappop(ends)]
-                yield pane, True, False
-                pane.fired = True
-                if self._tracked:
-                    pane.changed.update(pane)
-            else:
-                yield self._forget(heappop(overs)), False, True
-
-    def _forget(self, end_ms: int) -> Pane:
-        pane = self.panes.pop(end_ms)
+    def settle(self, pane: Pane, *, over: bool) -> None:
+        """A window has fired and is kept for late records, or it is over."""
+        if not over:
+            pane.fired = True
+            if self._tracked:
+                pane.changed.update(pane)
+            return
+        del self.panes[pane.end]
         if pane.captured:
-            window = (end_ms - self._size, end_ms)
+            window = (pane.end - self._size, pane.end)
             self.changed.update([(key, window) for key in pane])
-        return pane
 
     # ------------------------------------------------------------------------------------------- checkpoints
+
+    def codec(self) -> Codec:
+        return self._contents.codec
+
+    def some_key(self) -> Any:
+        return next((key for pane in self.panes.values() for key in pane), None)
 
     def take_changed(self) -> set[Any]:
         changed = super().take_changed()
@@ -134,18 +112,13 @@ class PaneTable(Table):
                 )
             pane = self.panes.get(end)
             if pane is None:
-                pane = self.panes[end] = Pane(end)
+                pane = self.open(end, fired=False)
                 pane.captured = True
             pane[key] = self._contents.thaw(frozen)
             if fired:
                 pane.quiet.add(key)
-        self._ends[:] = self.panes
-        heapify(self._ends)
-        if self._lateness:
-            self._overs[:] = self._ends
 
     def drop(self) -> None:
         super().drop()
         self.panes.clear()
-        self._ends.clear()
-        self._overs.clear()
+        self.ends.clear()

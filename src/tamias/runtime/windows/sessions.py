@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tamias.runtime.windows.contents import Contents
+from tamias.state.codecs import Codec
 from tamias.state.heap import Table
 from tamias.state.heap_snapshots import Entries
 from tamias.state.snapshots import StateInfo
@@ -91,6 +92,9 @@ class SessionTable(Table):
 
     def _frozen(self, sessions: list[Session]) -> list[tuple[int, int, Any, bool]]:
         return [(s[START], s[END], self._contents.freeze(s[KEPT]), s[QUIET]) for s in sessions]
+
+    def codec(self) -> Codec:
+        return self._contents.codec
 
     def whole(self) -> Entries:
         return Entries(self.info, list(self.data), [self._frozen(s) for s in self.data.values()], [], full=True)
