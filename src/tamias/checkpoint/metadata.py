@@ -10,11 +10,12 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tamias.errors import ConfigurationError, CorruptFileError
 from tamias.graph.job_graph import JobGraph
+from tamias.state.declared import merged
 from tamias.state.files import check_path
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
 
@@ -133,7 +134,7 @@ def assemble(
         flags = tuple(part is None or part.finished for part in parts)
         for operator in vertex.operators:
             subtasks = tuple(None if part is None else _of(part, operator.id) for part in parts)
-            states = {info.name: info for s in subtasks if s is not None for info in s.states}
+            states = merged(info for s in subtasks if s is not None for info in s.states)
             operators.append(
                 OperatorMetadata(
                     operator_id=operator.id,
@@ -143,7 +144,7 @@ def assemble(
                     max_parallelism=vertex.max_parallelism,
                     subtasks=subtasks,
                     finished=flags,
-                    states=tuple(states.values()),
+                    states=states,
                 )
             )
     return CheckpointMetadata(
@@ -181,7 +182,7 @@ def encode_metadata(metadata: CheckpointMetadata) -> bytes:
 
 
 def _encode_operator(operator: OperatorMetadata) -> dict[str, Any]:
-    numbers: dict[StateInfo, Any] = {info: number for number, info in enumerate(operator.states)}
+    numbers: dict[StateInfo, Any] = {_without_schema(info): number for number, info in enumerate(operator.states)}
     return {
         "id": operator.operator_id,
         "uid": operator.uid,
@@ -189,9 +190,7 @@ def _encode_operator(operator: OperatorMetadata) -> dict[str, Any]:
         "parallelism": operator.parallelism,
         "max_parallelism": operator.max_parallelism,
         "finished": [index for index, done in enumerate(operator.finished) if done],
-        "states": [
-            {"name": info.name, "kind": info.kind, "type": info.type_text, "ttl": info.ttl} for info in operator.states
-        ],
+        "states": [_encode_info(info) for info in operator.states],
         "subtasks": [None if s is None else _encode_snapshot(s, numbers) for s in operator.subtasks],
     }
 
@@ -207,12 +206,27 @@ def _encode_snapshot(snapshot: OperatorSnapshot, numbers: dict[StateInfo, Any]) 
         },
         "operator_state": None if snapshot.operator_state is None else _encode_file(snapshot.operator_state),
         # By number where the operator's list has it; in full where subtasks disagree about a state.
-        "states": [numbers.get(info, [info.name, info.kind, info.type_text, info.ttl]) for info in snapshot.states],
+        "states": [
+            numbers.get(_without_schema(info), [info.name, info.kind, info.type_text, info.ttl])
+            for info in snapshot.states
+        ],
     }
+
+
+def _encode_info(info: StateInfo) -> dict[str, Any]:
+    document = {"name": info.name, "kind": info.kind, "type": info.type_text, "ttl": info.ttl}
+    return document | {"schema": json.loads(info.schema)} if info.schema else document
+
+
+def _without_schema(info: StateInfo) -> StateInfo:
+    """What a subtask says of a state's kind; its schema is part of what all of them say together."""
+    return replace(info, schema="")
 
 
 def _encode_file(file: StateFile) -> dict[str, Any]:
     document: dict[str, Any] = {"size": file.size, "crc32": f"{file.crc32:08x}"}
+    if file.raw_size is not None:
+        document["raw_size"] = file.raw_size
     if file.path is not None:
         document["path"] = file.path
     else:
@@ -281,7 +295,9 @@ def _decode_operator(document: dict[str, Any]) -> OperatorMetadata:
     uid = None if document["uid"] is None else _text(document["uid"])
     parallelism = _number(document["parallelism"], at_least=1)
     max_parallelism = _number(document["max_parallelism"], at_least=parallelism)
-    states = tuple(_decode_info(s["name"], s["kind"], s["type"], s["ttl"]) for s in document["states"])
+    states = tuple(
+        _decode_info(s["name"], s["kind"], s["type"], s["ttl"], s.get("schema")) for s in document["states"]
+    )
     if len(document["subtasks"]) != parallelism:
         raise ValueError(f"{len(document['subtasks'])} subtasks of {name!r}, but parallelism {parallelism}")
     finished = {_number(index, at_least=0) for index in document["finished"]}
@@ -314,10 +330,13 @@ def _decode_operator(document: dict[str, Any]) -> OperatorMetadata:
     )
 
 
-def _decode_info(name: Any, kind: Any, type_text: Any, ttl: Any) -> StateInfo:
+def _decode_info(name: Any, kind: Any, type_text: Any, ttl: Any, schema: Any = None) -> StateInfo:
     if not isinstance(ttl, bool):
         raise TypeError(f"ttl {ttl!r}")
-    return StateInfo(name=_text(name), kind=_text(kind), type_text=_text(type_text), ttl=ttl)
+    if schema is not None and not isinstance(schema, dict):
+        raise TypeError(f"schema {schema!r}")
+    text = "" if schema is None else json.dumps(schema)
+    return StateInfo(name=_text(name), kind=_text(kind), type_text=_text(type_text), ttl=ttl, schema=text)
 
 
 def _decode_keyed(document: dict[str, Any], max_parallelism: int) -> KeyedFiles:
@@ -330,6 +349,7 @@ def _decode_keyed(document: dict[str, Any], max_parallelism: int) -> KeyedFiles:
 def _decode_file(document: dict[str, Any]) -> StateFile:
     size = _number(document["size"], at_least=0)
     crc32 = int(_text(document["crc32"]), 16)
+    raw_size = _number(document["raw_size"], at_least=0) if "raw_size" in document else None
     if ("path" in document) == ("inline" in document):
         raise ValueError("a state file with both or neither of path and inline bytes")
     if "path" in document:
@@ -338,11 +358,11 @@ def _decode_file(document: dict[str, Any]) -> StateFile:
             check_path(path)
         except ConfigurationError as error:
             raise ValueError(str(error)) from error
-        return StateFile(size=size, crc32=crc32, path=path)
+        return StateFile(size=size, crc32=crc32, path=path, raw_size=raw_size)
     inline = base64.b64decode(_text(document["inline"]), validate=True)
     if len(inline) != size or zlib.crc32(inline) != crc32:
         raise ValueError("inline state that does not match its size and crc32")
-    return StateFile(size=size, crc32=crc32, inline=inline)
+    return StateFile(size=size, crc32=crc32, inline=inline, raw_size=raw_size)
 
 
 def _number(value: Any, *, at_least: int | None = None) -> int:

@@ -131,6 +131,10 @@ class TimerTable(Table):
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
+    def some_key(self) -> Any:
+        entry = next((entry for bucket in self._by_time.values() for entry in bucket), None)
+        return entry[0] if entry is not None and self._windowed else entry
+
     def take_changed(self) -> set[Any]:
         changed = {self._address(*timer) for timer in self._added | self._removed}
         self._added.clear()

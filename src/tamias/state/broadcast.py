@@ -5,39 +5,46 @@ Values are kept by value: what is read is the reader's own, and changing it chan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from tamias.contracts.state import BroadcastState, ReadOnlyBroadcastState
 from tamias.errors import UnsupportedOperationError
+from tamias.state.declared import Declaration
 from tamias.state.operator_state import Mode
-from tamias.wire.values import dumps, loaded, own, stored
+from tamias.wire.values import dumps
 
 
 class _Entries(ReadOnlyBroadcastState[Any, Any]):
     """Reads a map; several may read the same one."""
 
-    __slots__ = ("_entries", "_name")
+    __slots__ = ("_entries", "_find", "_key_of", "_loaded", "_name", "declared")
 
-    def __init__(self, name: str, entries: dict[Any, Any]) -> None:
-        self._name = name
+    def __init__(self, declared: Declaration, entries: dict[Any, Any]) -> None:
+        assert declared.map_key is not None, "broadcast state is declared by a map"
+        self.declared = declared
+        self._name = declared.info.name
         self._entries = entries
+        self._loaded = declared.value.loaded
+        self._find = declared.map_key.lookup
+        self._key_of = declared.map_key.loaded
 
     def get(self, key: Any) -> Any:  # hot
-        kept = self._entries.get(key)
-        return loaded(kept) if type(kept) is bytearray else kept
+        kept = self._entries.get(self._find(key))
+        return self._loaded(kept) if type(kept) is bytearray else kept
 
     def contains(self, key: Any) -> bool:
-        return key in self._entries
+        return self._find(key) in self._entries
 
     def items(self) -> Iterator[tuple[Any, Any]]:  # hot
-        return iter([(k, loaded(v)) for k, v in self._entries.items()])
+        loaded, key_of = self._loaded, self._key_of
+        return iter([(key_of(k), loaded(v)) for k, v in self._entries.items()])
 
     def keys(self) -> Iterator[Any]:
-        return iter(list(self._entries))
+        return iter([self._key_of(k) for k in self._entries])
 
     def values(self) -> Iterator[Any]:
-        return iter([loaded(v) for v in self._entries.values()])
+        return iter([self._loaded(v) for v in self._entries.values()])
 
     def is_empty(self) -> bool:
         return not self._entries
@@ -80,26 +87,34 @@ class BroadcastStore(_Entries, BroadcastState[Any, Any]):
 
     mode: Mode = "broadcast"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, {})
+    def __init__(self, declared: Declaration) -> None:
+        super().__init__(declared, {})
+        assert declared.map_key is not None, "broadcast state is declared by a map"
+        self._map_key = declared.map_key
+        self._stored = declared.value.stored
+
+    def load(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Take over restored entries, as they are kept."""
+        self._entries.update(entries)
 
     def put(self, key: Any, value: Any) -> None:
-        self._entries[own(key)] = stored(value)
+        self._entries[self._map_key.stored(key)] = self._stored(value)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         for key, value in dict_value.items():
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        self._entries.pop(key, None)
+        self._entries.pop(self._find(key), None)
 
     def clear(self) -> None:
         self._entries.clear()
 
     def view(self) -> BroadcastView:
         """The same map, for reading."""
-        return BroadcastView(self._name, self._entries)
+        return BroadcastView(self.declared, self._entries)
 
     def elements(self) -> list[Any]:
-        """The entries, pickled."""
-        return [(dumps(k), dumps(loaded(v))) for k, v in self._entries.items()]
+        """The entries, keys and values as bytes."""
+        key = self._map_key.as_bytes
+        return [(key(k), bytes(v) if type(v) is bytearray else dumps(v)) for k, v in self._entries.items()]

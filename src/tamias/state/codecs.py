@@ -29,7 +29,7 @@ from tamias.common.type_information import TypeInformation
 from tamias.errors import RecordTypeError, StateError, preview
 from tamias.state.classes import ClassFields, Noting
 from tamias.state.schemas import Schema, describe
-from tamias.wire.values import IMMUTABLE, own
+from tamias.wire.values import IMMUTABLE, dumps, own
 
 PLAIN: frozenset[type] = IMMUTABLE - {type, types.FunctionType, types.BuiltinFunctionType}
 """Types whose values are kept as they are. Classes and functions are not: a checkpoint would hold them unnoticed."""
@@ -228,6 +228,14 @@ class MapKeyCodec:
                 f"{type(key).__name__} can change; use a tuple or a frozen dataclass"
             ) from None
         return copy
+
+    def as_bytes(self, kept: Any) -> bytes:
+        """A kept key as operator state is written."""
+        return bytes(kept) if isinstance(self.values, SerializerCodec) else dumps(kept)
+
+    def restored(self, data: bytearray) -> Any:
+        """The kept key of such bytes."""
+        return bytes(data) if isinstance(self.values, SerializerCodec) else pickle.loads(data)
 
     def loaded(self, kept: Any) -> Any:
         """The key; a fresh object if it can change."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,7 +52,24 @@ class Described:
         if version != SCHEMA_VERSION:
             newest = f"version {SCHEMA_VERSION}, the newest this release of tamias reads"
             raise CorruptFileError(f"the type of state {state!r}", f"version {version}", newest)
-        return Described(**document)
+        try:
+            return Described(**document)
+        except TypeError as error:
+            raise CorruptFileError(f"the type of state {state!r}", str(error), "a description of a type") from None
+
+
+def merged(infos: Iterable[StateInfo]) -> tuple[StateInfo, ...]:
+    """What all subtasks together say of their states: values may be made of other classes in each of them."""
+    together: dict[str, StateInfo] = {}
+    for info in infos:
+        known = together.setdefault(info.name, info)
+        if known.schema != info.schema:
+            one, other = Described.decode(known.schema, info.name), Described.decode(info.schema, info.name)
+            both = replace(
+                other, classes=one.classes | other.classes, key_classes=one.key_classes | other.key_classes
+            )
+            together[info.name] = replace(info, schema=both.encode())
+    return tuple(together.values())
 
 
 class Declaration:

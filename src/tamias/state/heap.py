@@ -29,6 +29,7 @@ from tamias.contracts.state import (
 from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.errors import StateError
 from tamias.keygroups import user_key
+from tamias.state.codecs import Codec, PickledCodec
 from tamias.state.declared import Declaration, declare
 from tamias.state.expiry import Expiry, expire
 from tamias.state.files import FileStore
@@ -41,8 +42,8 @@ from tamias.state.heap_handles import (
     HeapValueState,
 )
 from tamias.state.heap_snapshots import ChangeLog, Entries, FullTables, read_entries
-from tamias.state.keyed import CapturedState, KeyedStateBackend, KeyedStates
-from tamias.state.restore_checks import check_restorable, migrate
+from tamias.state.keyed import CapturedState, KeyedStateBackend, KeyedStates, Translate
+from tamias.state.restore_checks import migrate
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
 from tamias.state.ttl import (
     TtlAggregatingState,
@@ -75,10 +76,16 @@ class Table:
 
     def saved_as(self) -> StateInfo:
         """What a checkpoint taken now says of it."""
-        if self.declared is None:
-            return self.info
-        some_key = next(iter(self.data), None)
-        return self.declared.saved_as(some_key[0] if some_key is not None and self.info.namespaced else some_key)
+        return self.info if self.declared is None else self.declared.saved_as(self.some_key())
+
+    def some_key(self) -> Any:
+        """Any key that has an entry; None if there is none."""
+        address = next(iter(self.data), None)
+        return address[0] if address is not None and self.info.namespaced else address
+
+    def codec(self) -> Codec:
+        """How values are kept in a table of an operator's own making."""
+        return PickledCodec(self.info.name)
 
     def whole(self) -> Entries:
         """Every entry, as a snapshot writes it: later changes do not reach it."""
@@ -251,7 +258,7 @@ class HeapTables:
         migration = migrate(self.restored.get(declared.info.name), declared, self.operator)
         if migration is not None:
             table.load({address: migration.entry(entry) for address, entry in table.data.items()})
-            if self.tracked:
+            if table.mark is not _untracked:
                 table.changed.update(table.data)
         table.info, table.declared = declared.info, declared
 
@@ -272,28 +279,34 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
 
     @property
     def tracked(self) -> bool:
-        """Whether somebody will ask what changed: whether there are checkpoints."""
         return self._heap.tracked
 
     def in_windows(self, prefix: str) -> KeyedStates:
         return TableStates(self._heap, self.window_cell, prefix, WINDOWED)
 
     def adopt(self, table: Table) -> None:
-        """Keep a table of the operator's own making with the others; it takes over what was restored for it."""
-        restored = self._heap.by_name.get(table.info.name)
-        check_restorable(self._heap.restored.get(table.info.name), table.info)
-        self._heap.by_name[table.info.name] = table
-        if restored is not None:
-            table.load(restored.data)
+        info = table.info
+        restored = self._heap.by_name.get(info.name) or Table(info, tracked=False)
+        declared = Declaration(info, table.codec(), None, self.key_type)
+        self._heap.take_over(restored, declared)
+        self._heap.by_name[info.name] = table
+        table.info, table.declared = declared.info, declared
+        table.load(restored.data)
 
     def has_entries(self, state_name: str) -> bool:
-        """Whether a state of this name was restored, or written, and is not empty."""
         table = self._heap.by_name.get(state_name)
         return table is not None and bool(table.data)
 
     def keys(self, state_name: str) -> Iterator[Any]:
         table = self._heap.by_name.get(state_name)
         return iter(()) if table is None else iter([user_key(k) for k in table.data])
+
+    def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        table = self._heap.by_name.get(state_name)
+        if table is None:
+            return iter(())
+        whole = table.whole()
+        return zip(whole.keys, whole.values, strict=True)
 
     def drop_all(self) -> None:
         for table in self._heap.by_name.values():
@@ -308,14 +321,27 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
     def snapshot_completed(self, checkpoint_id: int) -> None:
         self._log.completed(checkpoint_id)
 
-    def restore(self, restored: OperatorRestore, store: FileStore, key_groups: tuple[int, int]) -> None:
+    def restore(
+        self,
+        restored: OperatorRestore,
+        store: FileStore,
+        key_groups: tuple[int, int],
+        translate: Translate | None = None,
+    ) -> None:
         self._heap.restored = {info.name: info for info in restored.states}
         self._heap.operator = restored.label
-        for info, entries in read_entries(restored, store, key_groups):
-            table = self._heap.by_name.get(info.name)
-            if table is None:
-                table = self._heap.by_name[info.name] = Table(info, tracked=self._heap.tracked)
-            table.load(entries)
+        tables = {info.name: (info, entries) for info, entries in read_entries(restored, store, key_groups)}
+        if translate is not None:
+            translate(tables)
+        for info, entries in tables.values():
+            self.load(info, entries)
+
+    def load(self, info: StateInfo, entries: dict[Any, Any]) -> None:
+        """Take over restored entries of a state that nobody has asked for yet."""
+        table = self._heap.by_name.get(info.name)
+        if table is None:
+            table = self._heap.by_name[info.name] = Table(info, tracked=self._heap.tracked)
+        table.load(entries)
 
     def infos(self) -> tuple[StateInfo, ...]:
         return tuple(t.saved_as() for t in self._heap.by_name.values())

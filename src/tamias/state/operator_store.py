@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tamias.contracts.state import ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
 from tamias.errors import StateError
 from tamias.state.broadcast import BroadcastStore
+from tamias.state.codecs import Codec
+from tamias.state.declared import Declaration, declare
+from tamias.state.heap_handles import list_elements, none_in_list
 from tamias.state.operator_state import Mode, OperatorState
+from tamias.state.restore_checks import migrate
 from tamias.state.snapshots import StateInfo
-from tamias.wire.values import dumps, loaded, stored
+from tamias.wire.values import dumps
+
+_KINDS: dict[Mode, str] = {"split": "list-split", "union": "list-union", "broadcast": "broadcast"}
 
 
 class OperatorStates(OperatorStateStore):
@@ -20,8 +25,19 @@ class OperatorStates(OperatorStateStore):
     A restored state that nobody asks for stays and is written again with the next checkpoint.
     """
 
-    def __init__(self, restored: OperatorState | None = None) -> None:
+    def __init__(
+        self, restored: OperatorState | None = None, saved: Sequence[StateInfo] = (), operator: str = ""
+    ) -> None:
+        """Begin.
+
+        Args:
+            restored: This subtask's part of what was restored.
+            saved: What the checkpoint says of the states.
+            operator: The operator, for messages.
+        """
         self._restored: OperatorState = dict(restored or {})
+        self._saved = {info.name: info for info in saved}
+        self._operator = operator
         self._states: dict[str, _ListStore | BroadcastStore] = {}
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
@@ -31,84 +47,105 @@ class OperatorStates(OperatorStateStore):
         return self._list(state_descriptor, "union")
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastStore:
-        _refuse_ttl(state_descriptor)
+        declared = self._declared(state_descriptor, "broadcast")
         found = self._states.get(state_descriptor.name)
         if found is None:
-            found = BroadcastStore(state_descriptor.name)
-            for key, value in self._take(state_descriptor.name, "broadcast"):
-                found.put(pickle.loads(key), pickle.loads(value))
-            self._states[state_descriptor.name] = found
-        if not isinstance(found, BroadcastStore):
-            raise self._mixed(state_descriptor.name, found.mode, "broadcast")
+            found = self._states[state_descriptor.name] = BroadcastStore(declared)
+            found.load(self._take(declared, "broadcast"))
+        self._check_same(found, declared)
+        assert isinstance(found, BroadcastStore), "the kind has just been compared"
         return found
 
     def get_registered_state_names(self) -> set[str]:
-        return set(self._states)
+        return set(self._restored) | set(self._states)
 
     def infos(self) -> tuple[StateInfo, ...]:
         """What states there are."""
-        kinds = {"split": "list-split", "union": "list-union", "broadcast": "broadcast"}
-        modes = {name: mode for name, (mode, _) in self._restored.items()}
-        modes |= {name: state.mode for name, state in self._states.items()}
-        return tuple(StateInfo(name, kinds[mode]) for name, mode in modes.items())
+        waiting = [self._saved.get(name, StateInfo(name, _KINDS[mode])) for name, (mode, _) in self._restored.items()]
+        return (*waiting, *(state.declared.saved_as() for state in self._states.values()))
 
     def snapshot(self) -> OperatorState:
-        """Every state as its elements, pickled."""
+        """Every state as its elements, each as bytes."""
         return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()}
 
     def _list(self, descriptor: ListStateDescriptor, mode: Mode) -> ListState[Any]:
-        _refuse_ttl(descriptor)
+        declared = self._declared(descriptor, mode)
         found = self._states.get(descriptor.name)
         if found is None:
-            elements = [pickle.loads(e) for e in self._take(descriptor.name, mode)]
-            found = self._states[descriptor.name] = _ListStore(mode, elements)
-        if not isinstance(found, _ListStore) or found.mode != mode:
-            raise self._mixed(descriptor.name, found.mode, mode)
+            kept = [element for (element,) in self._take(declared, mode)]
+            found = self._states[descriptor.name] = _ListStore(declared, mode, kept)
+        self._check_same(found, declared)
+        assert isinstance(found, _ListStore), "the kind has just been compared"
         return found
 
-    def _take(self, name: str, mode: Mode) -> Iterable[Any]:
-        saved_mode, elements = self._restored.get(name, (mode, []))
-        if saved_mode != mode:
-            raise self._mixed(name, saved_mode, mode)
-        self._restored.pop(name, None)
-        return elements
+    @staticmethod
+    def _declared(descriptor: ListStateDescriptor | MapStateDescriptor, mode: Mode) -> Declaration:
+        # Flink: takes a time to live and does nothing with it. Whoever sets it expects the state to stay small.
+        if descriptor.ttl_config is not None:
+            raise StateError(
+                f"operator state {descriptor.name!r} has a time to live, which only keyed state can have; "
+                f"use keyed state, or remove old elements yourself"
+            )
+        return declare(descriptor, _KINDS[mode])
 
     @staticmethod
-    def _mixed(name: str, one: str, other: str) -> StateError:
-        return StateError(f"operator state {name!r} is {one} state and cannot be asked for as {other} state")
+    def _check_same(found: _ListStore | BroadcastStore, declared: Declaration) -> None:
+        if found.declared.info != declared.info:
+            raise StateError(
+                f"operator state {declared.info.name!r} is declared twice: as {found.declared.info.summary} and as "
+                f"{declared.info.summary}; give the second one another name"
+            )
+
+    def _take(self, declared: Declaration, mode: Mode) -> Iterable[tuple[Any, ...]]:
+        """What was restored of a state, as it is kept: elements, or keys and values."""
+        name = declared.info.name
+        saved_mode, elements = self._restored.get(name, (mode, []))
+        saved = self._saved.get(name)
+        if saved is None and name in self._restored:
+            saved = StateInfo(name, _KINDS[saved_mode])
+        migration = migrate(saved, declared, self._operator)
+        self._restored.pop(name, None)
+        value = _as_restored(declared.value) if migration is None else migration.value
+        if mode == "broadcast":
+            assert declared.map_key is not None, "broadcast state is declared by a map"
+            key = declared.map_key.restored
+            return [(key(bytearray(k)), value(bytearray(v))) for k, v in elements]
+        return [(value(bytearray(element)),) for element in elements]  # type: ignore[arg-type]
 
 
-def _refuse_ttl(descriptor: ListStateDescriptor | MapStateDescriptor) -> None:
-    # Flink: takes the setting and does nothing with it. Whoever sets it expects the state to stay small.
-    if descriptor.ttl_config is not None:
-        raise StateError(
-            f"operator state {descriptor.name!r} has a time to live, which only keyed state can have; "
-            f"use keyed state, or remove old elements yourself"
-        )
+def _as_restored(codec: Codec) -> Any:
+    """What a value is kept as, from its bytes in a checkpoint."""
+    return lambda kept: codec.stored(codec.loaded(kept))
 
 
 class _ListStore(ListState[Any]):
-    def __init__(self, mode: Mode, elements: list[Any]) -> None:
+    def __init__(self, declared: Declaration, mode: Mode, elements: list[Any]) -> None:
+        self.declared = declared
         self.mode = mode
-        self._elements = [stored(e) for e in elements]
+        self._stored = declared.value.stored
+        self._loaded = declared.value.loaded
+        self._elements = elements
 
     def get(self) -> Iterator[Any]:
-        return iter([loaded(e) for e in self._elements])
+        return iter([self._loaded(e) for e in self._elements])
 
     def __iter__(self) -> Iterator[Any]:
         return self.get()
 
     def add(self, value: Any) -> None:
-        self._elements.append(stored(value))
+        if value is None:
+            raise none_in_list()
+        self._elements.append(self._stored(value))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        self._elements.extend(stored(v) for v in values)
+        self._elements.extend(list_elements(values, self._stored))
 
     def update(self, values: Iterable[Any]) -> None:
-        self._elements = [stored(v) for v in values]
+        self._elements = list_elements(values, self._stored)
 
     def clear(self) -> None:
         self._elements = []
 
     def elements(self) -> list[Any]:
+        """The elements as bytes."""
         return [bytes(e) if type(e) is bytearray else dumps(e) for e in self._elements]

@@ -74,8 +74,10 @@ class RuntimeOperator(ABC):
     def restore(self, restored: OperatorRestore | None, parts: OperatorState | None, store: FileStore | None) -> None:
         """Take over restored state; comes first."""
         self._restored = restored
-        self.states = OperatorStates(parts)
-        if restored is not None and self.backend is not None and restored.keyed:
+        if restored is None:
+            return
+        self.states = OperatorStates(parts, restored.states, restored.label)
+        if self.backend is not None:
             assert store is not None
             self.backend.restore(restored, store, self.key_groups())
 
