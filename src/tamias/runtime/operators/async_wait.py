@@ -203,7 +203,7 @@ def _single(function: AsyncFunction[Any, Any]) -> Calls:
 
 def _results_of_record(value: Any, results: Any) -> list[list[Any]]:
     if not isinstance(results, Iterable):
-        raise TypeError(
+        raise RuntimeError(
             f"async_invoke and timeout return a list of results, [] for none; for {preview(value)} it was "
             f"{preview(results)}"
         )
@@ -217,7 +217,7 @@ def _batched(function: AsyncBatchFunction[Any, Any]) -> Calls:
 
 def _results_of_batch(values: list[Any], results: Any) -> list[list[Any]]:
     if not isinstance(results, Iterable):
-        raise TypeError(f"async_invoke_batch and timeout return a list with a result for each input, not {results!r}")
+        raise RuntimeError(f"async_invoke_batch and timeout return a result for each input, not {preview(results)}")
     given = list(results)
     if len(given) != len(values):
         raise ValueError(
