@@ -13,7 +13,7 @@ from tamias.engine.base import Deployment, SnapshotNotWritten, SnapshotWritten
 from tamias.engine.host import SlotHost
 from tamias.engine.local import LocalEngine
 from tamias.errors import SlotLostError, UserFunctionError
-from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.epoch import Ack, EpochOrder, SavepointOrder
 
 
 def graph(draw, parallelism=1, checkpoints=False):
@@ -146,13 +146,44 @@ def test_a_snapshot_that_cannot_be_written_is_reported_with_the_reason(tmp_path)
     assert "too large" in event.why and "Collection Source" in event.why
 
 
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_a_synchronous_snapshot_is_written_before_the_epoch_is_acknowledged(asynchronous, tmp_path):
+    of = graph(summing, checkpoints=True)
+    events = queue.SimpleQueue()
+    host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
+    host.deploy(deployment(of, asynchronous=asynchronous), [(0, 0)])
+    gate = threading.Event()
+    if asynchronous:
+        host._writer._write = lambda *args, write=host._writer._write: gate.wait(30) and write(*args)
+    answers = host.run((0, 0), 0, EpochOrder(0, checkpoint_id=1), [])
+    assert any(isinstance(answer, Ack) for answer in answers)
+    assert events.empty() is asynchronous
+    gate.set()
+    assert isinstance(events.get(timeout=30), SnapshotWritten)
+    host.shutdown()
+
+
+def test_a_savepoint_is_written_to_its_own_directory(tmp_path):
+    of = graph(summing, checkpoints=True)
+    events = queue.SimpleQueue()
+    host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
+    host.deploy(deployment(of, checkpoint_directory=str(tmp_path / "job"), inline_threshold=0), [(0, 0)])
+    run(host, (0, 0), EpochOrder(0, checkpoint_id=1, savepoint=SavepointOrder(str(tmp_path / "savepoint"))))
+    snapshot = events.get(timeout=30).snapshot
+    host.shutdown()
+    paths = [o.operator_state.path for o in snapshot.operators if o.operator_state is not None]
+    assert paths and sorted(paths) == sorted(os.listdir(tmp_path / "savepoint"))
+    assert all(path.startswith("v0-s0-") for path in paths)
+    assert not (tmp_path / "job").exists()
+
+
 def test_snapshots_of_an_attempt_that_is_over_are_not_written(host):
     gate, written = threading.Event(), threading.Event()
 
     class Slow:
         def __init__(self, inner):
             self.inner = inner
-            self.place, self.checkpoint_id = inner.place, inner.checkpoint_id
+            self.place, self.checkpoint_id, self.savepoint = inner.place, inner.checkpoint_id, None
 
         def write(self, target):
             written.set()

@@ -26,6 +26,8 @@ __all__ = [
     "checkpoint_id_of",
     "created_for",
     "files_created_for",
+    "savepoint_directory",
+    "savepoint_file",
 ]
 
 SHARED = "shared"
@@ -74,6 +76,21 @@ def files_created_for(snapshot: SubtaskSnapshot, checkpoint_id: int) -> tuple[st
             files.append(operator.operator_state)
         paths += [f.path for f in files if f.path is not None and created_for(f.path) == checkpoint_id]
     return tuple(dict.fromkeys(paths))
+
+
+def savepoint_directory(job_id: str, random_part: str) -> str:
+    """The directory of a savepoint, below the one that the user names.
+
+    >>> savepoint_directory("ab" * 16, "0123456789ab")
+    'savepoint-ababab-0123456789ab'
+    """
+    assert len(random_part) == 12
+    return f"savepoint-{job_id[:6]}-{random_part}"
+
+
+def savepoint_file(vertex: int, subtask: int, random_part: str) -> str:
+    """A state file in a savepoint's directory: beside its metadata, so that all moves together."""
+    return f"v{vertex}-s{subtask}-{random_part}"
 
 
 @dataclass(frozen=True)

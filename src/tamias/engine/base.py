@@ -23,6 +23,8 @@ class Deployment:
     max_state_size: int = 5 * 1024 * 1024  # of one state kept in memory
     state_backend: str = "hashmap"
     incremental: bool = True
+    asynchronous: bool = True  # snapshots are written while the job goes on; else before an epoch is acknowledged
+    compression: bool = False  # of state files
     restore: RestorePlan | None = None
 
 

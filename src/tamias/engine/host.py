@@ -1,4 +1,4 @@
-"""A slot from the inside: the subtasks that live in it, and the thread that writes their snapshots.
+"""A slot from the inside: the subtasks that live in it.
 
 Knows nothing of processes and connections: the Spark engine puts one into each slot process, the local engine
 keeps them all at home.
@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import shutil
 import tempfile
-import threading
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 
-from tamias.checkpoint.names import SnapshotNames
 from tamias.common.clock import Clock
-from tamias.engine.base import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
-from tamias.errors import CheckpointFailed, SlotLostError, UnsupportedOperationError
+from tamias.engine.base import Deployment, SlotEvent
+from tamias.engine.snapshot_writer import SnapshotWriter
+from tamias.errors import SlotLostError, UnsupportedOperationError
 from tamias.faults import point
 from tamias.graph.job_graph import Vertex
 from tamias.metrics.metricbase import MetricGroup
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.runtime.outbox import Parcel
 from tamias.runtime.place import Loops, Place
-from tamias.runtime.subtask import Captured, Subtask
-from tamias.state.files import FileStore, open_files, write_state
-from tamias.state.snapshots import StateFile
+from tamias.runtime.subtask import Subtask
+from tamias.state.files import open_files
 
 SubtaskId = tuple[int, int]  # vertex, index
 
@@ -125,7 +121,7 @@ class SlotHost:
         self._dirty = True
         yield from subtask.run_epoch(order, blobs)
         if order.checkpoint_id is not None and subtask_id not in order.settled:
-            self._writer.add(subtask.snapshot(order.checkpoint_id))
+            self._writer.add(subtask.snapshot(order.checkpoint_id, order.savepoint))
         self._dirty = False
         yield subtask.ack
 
@@ -172,92 +168,3 @@ class SlotHost:
         self._writer.stop()
         self.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-class SnapshotWriter:
-    """Writes captured snapshots one after another on a thread of its own."""
-
-    def __init__(self, report: Callable[[SlotEvent], None]) -> None:
-        self._report = report
-        self._queue: queue.SimpleQueue[tuple[Deployment, Captured] | None] = queue.SimpleQueue()
-        self._deployment: Deployment | None = None
-        self._store: FileStore | None = None
-        self._thread = threading.Thread(target=self._run, name="snapshot-writer", daemon=True)
-        self._thread.start()
-
-    def begin(self, deployment: Deployment) -> None:
-        """A new attempt: what is still queued belongs to the old one and is skipped."""
-        self._deployment = deployment
-        directory = deployment.checkpoint_directory
-        self._store = open_files(directory) if directory is not None else None
-
-    def add(self, captured: Captured) -> None:
-        """Write this one as soon as possible."""
-        assert self._deployment is not None
-        self._queue.put((self._deployment, captured))
-
-    def stop(self) -> None:
-        """Finish the one being written and end."""
-        self._deployment = None
-        self._queue.put(None)
-        self._thread.join(timeout=10.0)
-
-    def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            deployment, captured = item
-            if deployment is self._deployment:
-                self._report(self._write(deployment, captured))
-
-    def _write(self, deployment: Deployment, captured: Captured) -> SlotEvent:
-        place = captured.place
-        names = SnapshotNames(place.vertex.id, place.index, f"{deployment.term}.{deployment.attempt}")
-        target = Target(names, captured.checkpoint_id, self._store, deployment)
-        try:
-            point("snapshot", place.index)
-            snapshot = captured.write(target)
-            point("state-written", place.index)
-        except Exception as error:  # whatever went wrong, the coordinator decides what it means
-            return SnapshotNotWritten(
-                captured.checkpoint_id,
-                deployment.attempt,
-                place.vertex.id,
-                place.index,
-                f"{place.name}: {type(error).__name__}: {error}",
-            )
-        return SnapshotWritten(captured.checkpoint_id, deployment.attempt, snapshot)
-
-
-class Target:
-    """Where the files of one subtask's snapshot go."""
-
-    def __init__(
-        self, names: SnapshotNames, checkpoint_id: int, store: FileStore | None, deployment: Deployment
-    ) -> None:
-        self._names = names
-        self._checkpoint_id = checkpoint_id
-        self._store = store
-        self._deployment = deployment
-        self.bytes_written = 0
-
-    def shared(self, label: str) -> str:
-        return self._names.shared(self._checkpoint_id)
-
-    def exclusive(self, label: str) -> str:
-        return self._names.exclusive(self._checkpoint_id)
-
-    def write(self, path: str, payload: bytes) -> StateFile:
-        self.bytes_written += len(payload)
-        if self._store is not None:
-            return write_state(self._store, path, payload, self._deployment.inline_threshold)
-        limit = self._deployment.max_state_size
-        if len(payload) > limit:
-            raise CheckpointFailed(
-                self._checkpoint_id,
-                f"a state of {len(payload):,} bytes is too large for checkpoints in the driver's memory "
-                f"(at most {limit:,}); set a checkpoint directory (execution.checkpointing.dir)",
-            )
-        return _in_memory(payload)
-
-
-def _in_memory(payload: bytes) -> StateFile:
-    return StateFile(size=len(payload), crc32=zlib.crc32(payload), inline=payload)

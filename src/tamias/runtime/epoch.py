@@ -9,6 +9,14 @@ from tamias.common.constants import MIN_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
+class SavepointOrder:
+    """The checkpoint that an epoch carries is a savepoint: all state, by itself, in a directory of its own."""
+
+    directory: str  # in the form `open_files` takes
+    native: bool = False  # in the backend's own format, instead of the one that all backends read
+
+
+@dataclass(frozen=True, slots=True)
 class EpochOrder:
     """One epoch: how much sources may read, and the checkpoint it carries, if any."""
 
@@ -19,6 +27,8 @@ class EpochOrder:
     settled: frozenset[tuple[int, int]] = frozenset()  # subtasks that had finished in an earlier checkpoint
     group_watermarks: dict[str, int] = field(default_factory=dict)  # the least of each watermark alignment group
     open_loops: frozenset[int] | None = None  # loops that go on, as the subtasks said last; None: not asked yet
+    savepoint: SavepointOrder | None = None
+    drain: bool = False  # sources end here and now, though there is more to read
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from tamias.runtime.batch import Held, HeldBack, KeySorter
 from tamias.runtime.blame import blame
 from tamias.runtime.build import build
 from tamias.runtime.chain import Chain
-from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.epoch import Ack, EpochOrder, SavepointOrder
 from tamias.runtime.inputs import Inputs
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.operators.keys import key_function
@@ -29,7 +29,7 @@ from tamias.runtime.place import Place
 from tamias.runtime.sort_keys import sort_key_for
 from tamias.runtime.watermarks import SourceEvent, SourceTime
 from tamias.state.files import FileStore, read_state
-from tamias.state.keyed import SnapshotTarget
+from tamias.state.keyed import CapturedState, KeyedStateBackend, SnapshotTarget
 from tamias.state.operator_state import OperatorState, decode_operator_state, encode_operator_state, redistribute
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot, StateInfo, SubtaskRestore, SubtaskSnapshot
 from tamias.wire.frames import END, IDLE, RECORDS, WATERMARK, Blob, Frame, in_order
@@ -45,6 +45,7 @@ class Subtask:
         self.finished = False
         self.chain: Chain | None = None
         self._input_ended = False
+        self._drained = False  # its input was ended by a request to stop, with more to read
         self._ended_before = False  # restored from a checkpoint taken after its input had ended
         graph, vertex = place.graph, place.vertex
         self.outbox = Outbox(graph, vertex, place.index)
@@ -138,6 +139,7 @@ class Subtask:
         started = time.perf_counter()
         ack = Ack(self.place.vertex.id, self.place.index, order.number)
         self._records_in = 0
+        self._drained = self._drained or (order.drain and not self.finished)
         with self._blaming():
             self._look_at_the_clock()
             self._begin_epoch(order)
@@ -210,14 +212,15 @@ class Subtask:
         if self._input_ended:
             return
         progress = SourceProgress(finished=self._ended_before)
-        if not self._ended_before:
+        if not self._ended_before and not order.drain:
             for item in head.read(Budget(order.max_records, order.max_source_ms, order.group_watermarks), progress):
                 self._take(item)
                 yield from self.outbox.take_full()
-        if order.checkpoint_id is not None:
+        if order.checkpoint_id is not None or order.drain:
             for item in head.cut(progress):  # the source stands still until its state is captured
                 self._take(item)
                 yield from self.outbox.take_full()
+        progress.finished = progress.finished or order.drain
         for event in self._source_time.end_epoch():
             self._take_event(event)
         ack.backlog = progress.backlog
@@ -341,7 +344,7 @@ class Subtask:
 
     # -------------------------------------------------------------------------------------------- checkpoints
 
-    def snapshot(self, checkpoint_id: int) -> Captured:
+    def snapshot(self, checkpoint_id: int, savepoint: SavepointOrder | None = None) -> Captured:
         """The synchronous part of a snapshot, at the end of the epoch that carries the checkpoint: tail first."""
         started = time.perf_counter()
         now_ms = self.place.clock.now_ms()
@@ -351,7 +354,7 @@ class Subtask:
                 operator = self.operators[number]
                 with self._blaming(number):
                     operator.before_snapshot(checkpoint_id, now_ms)
-                    keyed = operator.backend.snapshot(checkpoint_id) if operator.backend is not None else None
+                    keyed = _keyed_snapshot(operator.backend, checkpoint_id, savepoint)
                     if keyed is not None:
                         keyed.key_groups = operator.key_groups()
                     state = encode_operator_state(operator.states.snapshot()) if operator.states.infos() else None
@@ -360,7 +363,9 @@ class Subtask:
             if isinstance(self.operators[0], SourceHead):
                 self.operators[0].release()
         sync_ms = (time.perf_counter() - started) * 1000
-        return Captured(self.place, checkpoint_id, tuple(reversed(parts)), self.finished, sync_ms)
+        # What a drained source did not read is still there for whoever starts from the savepoint.
+        finished = self.finished and not self._drained
+        return Captured(self.place, checkpoint_id, tuple(reversed(parts)), finished, sync_ms, savepoint)
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Tell the operators, tail first."""
@@ -420,10 +425,20 @@ class _Blaming:
         raise blame(error, place.vertex, place.index, compiled, self._number) from error
 
 
+def _keyed_snapshot(
+    backend: KeyedStateBackend | None, checkpoint_id: int, savepoint: SavepointOrder | None
+) -> CapturedState | None:
+    if backend is None:
+        return None
+    if savepoint is None:
+        return backend.snapshot(checkpoint_id)
+    return backend.native_snapshot(checkpoint_id) if savepoint.native else backend.full_snapshot(checkpoint_id)
+
+
 @dataclass(frozen=True)
 class _CapturedOperator:
     operator: Operator
-    keyed: Any
+    keyed: CapturedState | None
     operator_state: bytes | None
     infos: tuple[StateInfo, ...]
 
@@ -437,6 +452,7 @@ class Captured:
     parts: tuple[_CapturedOperator, ...]
     finished: bool
     sync_ms: float
+    savepoint: SavepointOrder | None = None
 
     def write(self, target: SnapshotTarget) -> SubtaskSnapshot:
         """Write the state files and say what the snapshot consists of."""

@@ -7,20 +7,17 @@ which appear whole or not at all (`publish`). What the bytes mean is not known h
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
-import secrets
-import shutil
-import stat
+import re
 import struct
-import threading
 import zlib
-from pathlib import Path
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from tamias.errors import ConfigurationError, CorruptFileError
+from tamias.state.local_files import LocalFiles
+from tamias.state.locations import check_path, scheme_of, shown
+from tamias.state.memory_files import MemoryFiles
 from tamias.state.snapshots import StateFile
 
 __all__ = [
@@ -30,14 +27,17 @@ __all__ = [
     "MemoryFiles",
     "check_path",
     "check_state",
+    "inline_state",
     "open_files",
     "read_state",
     "write_state",
 ]
 
-# docs/formats/state-file.md: magic, format version, flags (none yet), crc32 and size of the payload.
+# docs/formats/state-file.md: magic, format version, flags, crc32 and size of the payload.
 STATE_MAGIC = b"TAMSTATE"
 STATE_VERSION = 1
+COMPRESSED = 1  # the one flag there is
+MOST_INFLATED = 1040  # deflate cannot pack more than some 1032 bytes into one
 _STATE_HEADER = struct.Struct(">8sHHIQ")
 STATE_HEADER_BYTES = _STATE_HEADER.size
 
@@ -45,12 +45,31 @@ STATE_HEADER_BYTES = _STATE_HEADER.size
 class FileStore(Protocol):
     """One directory on some storage. Every method may raise `OSError`; paths are relative, with `/` between parts.
 
-    An object store offers the same: `publish` is a put that fails when the name is taken, a directory is a prefix.
+    An object store offers the same: a file is an object, `publish` a put, a directory a prefix of names.
     """
 
     @property
     def url(self) -> str:
-        """The directory, in the form `open_files` takes: how another process opens the same store."""
+        """The directory as it is shown to people and kept in files: without credentials and options."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """The directory in the form `open_files` takes: how another process opens the same store. Never shown."""
+        ...
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether `publish` refuses a taken name in one step, so that of two writers one learns that it lost.
+
+        Where it is not (an object store without conditional writes), the check and the write are two steps, and the
+        last of two writers at the same moment wins; see `checkpoint/ownership.py` for what makes that harmless.
+        """
+        ...
+
+    @property
+    def in_process(self) -> bool:
+        """Whether only this process can see it."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -58,7 +77,10 @@ class FileStore(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Create a file and make it durable; `FileExistsError` when the name is taken. A crash may leave it torn."""
+        """Create a file under a name never used before, and make it durable. A crash may leave it torn.
+
+        A store that can tell for nothing raises `FileExistsError` when the name is taken all the same.
+        """
         ...
 
     def publish(self, path: str, data: bytes) -> None:
@@ -98,32 +120,32 @@ class FileStore(Protocol):
         ...
 
 
-def check_path(path: str) -> tuple[str, ...]:
-    """The parts of a relative path that stays below its root.
-
-    Raises:
-        ConfigurationError: It is empty, absolute, or steps upwards.
-
-    >>> check_path("chk-7/_metadata")
-    ('chk-7', '_metadata')
-    """
-    parts = tuple(path.split("/"))
-    if "\\" in path or "\0" in path or any(part in ("", ".", "..") for part in parts) or ":" in parts[0]:
-        raise ConfigurationError(f"not a path below a checkpoint directory: {path!r}; no '..', no absolute path")
-    return parts
-
-
 # ------------------------------------------------------------------------------------------------ state with its proof
 
 
-def write_state(store: FileStore, path: str, payload: bytes, inline_threshold: int) -> StateFile:
-    """Keep a payload: inside the returned value when smaller than the threshold, else in a new file at `path`."""
-    crc32 = zlib.crc32(payload)
-    if len(payload) < inline_threshold:
-        return StateFile(size=len(payload), crc32=crc32, inline=payload)
-    header = _STATE_HEADER.pack(STATE_MAGIC, STATE_VERSION, 0, crc32, len(payload))
-    store.write(path, header + payload)
-    return StateFile(size=len(payload), crc32=crc32, path=path)
+def write_state(
+    store: FileStore, path: str, payload: bytes, inline_threshold: int, *, compressed: bool = False
+) -> StateFile:
+    """Keep a payload: inside the returned value when smaller than the threshold, else in a new file at `path`.
+
+    With `compressed` it is stored deflated, unless that saves nothing.
+    """
+    inline = inline_state(payload, compressed=compressed)
+    if inline.size < inline_threshold:
+        return inline
+    assert inline.inline is not None
+    flags = 0 if inline.raw_size is None else COMPRESSED
+    header = _STATE_HEADER.pack(STATE_MAGIC, STATE_VERSION, flags, inline.crc32, inline.size)
+    store.write(path, header + inline.inline)
+    return replace(inline, path=path, inline=None)
+
+
+def inline_state(payload: bytes, *, compressed: bool = False) -> StateFile:
+    """A payload with its proof, without a file."""
+    raw_size = None
+    if compressed and len(packed := zlib.compress(payload, 1)) < len(payload):
+        payload, raw_size = packed, len(payload)
+    return StateFile(size=len(payload), crc32=zlib.crc32(payload), inline=payload, raw_size=raw_size)
 
 
 def read_state(store: FileStore, state_file: StateFile) -> bytes:
@@ -134,8 +156,9 @@ def read_state(store: FileStore, state_file: StateFile) -> bytes:
     """
     if state_file.path is None:
         assert state_file.inline is not None, "a state file has a path or the bytes themselves"
-        _check_payload("(state kept inside the metadata)", state_file.inline, state_file)
-        return state_file.inline
+        where = "(state kept inside the metadata)"
+        _check_payload(where, state_file.inline, state_file)
+        return _inflated(where, state_file.inline, state_file)
     where = f"{store.url}/{state_file.path}"
     try:
         data = store.read(state_file.path)
@@ -146,7 +169,7 @@ def read_state(store: FileStore, state_file: StateFile) -> bytes:
     magic, version, flags, crc32, size = _STATE_HEADER.unpack_from(data)
     if magic != STATE_MAGIC:
         raise CorruptFileError(where, f"a file that starts with {bytes(magic)!r}", f"a state file ({STATE_MAGIC!r})")
-    if version != STATE_VERSION or flags != 0:
+    if version != STATE_VERSION or flags not in (0, COMPRESSED):
         found = f"state format version {version} with flags {flags:#x}"
         raise CorruptFileError(where, found, f"version {STATE_VERSION}, which is the newest this release reads")
     payload = data[STATE_HEADER_BYTES:]
@@ -154,7 +177,10 @@ def read_state(store: FileStore, state_file: StateFile) -> bytes:
     # healthy file that belongs to somewhere else.
     _check_payload(where, payload, StateFile(size=size, crc32=crc32, inline=b""))
     _check_payload(where, payload, state_file)
-    return payload
+    if (flags == COMPRESSED) is not (state_file.raw_size is not None):
+        found = "compressed" if flags == COMPRESSED else "not compressed"
+        raise CorruptFileError(where, f"state that is {found}", "what the metadata says, which is otherwise")
+    return _inflated(where, payload, state_file)
 
 
 def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
@@ -175,6 +201,23 @@ def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
         raise CorruptFileError(where, f"{size} bytes", f"{STATE_HEADER_BYTES + state_file.size} bytes")
 
 
+def _inflated(where: str, payload: bytes, proof: StateFile) -> bytes:
+    """The payload as it was before it was compressed; never more bytes than were promised."""
+    if proof.raw_size is None:
+        return payload
+    expected = f"{proof.raw_size} bytes of state, compressed"
+    if proof.raw_size > MOST_INFLATED * (len(payload) + 1):
+        raise CorruptFileError(where, f"{len(payload)} bytes, which cannot hold as much", expected)
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(payload, proof.raw_size + 1)
+    except zlib.error as error:
+        raise CorruptFileError(where, f"bytes that cannot be unpacked ({error})", expected) from None
+    if len(raw) != proof.raw_size or not unpacker.eof or unpacker.unused_data:
+        raise CorruptFileError(where, "other bytes when unpacked", expected)
+    return raw
+
+
 def _check_payload(where: str, payload: bytes, proof: StateFile) -> None:
     if len(payload) != proof.size:
         raise CorruptFileError(where, f"{len(payload)} bytes of state", _expected(proof))
@@ -190,252 +233,30 @@ def _expected(proof: StateFile) -> str:
 # ----------------------------------------------------------------------------------------------------------- the stores
 
 
-def open_files(url: str) -> FileStore:
+def open_files(address: str) -> FileStore:
     """The store for a directory given as a path or a URL.
 
+    Local paths and `file://` are plain directories. `s3`, `gs`, `hdfs`, `viewfs`, `abfs` and their variants go through
+    `pyarrow.fs`, every other scheme through `fsspec` (`pip install 'tamias[fsspec]'`, and the package of the scheme).
+    Credentials come from the environment, as for these libraries themselves, or from the URL.
+
     Raises:
-        ConfigurationError: The scheme is not supported.
+        ConfigurationError: The address cannot be read, its scheme is unknown, or what opens it is not installed.
     """
-    if not url:
-        raise ConfigurationError("no directory given: a checkpoint directory is a local path or a file:// URL")
-    scheme = urlsplit(url).scheme
+    if not address:
+        raise ConfigurationError("no directory given: a checkpoint directory is a local path or a URL")
+    scheme = scheme_of(address)
+    if not scheme and address.startswith("memory:/"):
+        return MemoryFiles()  # of the driver: from elsewhere it looks empty, and what it holds travels by itself
+    if not scheme and (odd := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", address)):
+        raise ConfigurationError(f"{shown(address)!r} is neither a path nor a URL: write {odd[1]}://")
     if scheme == "file":
-        parts = urlsplit(url)
+        parts = urlsplit(address)
         if parts.netloc not in ("", "localhost"):
-            raise ConfigurationError(f"{url!r} names the host {parts.netloc!r}; a local directory is file:///path")
+            raise ConfigurationError(f"{address!r} names the host {parts.netloc!r}; a local directory is file:///path")
         return LocalFiles(unquote(parts.path))
-    if "://" in url:
-        raise ConfigurationError(
-            f"no storage for scheme {scheme!r} in {url!r}; supported are local paths and file:// URLs"
-        )
-    return LocalFiles(url)
+    if scheme:
+        from tamias.state.remote_files import open_remote
 
-
-class LocalFiles:
-    """A directory of this machine, or of a mounted file system."""
-
-    def __init__(self, root: str | Path) -> None:
-        self._root = os.path.abspath(root)
-
-    @property
-    def url(self) -> str:
-        return self._root
-
-    def __repr__(self) -> str:
-        return f"LocalFiles({self._root!r})"
-
-    def read(self, path: str) -> bytes:
-        with open(self._locate(path), "rb") as file:
-            return file.read()
-
-    def write(self, path: str, data: bytes) -> None:
-        self._create(self._locate_new(path), data)
-
-    def publish(self, path: str, data: bytes) -> None:
-        target = self._locate_new(path)
-        draft = self._draft(target, data)
-        try:
-            # A rename would replace what another writer published in the meantime; a link never does.
-            os.link(draft, target)
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
-                raise
-            # This file system has no hard links. The check and the rename are not one step here, which leaves a
-            # window for two drivers on one job; ownership closes it (checkpoint/ownership.py).
-            if os.path.lexists(target):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
-            os.rename(draft, target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(draft)
-        _sync_directory(os.path.dirname(target))
-
-    def replace(self, path: str, data: bytes) -> None:
-        target = self._locate_new(path)
-        draft = self._draft(target, data)
-        try:
-            os.replace(draft, target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(draft)
-        _sync_directory(os.path.dirname(target))
-
-    def exists(self, path: str) -> bool:
-        return os.path.exists(self._locate(path))
-
-    def size(self, path: str) -> int:
-        found = os.stat(self._locate(path))
-        if not stat.S_ISREG(found.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "not a file", self._join(path))
-        return found.st_size
-
-    def list(self, directory: str = "") -> list[str]:
-        try:
-            return sorted(os.listdir(self._locate(directory) if directory else self._root))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-
-    def delete(self, path: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._locate(path, follow_last=False))
-
-    def delete_tree(self, path: str) -> None:
-        target = self._locate(path, follow_last=False)
-        if os.path.islink(target):
-            os.unlink(target)  # what it points to is not ours to delete
-        elif os.path.lexists(target):
-            shutil.rmtree(target)
-
-    def make_dirs(self, path: str) -> None:
-        _make_directories(self._locate(path))
-
-    def below(self, path: str) -> LocalFiles:
-        return LocalFiles(self._locate(path))
-
-    def _join(self, path: str) -> str:
-        return os.path.join(self._root, *check_path(path))
-
-    def _locate(self, path: str, *, follow_last: bool = True) -> str:
-        """The absolute path, refused when a symbolic link on the way leads out of the root."""
-        target = self._join(path)
-        root = os.path.realpath(self._root)
-        real = os.path.realpath(target if follow_last else os.path.dirname(target))
-        if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
-            raise ConfigurationError(f"{target!r} leads out of {self._root!r}: symbolic links to outside are refused")
-        return target
-
-    def _locate_new(self, path: str) -> str:
-        target = self._locate(path)
-        _make_directories(os.path.dirname(target))
-        return target
-
-    def _draft(self, target: str, data: bytes) -> str:
-        draft = f"{target}.draft-{secrets.token_hex(8)}"
-        self._create(draft, data)
-        return draft
-
-    @staticmethod
-    def _create(target: str, data: bytes) -> None:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
-        try:
-            with open(descriptor, "wb", buffering=0) as file:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) :]
-                os.fsync(file.fileno())
-        except BaseException:
-            # A full disk must not be kept full by what could not be finished.
-            with contextlib.suppress(OSError):
-                os.unlink(target)
-            raise
-        _sync_directory(os.path.dirname(target))
-
-
-def _make_directories(path: str) -> None:
-    """Create directories, and make their names durable: a synced file in a lost directory is lost."""
-    missing = []
-    while not os.path.isdir(path):
-        missing.append(path)
-        parent = os.path.dirname(path)
-        if parent == path:
-            break
-        path = parent
-    for directory in reversed(missing):
-        os.makedirs(directory, exist_ok=True)
-        _sync_directory(os.path.dirname(directory))
-
-
-def _sync_directory(path: str) -> None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    except OSError:
-        return  # a directory we may write to but not open; its entries are as durable as its file system makes them
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # not offered by this file system
-            raise
-    finally:
-        os.close(descriptor)
-
-
-class MemoryFiles:
-    """A store in this process's memory: for tests, and for checkpoints that need not outlive the driver."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, bytes] = {}
-        self._directories: set[str] = set()
-        self._lock = threading.Lock()
-        self._prefix = ""
-
-    @property
-    def url(self) -> str:
-        return f"memory:/{self._prefix.rstrip('/')}"
-
-    def __repr__(self) -> str:
-        return f"MemoryFiles({self.url!r})"
-
-    def read(self, path: str) -> bytes:
-        return _found(self._files.get(self._key(path)), path)
-
-    def write(self, path: str, data: bytes) -> None:
-        self.publish(path, data)
-
-    def publish(self, path: str, data: bytes) -> None:
-        key = self._key(path)
-        with self._lock:
-            if key in self._files:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            self._files[key] = bytes(data)
-
-    def replace(self, path: str, data: bytes) -> None:
-        with self._lock:
-            self._files[self._key(path)] = bytes(data)
-
-    def exists(self, path: str) -> bool:
-        key = self._key(path)
-        with self._lock:
-            known = (*self._files, *self._directories)
-        return any(name == key or name.startswith(key + "/") for name in known)
-
-    def size(self, path: str) -> int:
-        return len(_found(self._files.get(self._key(path)), path))
-
-    def list(self, directory: str = "") -> list[str]:
-        inside = self._key(directory) + "/" if directory else self._prefix
-        with self._lock:
-            known = [*self._files, *self._directories]
-        return sorted({key[len(inside) :].split("/")[0] for key in known if key.startswith(inside)})
-
-    def delete(self, path: str) -> None:
-        with self._lock:
-            self._files.pop(self._key(path), None)
-
-    def delete_tree(self, path: str) -> None:
-        key = self._key(path)
-        with self._lock:
-            for name in [k for k in self._files if k == key or k.startswith(key + "/")]:
-                del self._files[name]
-            self._directories -= {k for k in self._directories if k == key or k.startswith(key + "/")}
-
-    def make_dirs(self, path: str) -> None:
-        with self._lock:
-            self._directories.add(self._key(path))
-
-    def below(self, path: str) -> MemoryFiles:
-        view = MemoryFiles()
-        view._files, view._directories, view._lock = self._files, self._directories, self._lock
-        view._prefix = self._key(path) + "/"
-        return view
-
-    def _key(self, path: str) -> str:
-        return self._prefix + "/".join(check_path(path))
-
-
-T = TypeVar("T")
-
-
-def _found(data: T | None, path: str) -> T:
-    if data is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    return data
+        return open_remote(address)
+    return LocalFiles(address)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+NEUTRAL, ROCKSDB = "heap", "rocksdb"  # the formats of keyed state
 WINDOWED = "window-"  # before the kind of a state that has an entry per key and window
 
 
@@ -27,11 +28,17 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class KeyedFiles:
-    """The keyed state of a range of key groups: entries in a later file win over those in an earlier one."""
+    """The keyed state of a range of key groups.
+
+    In the format `heap`, which every backend reads, entries in a later file win over those in an earlier one. In the
+    format `rocksdb` the files are those of an instance of RocksDB, each with its name (`rocksdb_files.py`).
+    """
 
     key_group_first: int
     key_group_last: int
     files: tuple[StateFile, ...]
+    format: str = NEUTRAL
+    names: tuple[str, ...] = ()  # one for each file, in formats in which files have names
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class SourceFunctionOperator(SourceHead):
         self._context = _Collector()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._stands_still = False  # between `cut` and `release`
+        self._hold: _Hold | None = None  # between `cut` and `release`
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
@@ -248,16 +248,16 @@ class SourceFunctionOperator(SourceHead):
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         # The function may hold the lock while it waits for room in the buffer, so keep taking until we have it.
         items: list[Any] = []
-        while not self._context.lock.acquire(timeout=0.005):
+        self._hold = _Hold(self._context.lock)
+        while not self._hold.has_it.wait(0.005):
             items += self._context.take(wait_s=0.0)
-        self._stands_still = True
         items += self._context.take(wait_s=0.0)
         yield from _runs(items, progress)
 
     def release(self) -> None:
-        if self._stands_still:
-            self._stands_still = False
-            self._context.lock.release()
+        if self._hold is not None:
+            self._hold.let_go()
+            self._hold = None
 
     def close(self) -> None:
         self._context.cancel()
@@ -266,6 +266,28 @@ class SourceFunctionOperator(SourceHead):
             self._function.cancel()
             self._thread.join(timeout=10.0)
         super().close()
+
+
+class _Hold:
+    """Holds the checkpoint lock on a thread of its own: who lets go of it may be another thread than who took it."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self.has_it = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="checkpoint-lock", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._lock:
+            self.has_it.set()
+            self._over.wait()
+
+    def let_go(self) -> None:
+        """The lock is free when this returns; or will be let go of when it is had, should it not be ours yet."""
+        self._over.set()
+        if self.has_it.is_set():
+            self._thread.join()
 
 
 class _Collector(SourceContext[Any]):
