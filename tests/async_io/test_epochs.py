@@ -8,11 +8,12 @@ from services import SERVICES, Ask, Service, allowed
 from tests.windows.running import Run, environment, graph_of, timed
 
 from tamias.checkpoint.restore import plan_restore
-from tamias.common import Time
+from tamias.common import Duration, Time, WatermarkStrategy
 from tamias.datastream import AsyncDataStream, AsyncRetryStrategy, KeyedProcessFunction, ProcessFunction
 from tamias.datastream.async_retry_predicates import has_exception_predicate
 from tamias.runtime.operators import async_wait
 from tamias.runtime.operators.async_wait import AsyncWaitOperator
+from tamias.testing.scripted import ScriptedSource
 
 LONG = Time.seconds(60)
 MODES = {"ordered": AsyncDataStream.ordered_wait, "unordered": AsyncDataStream.unordered_wait}
@@ -151,6 +152,28 @@ def test_timers_behind_wait_for_requests_before_their_watermark(mode, parallelis
         run.step()
     assert sorted(run.records) == ["a", "b", "c", "d", "e", "timer 2"]
     assert run.records.index("timer 2") > max(run.records.index("a"), run.records.index("b"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stream_is_idle_behind_the_operator_once_its_requests_are_answered(mode, started):
+    service, env = Service(gate=allowed), environment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
+    quiet = env.from_source(ScriptedSource([[("asked", 1), ("never", 2)]], [1, *[0] * 10_000]), None, "quiet")
+    quiet = quiet.assign_timestamps_and_watermarks(strategy.with_idleness(Duration.of_seconds(1)))
+    busy = env.from_source(ScriptedSource([[("busy", n) for n in range(10, 9_999)]], [1]), None, "busy")
+    busy = busy.assign_timestamps_and_watermarks(strategy)
+    run = started(MODES[mode](quiet, Ask(service), LONG).union(busy).process(WithWatermark()))
+
+    def watermark():
+        run.clock.advance(700)
+        return run.step()[-1][2]
+
+    for _ in range(5):
+        assert watermark() == START, "the stream counts while an answer is to come"
+    service.allow(("asked", 1))
+    while watermark() < 10:
+        pass
+    assert (("asked", 1), 1, START) in run.records
 
 
 # ------------------------------------------------------------------------------------------------- checkpoints
