@@ -30,7 +30,9 @@ tamias.datastream.connectors.file_system:BulkFormat
 tamias.datastream.connectors.file_system:FileSink.for_bulk_format
 tamias.datastream.connectors.file_system:StreamingFileSink.for_bulk_format
 tamias.datastream.connectors.file_system:FileSource.for_bulk_file_format
-tamias.datastream.formats.json tamias.datastream.formats.csv tamias.datastream.formats.avro
+tamias.datastream.formats.json tamias.datastream.formats.csv
+tamias.datastream.formats.avro:AvroBulkWriters tamias.datastream.formats.avro:AvroInputFormat
+tamias.datastream.formats.avro:AvroRowDeserializationSchema tamias.datastream.formats.avro:AvroRowSerializationSchema
 tamias.datastream.formats.parquet tamias.datastream.formats.orc
 tamias.datastream.stream_execution_environment:StreamExecutionEnvironment.create_input
 """
@@ -44,6 +46,7 @@ BRIDGE = "hands out or takes a Java object; there is no JVM behind these classes
 NOT_OFFERED = {
     "tamias.common.typeinfo:TypeInformation.get_java_type_info": BRIDGE,
     "tamias.common.types:RowKind.to_j_row_kind": BRIDGE,
+    "tamias.datastream.formats.avro:GenericRecordAvroTypeInfo.get_java_type_info": BRIDGE,
     "tamias.datastream.output_tag:OutputTag.get_java_output_tag": BRIDGE,
     "tamias.datastream.slot_sharing_group:MemorySize.get_java_memory_size": BRIDGE,
     "tamias.datastream.slot_sharing_group:SlotSharingGroup.get_java_slot_sharing_group": BRIDGE,

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tamias.common.record_classes import RecordClass, is_named_tuple, record_class
+from tamias.errors import StateMigrationError
 from tamias.state.evolution import field_converters
 from tamias.state.incompatible import Incompatible
 from tamias.state.named import find_global, name_of
@@ -210,3 +211,17 @@ def _by_name(state: Any, old_names: list[str]) -> dict[str, Any]:
         return {name: value for part in state if part for name, value in part.items()}
     return dict(state)
 
+
+def loads(data: bytes, where: str) -> Any:
+    """A pickle of built-in values and the user's keys.
+
+    Raises:
+        StateMigrationError: a class that a key is made of cannot be found; `where` names the file.
+    """
+    try:
+        return pickle.loads(data)
+    except (ImportError, AttributeError) as error:
+        raise StateMigrationError(
+            f"cannot restore the keys in {where}: a class that they are made of is gone ({error}); put it back, or let "
+            f"its name be another name of what it has become"
+        ) from error

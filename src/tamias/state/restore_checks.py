@@ -14,12 +14,13 @@ need nothing: they may not change.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
 from tamias.common.serializer import TypeSerializer, TypeSerializerSnapshot
+from tamias.common.type_information import TypeInformation
 from tamias.errors import StateError, StateMigrationError
 from tamias.state.classes import rebuilding
 from tamias.state.codecs import Codec, PickledCodec, SerializerCodec
@@ -27,7 +28,7 @@ from tamias.state.declared import Declaration, Described
 from tamias.state.evolution import Converter, converter
 from tamias.state.incompatible import Incompatible, changed
 from tamias.state.named import find_global
-from tamias.state.schemas import PICKLED, Schema, spell
+from tamias.state.schemas import PICKLED, Schema, describe, spell
 from tamias.state.snapshots import WINDOWED, StateInfo
 
 
@@ -54,6 +55,23 @@ def check_restorable(saved: StateInfo | None, declared: StateInfo, operator: str
             f"it was saved {had} time-to-live and is declared {has} it; "
             f"declare it as it was saved, or rename it to start it empty",
         )
+
+
+def check_keys(saved: Iterable[StateInfo], key_type: TypeInformation | None, operator: str = "") -> None:
+    """Refuse keys of another type than the restored states have, before any of them is read.
+
+    Raises:
+        StateMigrationError: naming a state and the difference.
+    """
+    for info in saved:
+        try:
+            before = Described.decode(info.schema, info.name)
+            _check_keys(before, replace(before, key=describe(key_type)))
+        except Incompatible as error:
+            raise _refused(info.name, operator, f"{error}. {_OTHER_KEYS}") from error
+
+
+_OTHER_KEYS = "Restore with the old keys, or give the operator another uid to start it empty"
 
 
 def migrate(saved: StateInfo | None, declared: Declaration, operator: str = "") -> Migration | None:

@@ -6,6 +6,7 @@ import base64
 from io import BytesIO
 from typing import Any, TypeAlias
 
+from tamias.common.avro_schema import AvroSchema, GenericRecordAvroTypeInfo, describe_node
 from tamias.common.basic_types import BasicTypeInfo, PickledBytesTypeInfo
 from tamias.common.composite_types import (
     ListTypeInfo,
@@ -68,6 +69,8 @@ def describe(type_info: TypeInformation | None) -> Schema:
             return {"list": describe(type_info.elem_type)}
         case MapTypeInfo():
             return {"map": [describe(type_info.key_type), describe(type_info.value_type)]}
+        case GenericRecordAvroTypeInfo():
+            return {"avro": type_info.get_schema().json}
         case PojoTypeInfo():
             return {"class": type_info.name}
         case SerializerTypeInfo():
@@ -107,6 +110,8 @@ def spell(schema: Schema) -> str:
             return str(text)
         case {"serializer": {"snapshot": name}}:
             return f"values of a serializer with the snapshot {name.replace(':', '.')}"
+        case {"avro": document}:
+            return f"Avro {describe_node(AvroSchema(document).root)}"
         case {"class": name}:
             return str(name).replace(":", ".")
         case dict() if len(schema) == 1:

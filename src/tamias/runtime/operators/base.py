@@ -21,6 +21,7 @@ from tamias.state.heap import HeapStateBackend
 from tamias.state.keyed import KeyedStateBackend
 from tamias.state.operator_state import OperatorState
 from tamias.state.operator_store import OperatorStates
+from tamias.state.restore_checks import check_keys
 from tamias.state.snapshots import OperatorRestore, StateInfo
 
 Emit = Callable[[str, str], None]
@@ -79,6 +80,7 @@ class RuntimeOperator(ABC):
         self.states = OperatorStates(parts, restored.states, restored.label)
         if self.backend is not None:
             assert store is not None
+            check_keys(restored.states, self.backend.key_type, restored.label)
             self.backend.restore(restored, store, self.key_groups())
 
     def key_groups(self) -> tuple[int, int]:

@@ -1,0 +1,1 @@
+"""Formats of records, at PyFlink's paths."""
