@@ -8,7 +8,10 @@ from types import ModuleType
 
 import pytest
 
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.testing.by_epoch import by_epoch
 from tamias.testing.local_run import on_local_engine
+from tamias.testing.scripted import run_scripted
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -56,6 +59,49 @@ def test_sensors_are_reported_when_they_fall_silent_and_when_they_come_back() ->
             ("cellar", 35, "silent"),
             ("garden", 66, "silent"),
         ]
+
+
+def test_shapes_are_matched_by_the_rules_that_hold_when_they_come() -> None:
+    module = example("shape_rules")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+    shapes = [
+        [(0, "red", "square"), (1, "red", "square"), (2, "blue", "triangle")],
+        [
+            (3, "red", "triangle"),
+            (4, "red", "circle"),
+            (5, "red", "circle"),
+            (6, "blue", "square"),
+            (7, "red", "circle"),
+        ],
+        [(8, "blue", "triangle"), (9, "blue", "diamond"), (10, "red", "circle")],
+        [(11, "red", "circle"), (12, "blue", "diamond")],
+    ]
+    rules = [
+        [("house", "square", "triangle")],
+        [("eyes", "circle", "circle")],
+        [("house", "triangle", "diamond")],  # what waited for the old one is forgotten
+        [("eyes", None, None)],
+    ]
+    job = module.matches(by_epoch(env, shapes, "shapes"), by_epoch(env, rules, "rules"))
+    found = run_scripted(job).records
+    assert [news[1:] for news in found if news[0] == "rule"] == [rule for (rule,) in rules]
+    assert sorted(news[1:] for news in found if news[0] == "match") == [
+        ("eyes", "red", (4, "circle"), (5, "circle")),
+        ("eyes", "red", (5, "circle"), (7, "circle")),
+        ("eyes", "red", (7, "circle"), (10, "circle")),
+        ("house", "blue", (8, "triangle"), (9, "diamond")),
+        ("house", "red", (0, "square"), (3, "triangle")),
+        ("house", "red", (1, "square"), (3, "triangle")),
+    ]
+
+
+def test_shapes_and_rules_stream_in_and_every_match_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+    with on_local_engine():
+        assert example("shape_rules").main(["--seconds", "0.5"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert sum("from now on" in line for line in shown) == 6
+    assert shown[-1].endswith("0 wrong")
 
 
 @pytest.mark.parametrize("name", ["sessions", "top_pages", "silent_sensors"])
