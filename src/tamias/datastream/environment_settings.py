@@ -101,6 +101,7 @@ def job_settings(
         job_id=job_id(configuration),
         checkpoints=checkpoint_settings,
         restart=resolve(restart_wish, configuration, checkpointing=checkpoint_settings.enabled),
+        failover=options.get(configuration, options.FAILOVER_STRATEGY),  # type: ignore[arg-type]
         restore_path=options.get(configuration, options.RESTORE_PATH),
         allow_non_restored_state=options.get(configuration, options.RESTORE_IGNORE_UNCLAIMED),
         claim_mode=options.get(configuration, options.RESTORE_CLAIM_MODE),  # type: ignore[arg-type]

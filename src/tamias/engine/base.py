@@ -26,19 +26,25 @@ class Deployment:
     asynchronous: bool = True  # snapshots are written while the job goes on; else before an epoch is acknowledged
     compression: bool = False  # of state files
     restore: RestorePlan | None = None
+    only: frozenset[tuple[int, int]] | None = None  # subtasks that start anew, the others go on; None: all start anew
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an epoch, a deployment or a notification failed."""
+    """Why an epoch, a deployment or a notification failed, and of whom it is known that they did."""
 
     error: BaseException
     slot: int | None = None
+    subtasks: frozenset[tuple[int, int]] = frozenset()  # (vertex, index); none: nothing is known of anyone
 
 
 @dataclass(frozen=True)
 class EpochResult:
-    """What came of an epoch: an answer from every subtask, or a failure after which all slots are dirty."""
+    """What came of an epoch: an answer from every subtask, or a failure.
+
+    With a failure that names its subtasks come the answers of all that are in no region with them, whose epoch went
+    well. After any other failure nothing is known, and everything starts anew.
+    """
 
     acks: list[Ack] = field(default_factory=list)
     failure: Failure | None = None

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tamias.common.clock import Clock
 from tamias.engine.base import Deployment, SlotEvent
+from tamias.engine.cached_files import CachedFiles
 from tamias.engine.snapshot_writer import SnapshotWriter
-from tamias.errors import SlotLostError, UnsupportedOperationError
+from tamias.errors import SlotLostError
 from tamias.faults import point
 from tamias.graph.job_graph import Vertex
 from tamias.metrics.metricbase import MetricGroup
@@ -37,11 +38,12 @@ class SlotHost:
         self.slot = slot
         self._clock = clock
         self._folder = folder or tempfile.mkdtemp(prefix="tamias-slot-")
+        self.files = CachedFiles(self._folder)
         self._subtasks: dict[SubtaskId, Subtask] = {}
         self._deployment: Deployment | None = None
         self._epochs_run: dict[SubtaskId, int] = {}
         self._loops: Loops = {}
-        self._dirty = False
+        self._dirty: set[SubtaskId] = set()
         self._writer = SnapshotWriter(report)
 
     @property
@@ -50,20 +52,39 @@ class SlotHost:
         return None if self._deployment is None else self._deployment.attempt
 
     def deploy(self, deployment: Deployment, subtasks: Sequence[SubtaskId]) -> None:
-        """Drop what was here and open the subtasks of a new attempt."""
-        self.discard()
+        """Open the subtasks of a new attempt in place of those that were here: all, or those that start anew."""
+        kept = self._kept(deployment, subtasks)
         self._deployment = deployment
-        self._dirty = False
         self._writer.begin(deployment)
+        self.files.fetch(deployment.graph.settings.cached_files)
         restore = deployment.restore
         store = open_files(restore.directory) if restore is not None and restore.directory else None
         point("restore", self.slot)
         for vertex_id, index in subtasks:
+            if (vertex_id, index) in kept:
+                self._subtasks[vertex_id, index] = kept[vertex_id, index]  # in the order of the graph again
+                continue
             vertex = deployment.graph.vertices[vertex_id]
             subtask = Subtask(self._place(deployment, vertex, index))
             self._subtasks[vertex_id, index] = subtask
             saved = restore.subtasks.get((vertex_id, index)) if restore is not None else None
             subtask.open(saved, store)
+
+    def _kept(self, deployment: Deployment, subtasks: Sequence[SubtaskId]) -> dict[SubtaskId, Subtask]:
+        """The subtasks that go on, taken out of the others, which are closed."""
+        if deployment.only is None:
+            self.discard()
+            return {}
+        going_on = [subtask for subtask in subtasks if subtask not in deployment.only]
+        missing = [subtask for subtask in going_on if subtask not in self._subtasks or subtask in self._dirty]
+        if missing:
+            raise SlotLostError(self.slot, f"it has no state any more of subtasks that were to go on: {missing}")
+        epochs_run, loops = dict(self._epochs_run), dict(self._loops)
+        kept = {subtask: self._subtasks.pop(subtask) for subtask in going_on}
+        self.discard()
+        self._epochs_run.update({subtask: epochs_run[subtask] for subtask in going_on if subtask in epochs_run})
+        self._loops.update(loops)  # a tail that starts anew empties its own
+        return kept
 
     def _place(self, deployment: Deployment, vertex: Vertex, index: int) -> Place:
         return Place(
@@ -74,7 +95,7 @@ class SlotHost:
             attempt=deployment.attempt,
             clock=self._clock,
             metrics=MetricGroup(),
-            cached_file=self._cached_file,
+            cached_file=self.files.path_of,
             state_backend=deployment.state_backend,
             incremental=deployment.incremental,
             scratch=self._scratch,
@@ -85,44 +106,23 @@ class SlotHost:
         os.makedirs(self._folder, exist_ok=True)
         return tempfile.mkdtemp(dir=self._folder)
 
-    def _cached_file(self, name: str) -> str:
-        assert self._deployment is not None
-        for file in self._deployment.graph.settings.cached_files:
-            if file.name == name:
-                return self._copy_of(file.path, name, executable=file.executable)
-        known = ", ".join(repr(f.name) for f in self._deployment.graph.settings.cached_files) or "none"
-        raise UnsupportedOperationError(f"no cached file is registered as {name!r}; registered: {known}")
-
-    def _copy_of(self, path: str, name: str, *, executable: bool) -> str:
-        target = os.path.join(self._folder, "cache", name)
-        if not os.path.exists(target):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            source = path.removeprefix("file://")
-            if os.path.isdir(source):
-                shutil.copytree(source, target)
-            else:
-                shutil.copyfile(source, target)
-            if executable:
-                os.chmod(target, 0o755)
-        return target
-
     def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[bytes]) -> Iterator[Parcel | Ack]:
         """Run one subtask's epoch: what leaves it, then its acknowledgement.
 
         An epoch is run once, whatever Spark retries or speculates: a second run, or one of another attempt, is
-        refused, and after a failed one nothing is run until the next `deploy`.
+        refused, and after a failed one the subtask does not run until the next `deploy`.
         """
         if attempt != self.attempt or subtask_id not in self._subtasks:
             raise SlotLostError(self.slot, f"it hosts attempt {self.attempt} of the job, not attempt {attempt}")
-        if self._dirty or self._epochs_run.get(subtask_id, -1) >= order.number:
+        if subtask_id in self._dirty or self._epochs_run.get(subtask_id, -1) >= order.number:
             raise SlotLostError(self.slot, f"epoch {order.number} has been run here already")
         self._epochs_run[subtask_id] = order.number
         subtask = self._subtasks[subtask_id]
-        self._dirty = True
+        self._dirty.add(subtask_id)
         yield from subtask.run_epoch(order, blobs)
         if order.checkpoint_id is not None and subtask_id not in order.settled:
             self._writer.add(subtask.snapshot(order.checkpoint_id, order.savepoint))
-        self._dirty = False
+        self._dirty.discard(subtask_id)
         yield subtask.ack
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
@@ -162,6 +162,7 @@ class SlotHost:
         self._subtasks.clear()
         self._epochs_run.clear()
         self._loops.clear()
+        self._dirty.clear()
 
     def shutdown(self) -> None:
         """Close everything and remove the slot's folder."""

@@ -19,6 +19,7 @@ from tamias.engine.host import SlotHost
 from tamias.errors import SlotLostError
 from tamias.graph.job_graph import JobGraph
 from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.regions import in_regions_of
 from tamias.wire.values import dumps
 
 
@@ -53,12 +54,16 @@ class LocalEngine:
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         inboxes: dict[tuple[int, int], list[bytes]] = {}
         acks: list[Ack] = []
+        failure: Failure | None = None
+        hit: frozenset[tuple[int, int]] = frozenset()  # subtasks that do not run: one of their region has failed
         targets = {e.id: e.target for e in self._graph.exchanges}
         for level in self._graph.levels:
             for vertex in level:
                 for index in range(vertex.parallelism):
                     if self._cancelled:
                         return EpochResult(failure=Failure(SlotLostError(0, "the job was cancelled")))
+                    if (vertex.id, index) in hit:
+                        continue
                     host = self._hosts[self._graph.slot_of(vertex, index)]
                     blobs = inboxes.pop((vertex.id, index), [])
                     try:
@@ -68,8 +73,11 @@ class LocalEngine:
                             else:
                                 inboxes.setdefault((targets[item.exchange], item.target), []).append(item.data)
                     except Exception as error:
-                        return EpochResult(failure=Failure(error, host.slot))
-        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)))
+                        failed = frozenset({(int(vertex.id), index)}) | (failure.subtasks if failure else frozenset())
+                        failure = Failure(failure.error if failure else error, host.slot, failed)
+                        hit = in_regions_of(self._graph, failed)
+        acks = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
+        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)), failure)
 
     def events(self) -> list[SlotEvent]:
         found, self._held = self._held, []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamias.job.handle import JobHandle
+from tamias.runtime.regions import SubtaskId
 
 
 class CollectedRecords:
@@ -12,19 +13,20 @@ class CollectedRecords:
 
     def __init__(self, handle: JobHandle) -> None:
         self._handle = handle
-        self._held: list[tuple[int, list[Any]]] = []
+        self._held: list[tuple[int, SubtaskId, list[Any]]] = []
 
-    def hold(self, epoch: int, records: list[Any]) -> None:
-        """Keep an epoch's records."""
-        self._held.append((epoch, records))
+    def hold(self, epoch: int, subtask: SubtaskId, records: list[Any]) -> None:
+        """Keep what a subtask collected in an epoch."""
+        if records:
+            self._held.append((epoch, subtask, records))
 
     def release(self, epoch: int) -> None:
         """Hand over what was collected up to an epoch: nothing can take it back now."""
-        for number, records in self._held:
+        for number, _, records in self._held:
             if number <= epoch:
                 self._handle.deliver(records)
-        self._held = [(n, r) for n, r in self._held if n > epoch]
+        self._held = [held for held in self._held if held[0] > epoch]
 
-    def drop(self) -> None:
-        """Forget what a failed attempt collected: it will be collected again."""
-        self._held.clear()
+    def drop(self, only: frozenset[SubtaskId] | None = None) -> None:
+        """Forget what a failed attempt collected, all or some subtasks of it: it will be collected again."""
+        self._held = [held for held in self._held if only is not None and held[1] not in only]

@@ -38,6 +38,7 @@ from tamias.job.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.job.restarts import restart_strategy
 from tamias.job.settings import JobSettings
 from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.regions import SubtaskId, in_regions_of
 from tamias.state.files import MemoryFiles
 
 _log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class JobLoop:
         self._group_watermarks: dict[str, int] = {}
         self._open_loops: frozenset[int] | None = None
         self._attempt = 0
+        self._hit: frozenset[SubtaskId] | None = None  # by the last failure, when it was not everyone
         self._epoch = 0
         self._collected = CollectedRecords(self._handle)
         self._records_read = self._read_by_completed = 0  # by sources: up to now, up to the last checkpoint
@@ -166,8 +168,9 @@ class JobLoop:
     def _run_attempt(self) -> None:
         """Deploy, then epoch after epoch until every subtask has finished."""
         self._check_cancelled()
-        self._deploy(self._checkpoints.recover(self._attempt))
-        self._collected.drop()
+        only, self._hit = self._hit, None
+        self._deploy(self._checkpoints.recover(self._attempt), only)
+        self._collected.drop(only)
         self._group_watermarks = {}  # watermarks start anew with the attempt
         self._open_loops = None
         self._records_read = self._read_by_completed
@@ -197,7 +200,7 @@ class JobLoop:
             )
             self._idle(pacer.observe(report).idle_wait_ms, acks)
 
-    def _deploy(self, restored: Restored | None) -> None:
+    def _deploy(self, restored: Restored | None, only: frozenset[SubtaskId] | None) -> None:
         plan = self._checkpoints.plan(restored) if restored is not None else None
         checkpoints, storage = self._settings.checkpoints, self._checkpoints.storage
         on_disk = storage is not None and not isinstance(storage.files, MemoryFiles)
@@ -207,12 +210,13 @@ class JobLoop:
                 graph=self._graph,
                 attempt=self._attempt,
                 term=storage.term if storage is not None else 0,
-                checkpoint_directory=storage.directory if storage is not None and on_disk else None,
+                checkpoint_directory=storage.address if storage is not None and on_disk else None,
                 inline_threshold=checkpoints.inline_threshold_bytes,
                 max_state_size=checkpoints.max_state_bytes,
                 state_backend=self._settings.state_backend,
                 incremental=checkpoints.incremental,
                 restore=plan,
+                only=only,
             )
         )
         if failure is not None:
@@ -241,12 +245,22 @@ class JobLoop:
         result: EpochResult = self._engine.run_epoch(order)
         self._check_cancelled()
         if result.failure is not None:
+            self._hit = self._region_of(result.failure)
+            if self._hit is not None:
+                self._publish(replace(order, checkpoint_id=None), result.acks, 0.0)
             raise AttemptFailed(result.failure)
         self._group_watermarks = least_by_group(result.acks)
         self._open_loops = frozenset(loop for ack in result.acks for loop in ack.open_loops)
         if order.checkpoint_id is not None:
             self._checkpoints.barrier_passed(order.checkpoint_id)
         return result.acks
+
+    def _region_of(self, failure: Failure) -> frozenset[SubtaskId] | None:
+        """Who starts anew after a failure, when the others may go on; None: everyone."""
+        if self._settings.failover != "region" or not failure.subtasks:
+            return None
+        hit = in_regions_of(self._graph, failure.subtasks)
+        return hit if hit != self._subtasks else None
 
     def _last_checkpoint(self) -> None:
         """All input is read: one more checkpoint, so that transactional output of the last epochs is committed."""
@@ -289,7 +303,8 @@ class JobLoop:
         self._records_read += read
         if order.checkpoint_id is not None:
             self._checkpoints.taken_at(order.checkpoint_id, Carried(order.number, self._records_read))
-        self._collected.hold(order.number, [r for a in acks for r in a.records])
+        for ack in acks:
+            self._collected.hold(order.number, (ack.vertex, ack.subtask), ack.records)
         if not self._takes_back:
             self._collected.release(order.number)
         self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))

@@ -75,6 +75,7 @@ class JobSettings:
     job_id: JobID = field(default_factory=JobID.generate)
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
     restart: RestartStrategyConfiguration = field(default_factory=NoRestartStrategyConfiguration)
+    failover: Literal["region", "full"] = "region"  # what starts anew after a failure
     restore_path: str | None = None
     allow_non_restored_state: bool = False
     claim_mode: Literal["NO_CLAIM", "CLAIM", "LEGACY"] = "NO_CLAIM"

@@ -23,12 +23,14 @@ from tamias.engine.slots.link import Link, connect
 from tamias.engine.slots.messages import RunEpoch
 from tamias.engine.slots.pool import Heartbeat, SlotPool
 from tamias.engine.slots.registering import Launch, RegisteringSlots
-from tamias.engine.slots.remote import Outcome, run_subtask
+from tamias.engine.slots.remote import Failed, Outcome, run_subtask
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.job import submit
 from tamias.job.settings import JobSettings
 from tamias.runtime.epoch import EpochOrder
+from tamias.runtime.regions import in_regions_of
+from tamias.wire.values import dumps
 
 __all__ = ["ProcessEngine", "on_process_engine"]
 
@@ -59,10 +61,11 @@ class ProcessEngine(SlotEngine):
         return super().deploy(deployment)
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        """Run level after level; the first failure ends the epoch with its level."""
+        """Run level after level; where a subtask fails, what is in its region runs no more."""
         assert self._deployment is not None, "deploy comes before the first epoch"
         inboxes: Inboxes = {}
         found: list[Any] = []
+        hit: frozenset[tuple[int, int]] = frozenset()
         for level in self._graph.levels:
             if self._cancelled:
                 return EpochResult(failure=Failure(DeploymentError("the epoch was cancelled")))
@@ -70,14 +73,15 @@ class ProcessEngine(SlotEngine):
                 self._threads.submit(self._run, vertex, index, order, inboxes.pop((vertex.id, index), []))
                 for vertex in level
                 for index in range(vertex.parallelism)
+                if (vertex.id, index) not in hit
             ]
             for run in runs:
                 outcome, sent = run.result()
                 found.append(outcome)
                 for to, blobs in sent.items():
                     inboxes.setdefault(to, []).extend(blobs)
-            if any(isinstance(outcome, BaseException) for outcome in found):
-                break
+            failed = frozenset((f.vertex, f.subtask) for f in found if isinstance(f, Failed))
+            hit = in_regions_of(self._graph, failed)
         return self._result(found)
 
     def _run(self, vertex: Vertex, index: int, order: EpochOrder, blobs: list[bytes]) -> tuple[Any, Inboxes]:
@@ -90,11 +94,11 @@ class ProcessEngine(SlotEngine):
         try:
             for item in run_subtask(self._link(slot, (vertex.id, index)), request, blobs):
                 if isinstance(item, Outcome):
-                    outcome = pickle.loads(item.data)
+                    outcome = pickle.loads(item.data) if item.good else Failed(vertex.id, index, item.data)
                 else:
                     sent.setdefault((self._targets[item.exchange], item.target), []).append(item.data)
         except (OSError, EOFError) as error:
-            outcome = SlotLostError(slot, str(error) or type(error).__name__)
+            outcome = Failed(vertex.id, index, dumps(SlotLostError(slot, str(error) or type(error).__name__)))
         return outcome, sent
 
     def _link(self, slot: int, subtask: tuple[int, int]) -> Link:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import queue
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent
 from tamias.engine.slots.deployment import dump_deployment
+from tamias.engine.slots.file_sending import send_files
 from tamias.engine.slots.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
 from tamias.engine.slots.pool import Slot
+from tamias.engine.slots.remote import Failed
 from tamias.errors import SlotLostError, TamiasError, UserFunctionError
 from tamias.graph.job_graph import JobGraph
 from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.runtime.regions import in_regions_of
 
 
 class Slots(Protocol):
@@ -24,6 +27,7 @@ class Slots(Protocol):
     slots: list[Slot]
     events: queue.SimpleQueue[SlotEvent | None]
     on_lost: Callable[[int], None]  # called from any thread, for a slot that is given up
+    shares_disk: bool  # whether the slots see the driver's files
 
     def ensure(self) -> list[int]:
         """Have every slot running and connected; the numbers of those that were (re)started."""
@@ -65,10 +69,14 @@ class SlotEngine(ABC):
         """Start an attempt in all slots, new ones where one is gone."""
         self._deployment = deployment
         try:
-            self._pool.ensure()
+            started = self._pool.ensure()
             data = dump_deployment(deployment)
         except TamiasError as error:
             return Failure(error)
+        for number in started if not self._pool.shares_disk else ():
+            failed = send_files(self._pool.slots[number], deployment.graph.settings.cached_files)
+            if failed is not None:
+                return Failure(failed, number)
         by_slot: dict[int, list[tuple[int, int]]] = {slot.number: [] for slot in self._pool.slots}
         for vertex in deployment.graph.vertices:
             for index in range(vertex.parallelism):
@@ -106,14 +114,24 @@ class SlotEngine(ABC):
 
     # ------------------------------------------------------------------------------------------------ outcomes
 
-    def _result(self, found: list[Ack | BaseException]) -> EpochResult:
+    def _result(self, found: list[Ack | Failed]) -> EpochResult:
         """What an epoch came to, given the answers of its subtasks."""
-        errors = [o for o in found if isinstance(o, BaseException)]
-        if errors:
-            errors.sort(key=lambda e: not isinstance(e, UserFunctionError))
-            return EpochResult(failure=Failure(self._with_cause(errors[0])))
-        acks = [o for o in found if isinstance(o, Ack)]
-        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)))
+        acks = sorted((o for o in found if isinstance(o, Ack)), key=lambda a: (a.vertex, a.subtask))
+        errors = {(o.vertex, o.subtask): o.error for o in found if isinstance(o, Failed)}
+        if not errors:
+            return EpochResult(acks)
+        first = min(errors.values(), key=lambda error: not isinstance(error, UserFunctionError))
+        failed = frozenset(errors) | self._lost_subtasks(errors.values())
+        hit = in_regions_of(self._graph, failed)
+        rest = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
+        return EpochResult(rest, Failure(self._with_cause(first), subtasks=failed))
+
+    def _lost_subtasks(self, errors: Iterable[BaseException]) -> frozenset[tuple[int, int]]:
+        """A slot that is lost takes all its subtasks with it, also those that had answered."""
+        lost = {slot.number for slot in self._pool.slots if not slot.process.alive}
+        lost |= {error.slot for error in errors if isinstance(error, SlotLostError)}
+        everyone = ((v, index) for v in self._graph.vertices for index in range(v.parallelism))
+        return frozenset((int(v.id), index) for v, index in everyone if self._graph.slot_of(v, index) in lost)
 
     def _with_cause(self, error: BaseException) -> BaseException:
         """A broken connection to a slot says little: find out how the slot ended."""

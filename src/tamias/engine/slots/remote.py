@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,21 @@ class Outcome:
 
     good: bool
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An epoch of a subtask that did not end well. The error may be of a class that only the driver knows."""
+
+    vertex: int
+    subtask: int
+    pickled: bytes
+
+    @property
+    def error(self) -> BaseException:
+        """What was raised."""
+        error: BaseException = pickle.loads(self.pickled)
+        return error
 
 
 def run_subtask(link: Link, request: RunEpoch, blobs: Iterable[bytes]) -> Iterator[Parcel | Outcome]:

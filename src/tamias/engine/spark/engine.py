@@ -19,6 +19,7 @@ from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition
 from tamias.errors import DeploymentError
 from tamias.graph.job_graph import JobGraph
 from tamias.runtime.epoch import EpochOrder
+from tamias.runtime.regions import regions
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class SparkEngine(SlotEngine):
         self._cancelled = threading.Event()
         self._levels = graph.levels
         self._base: Any = None
+        self._regions = regions(graph)
         self._partitions = [[(v, i) for v in level for i in range(v.parallelism)] for level in self._levels]
 
     @staticmethod
@@ -111,7 +113,7 @@ class SparkEngine(SlotEngine):
             )
 
     def _stop(self, vertex: int, subtask: int, slot: int) -> Stop:
-        return Stop(vertex, subtask, slot, self._pool.slots[slot].address)
+        return Stop(vertex, subtask, slot, self._pool.slots[slot].address, self._regions[vertex, subtask])
 
     def _routes(self) -> dict[int, Route]:
         first: dict[int, Route] = {}

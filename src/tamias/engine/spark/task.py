@@ -14,13 +14,13 @@ from typing import Any
 
 from tamias.engine.slots.link import Address, Link, connect
 from tamias.engine.slots.messages import RunEpoch
-from tamias.engine.slots.remote import Outcome, run_subtask
+from tamias.engine.slots.remote import Failed, Outcome, run_subtask
 from tamias.errors import SlotLostError
 from tamias.runtime.epoch import EpochOrder
 from tamias.wire.values import dumps
 
 DRIVER = -1
-POISON = -2  # an epoch that has failed upstream: do not run, tell the rest
+POISON = -2  # an epoch that has failed upstream: its region does not run, and tells the rest
 
 Row = tuple[int, tuple[int, int, bytes]]
 
@@ -35,6 +35,7 @@ class Stop:
     subtask: int
     slot: int
     address: Address
+    region: int  # of the subtasks that fail together
 
 
 @dataclass(frozen=True)
@@ -59,19 +60,20 @@ class LevelTask:
 
     def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
         blobs: list[bytes] = []
+        stop = self.stops[partition]
         poisoned = False
         if self.level > 0:
             for _, (level, target, data) in rows:
                 if level == self.level:
                     blobs.append(data)
                 elif level == POISON:
-                    poisoned = True
+                    poisoned = poisoned or target == stop.region
                 else:
                     yield self._row(level, target, data)
         if poisoned:
-            yield from self._poison()
+            yield from self._poison(stop)  # a region has a subtask on every level down to its last
         else:
-            yield from self._run(self.stops[partition], blobs)
+            yield from self._run(stop, blobs)
 
     def _run(self, stop: Stop, blobs: list[bytes]) -> Iterator[Row]:
         link: Link | None = None
@@ -89,13 +91,17 @@ class LevelTask:
             if link is not None:
                 link.close()
             _links.pop((stop.address, self.secret), None)
-            yield self._row(DRIVER, 0, dumps(SlotLostError(stop.slot, str(error) or type(error).__name__)))
-            yield from self._poison()
+            yield from self._fail(stop, dumps(SlotLostError(stop.slot, str(error) or type(error).__name__)))
             return
         assert outcome is not None, "a slot answers with an outcome, or is gone"
-        yield self._row(DRIVER, 0, outcome.data)
-        if not outcome.good:
-            yield from self._poison()
+        if outcome.good:
+            yield self._row(DRIVER, 0, outcome.data)
+        else:
+            yield from self._fail(stop, outcome.data)
+
+    def _fail(self, stop: Stop, pickled_error: bytes) -> Iterator[Row]:
+        yield self._row(DRIVER, 0, dumps(Failed(stop.vertex, stop.subtask, pickled_error)))
+        yield from self._poison(stop)
 
     def _link(self, stop: Stop) -> Link:
         key = (stop.address, self.secret)
@@ -112,9 +118,9 @@ class LevelTask:
         via = partition if level == self.level + 1 else partition % self.next_partitions
         return max(via, 0), (level, partition, data)
 
-    def _poison(self) -> Iterator[Row]:
+    def _poison(self, stop: Stop) -> Iterator[Row]:
         for partition in range(self.next_partitions):
-            yield partition, (POISON, 0, b"")
+            yield partition, (POISON, stop.region, b"")
 
 
 def partition_of(key: int) -> int:
