@@ -25,3 +25,14 @@ def test_blobs_are_read_in_one_order_however_they_arrive(names, chance: random.R
     chance.shuffle(blobs)
     ordered = [(b.sequence, b.exchange, b.sender) for b in in_order(blobs)]
     assert ordered == sorted(ordered)
+
+
+@given(st.sets(st.tuples(small, small, small)), st.sets(small), st.randoms(use_true_random=False))
+def test_blobs_of_some_exchanges_can_be_read_before_all_others(names, first, chance: random.Random):
+    blobs = [Blob(*name, b"") for name in names]
+    chance.shuffle(blobs)
+    ordered = list(in_order(blobs, first))
+    before = [b for b in ordered if b.exchange in first]
+    assert ordered[: len(before)] == before
+    assert before == list(in_order(before))
+    assert ordered[len(before) :] == list(in_order(ordered[len(before) :]))
