@@ -213,7 +213,7 @@ def test_state_declared_otherwise_than_restored_is_not_retried(tmp_path):
 
     stream = numbers(env).key_by(lambda n: n % 2).process(Other()).uid("count")
     run = start_scripted(stream, restore_path=newest)
-    with pytest.raises(JobExecutionError, match="'count' was saved as value state and is declared as list state"):
+    with pytest.raises(JobExecutionError, match=r"'count'.*: it was saved as value state and is declared as list"):
         run.handle.wait(0)
     assert run.handle.progress().restarts == 0
 

@@ -25,6 +25,7 @@ from tamias.errors import (
     JobCancelledError,
     JobExecutionError,
     RestoreError,
+    StateMigrationError,
     TamiasError,
     UserFunctionError,
 )
@@ -36,10 +37,10 @@ from tamias.job.collected import CollectedRecords
 from tamias.job.handle import JobHandle, merge_accumulators
 from tamias.job.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.job.restarts import restart_strategy
+from tamias.job.savepoints import SavepointRequest
 from tamias.job.settings import JobSettings
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.runtime.regions import SubtaskId, in_regions_of
-from tamias.state.files import MemoryFiles
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,9 @@ class JobLoop:
         except BaseException:
             self._checkpoints.release()  # nothing was begun: the next one need not wait
             raise
+        handle.savepoint_directory = settings.savepoint_directory
         handle.on_cancel(self._interrupt)
+        handle.on_request(self._engine.wake)
 
     def _prepare(self, graph: JobGraph, make_engine: EngineFactory) -> None:
         self._graph = graph = self._checkpoints.prepare(graph)  # what does not fit is said before anything runs
@@ -77,6 +80,7 @@ class JobLoop:
         self._attempt = 0
         self._hit: frozenset[SubtaskId] | None = None  # by the last failure, when it was not everyone
         self._epoch = 0
+        self._stop: SavepointRequest | None = None  # the savepoint that the job is to end with
         self._collected = CollectedRecords(self._handle)
         self._records_read = self._read_by_completed = 0  # by sources: up to now, up to the last checkpoint
         self._engine = make_engine(graph)
@@ -108,6 +112,7 @@ class JobLoop:
                 except Exception as unreadable:  # an accumulator of the user's
                     status, error = JobStatus.FAILED, self._job_error(unreadable)
             self._handle.end(status, result, error)
+            self._checkpoints.answer_requests(status)
 
     def _attempts(self) -> None:
         while True:
@@ -121,10 +126,11 @@ class JobLoop:
         """Ask the restart strategy; return when it is time for the next attempt."""
         self._check_cancelled()
         self._checkpoints.end_attempt()
+        self._give_up_stopping(str(failure.error))
         error = failure.error
         if isinstance(error, UserFunctionError) and error.original_type in _NEVER_RETRIED:
             raise AttemptFailed(failure) from error
-        if isinstance(error, (RestoreError, Fenced)) and not isinstance(error, CorruptFileError):
+        if isinstance(error, (RestoreError, StateMigrationError, Fenced)) and not isinstance(error, CorruptFileError):
             raise AttemptFailed(failure) from error
         decision = self._strategy.on_failure(self._clock.now_ms())
         if not decision.restart:
@@ -180,6 +186,8 @@ class JobLoop:
         pacer = EpochPacer(self._pacing())
         while True:
             self._attend()
+            if self._stop is not None and self._stop_with_savepoint(self._stop, pacer):
+                return
             order = self._next_order(pacer)
             started = self._clock.monotonic()
             acks = self._run_epoch(order)
@@ -187,9 +195,7 @@ class JobLoop:
             self._publish(order, acks, wall_ms)
             if all(a.finished for a in acks):
                 self._last_checkpoint()
-                failure = self._engine.close_subtasks()
-                if failure is not None:
-                    raise AttemptFailed(failure)
+                self._close()
                 return
             sources = [a for a in acks if self._graph.vertices[a.vertex].is_source]
             report = EpochReport(
@@ -202,19 +208,20 @@ class JobLoop:
 
     def _deploy(self, restored: Restored | None, only: frozenset[SubtaskId] | None) -> None:
         plan = self._checkpoints.plan(restored) if restored is not None else None
-        checkpoints, storage = self._settings.checkpoints, self._checkpoints.storage
-        on_disk = storage is not None and not isinstance(storage.files, MemoryFiles)
+        checkpoints = self._settings.checkpoints
         failure = self._engine.deploy(
             Deployment(
                 job_id=str(self._settings.job_id),
                 graph=self._graph,
                 attempt=self._attempt,
-                term=storage.term if storage is not None else 0,
-                checkpoint_directory=storage.address if storage is not None and on_disk else None,
+                term=self._checkpoints.term,
+                checkpoint_directory=self._checkpoints.address,
                 inline_threshold=checkpoints.inline_threshold_bytes,
                 max_state_size=checkpoints.max_state_bytes,
                 state_backend=self._settings.state_backend,
                 incremental=checkpoints.incremental,
+                asynchronous=checkpoints.asynchronous,
+                compression=checkpoints.compression,
                 restore=plan,
                 only=only,
             )
@@ -226,8 +233,19 @@ class JobLoop:
         self._checkpoints.begin_attempt(restored, plan)
 
     def _next_order(self, pacer: EpochPacer) -> EpochOrder:
-        budget = pacer.pace.budget
         start = self._checkpoints.start_due(Carried(self._epoch, self._records_read))
+        order = self._plain_order(pacer)
+        if start is None:
+            return order
+        return replace(
+            order,
+            checkpoint_id=start.checkpoint_id,
+            settled=self._subtasks - start.participants,
+            savepoint=self._checkpoints.savepoint_order(start.checkpoint_id),
+        )
+
+    def _plain_order(self, pacer: EpochPacer) -> EpochOrder:
+        budget = pacer.pace.budget
         order = EpochOrder(
             number=self._epoch,
             max_records=budget.max_records_per_source_subtask,
@@ -236,9 +254,7 @@ class JobLoop:
             open_loops=self._open_loops,
         )
         self._epoch += 1
-        if start is None:
-            return order
-        return replace(order, checkpoint_id=start.checkpoint_id, settled=self._subtasks - start.participants)
+        return order
 
     def _run_epoch(self, order: EpochOrder) -> list[Ack]:
         point("driver-epoch")
@@ -264,29 +280,87 @@ class JobLoop:
 
     def _last_checkpoint(self) -> None:
         """All input is read: one more checkpoint, so that transactional output of the last epochs is committed."""
-        if self._checkpoints.storage is None or not self._settings.checkpoints.after_tasks_finish:
+        self._await(lambda: not self._checkpoints.pending_ids)  # of epochs before
+        if not self._checkpoints.enabled or not self._settings.checkpoints.after_tasks_finish:
             self._collected.release(self._epoch)
             return
-        while self._checkpoints.pending_ids:  # of epochs before
-            self._attend()
-            self._engine.wait(0.05)
         self._checkpoints.request()
-        order = self._next_order(EpochPacer(self._pacing()))
-        acks = self._run_epoch(order)
-        self._publish(order, acks, 0.0)
+        pacer = EpochPacer(self._pacing())
+        while (order := self._one_more_epoch(pacer)).savepoint is not None:
+            pass  # somebody's savepoint came first
         wanted = order.checkpoint_id
-        while wanted is not None and wanted in self._checkpoints.pending_ids:
-            self._attend()
-            self._engine.wait(0.05)
+        self._await(lambda: wanted not in self._checkpoints.pending_ids)
         if wanted is not None and self._checkpoints.last_completed_id != wanted:
             raise AttemptFailed(Failure(CheckpointError("the last checkpoint of the job could not be taken")))
+
+    def _stop_with_savepoint(self, request: SavepointRequest, pacer: EpochPacer) -> bool:
+        """End the job with a savepoint; False when there could be none and the job goes on."""
+        if request.then == "drain":
+            self._drain(pacer)
+        self._checkpoints.request_savepoint(request)
+        while request.checkpoint_id is None and not request.failed:
+            self._one_more_epoch(pacer)
+        self._await(lambda: request.exists or request.failed)
+        if request.exists:
+            self._close()
+            return True
+        if request.then == "drain":
+            raise AttemptFailed(Failure(CheckpointError("the job was drained, but its savepoint could not be taken")))
+        self._stop = None
+        return False
+
+    def _drain(self, pacer: EpochPacer) -> None:
+        """End all input here: event time goes to its end, windows and timers fire, functions finish."""
+        while True:
+            order = replace(self._plain_order(pacer), drain=True)
+            acks = self._run_epoch(order)
+            self._publish(order, acks, 0.0)
+            if all(a.finished for a in acks):
+                return
+            self._attend()
+            self._idle(self._settings.buffer_timeout_ms, acks)  # loops wait for what may still come round
+
+    def _one_more_epoch(self, pacer: EpochPacer) -> EpochOrder:
+        order = self._next_order(pacer)
+        self._publish(order, self._run_epoch(order), 0.0)
+        return order
+
+    def _await(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._attend()
+            self._engine.wait(0.05)
+
+    def _close(self) -> None:
+        failure = self._engine.close_subtasks()
+        if failure is not None:
+            raise AttemptFailed(failure)
+
+    def _give_up_stopping(self, why: str) -> None:
+        if self._stop is not None:
+            if self._stop.then == "drain":
+                self._hit = None  # everyone's input was ended: everyone starts anew
+            self._stop.not_ended(f"the job failed: {why}")
+            self._stop = None
 
     # --------------------------------------------------------------------------------------------- between epochs
 
     def _attend(self) -> None:
         """See to everything that happened meanwhile: snapshots, timeouts, a request to cancel."""
         self._check_cancelled()
+        for request in self._handle.take_requests():
+            self._accept(request)
         self._checkpoints.attend()
+
+    def _accept(self, request: SavepointRequest) -> None:
+        if self._graph.settings.batch:
+            request.fail("a job in BATCH mode has no savepoints")
+        elif self._stop is not None:
+            request.fail("the job is being stopped with a savepoint already")
+        elif self._checkpoints.admit(request):
+            if request.synchronous:
+                self._stop = request
+            else:
+                self._checkpoints.request_savepoint(request)
 
     def _committed(self, cut: Carried) -> None:
         """A checkpoint came to exist: what was put out before it stands."""
@@ -324,7 +398,7 @@ class JobLoop:
     @property
     def _takes_back(self) -> bool:
         """Whether a failure takes back what was collected: up to the last checkpoint, or, in BATCH, to the start."""
-        if self._checkpoints.storage is None:
+        if not self._checkpoints.enabled:
             return self._graph.settings.batch
         return self._checkpoints.take_back
 
