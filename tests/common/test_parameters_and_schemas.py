@@ -1,8 +1,10 @@
 from io import BytesIO
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tamias.common import ByteArraySchema, Encoder, ParameterTool, Row, SimpleStringSchema, Types
+from tamias.common import ByteArraySchema, Encoder, ExecutionConfig, ParameterTool, Row, SimpleStringSchema, Types
 from tamias.common.serialization import RowFieldExtractorSchema
 from tamias.common.serializer import VoidNamespaceSerializer
 from tamias.errors import ConfigurationError, RecordTypeError
@@ -59,13 +61,83 @@ def test_parameters_come_from_a_properties_file_or_the_environment(tmp_path, mon
         "a": "1",
         "b": "two words",
         "c": "x=y",
-        "long": "one  two",
+        "long": "one two",
         "empty": "",
     }
     with pytest.raises(ConfigurationError, match="nope"):
         ParameterTool.from_properties_file(tmp_path / "nope")
     monkeypatch.setenv("TAMIAS_TEST", "5")
     assert ParameterTool.from_system_properties().get_int("TAMIAS_TEST") == 5
+
+
+def test_properties_are_read_as_java_reads_them(tmp_path):
+    lines = [
+        r"plain value with blanks  ",
+        "\t indented\t:\tvalue",
+        r"key\ with\:signs\= = \u00e9\t\\end",
+        "twice=1",
+        "twice=2",
+        "continued = a, \\",
+        "   # b, \\",
+        "   c",
+        r"path=C:\\folder\\",
+        "nothing",
+        r"\#no\ comment=1",
+        "last = \\",
+    ]
+    path = tmp_path / "job.properties"
+    path.write_text("\r\n".join(lines), encoding="utf-8")
+    assert ParameterTool.from_properties_file(str(path)).to_map() == {
+        "plain": "value with blanks  ",
+        "indented": "value",
+        "key with:signs=": "é\t\\end",
+        "twice": "2",
+        "continued": "a, # b, c",
+        "path": "C:\\folder\\",
+        "nothing": "",
+        "#no comment": "1",
+        "last": "",
+    }
+
+
+@pytest.mark.parametrize("number", ["-1", "-1.5", "-.5", "-2.", "-1e-7", "-0x1F", "-7L"])
+def test_a_negative_number_is_a_value(number):
+    assert ParameterTool.from_args(["-n", number, "--flag"]).to_map() == {"n": number, "flag": "__NO_VALUE_KEY"}
+
+
+@pytest.mark.parametrize("word", ["-x", "--x", "-1x", "-", "-e5"])
+def test_anything_else_with_a_dash_is_the_next_key(word):
+    arguments = ["--n", word, "1"]
+    if word == "-":
+        with pytest.raises(ConfigurationError, match="names no key"):
+            ParameterTool.from_args(arguments)
+    else:
+        assert ParameterTool.from_args(arguments).to_map() == {"n": "__NO_VALUE_KEY", word.lstrip("-"): "1"}
+
+
+def test_small_numbers_have_bounds():
+    tool = ParameterTool.from_map({"a": "127", "b": "128", "c": "-32768", "d": "32768"})
+    assert (tool.get_byte("a"), tool.get_short("c"), tool.get_byte("x", 3)) == (127, -32768, 3)
+    with pytest.raises(ConfigurationError, match="'b' is from -128 to 127, not 128"):
+        tool.get_byte("b")
+    with pytest.raises(ConfigurationError, match="'d' is from -32768 to 32767"):
+        tool.get_short("d")
+
+
+def test_parameters_that_nobody_asked_for_are_known():
+    tool = ParameterTool.from_args(["--input", "a", "--prallelism", "3", "--verbose", "--limit", "4"])
+    tool.get_required("input")
+    tool.get_int("limit")
+    tool.get_int("parallelism", 1)
+    assert tool.has("verbose")
+    assert tool.get_unrequested_parameters() == {"prallelism"}
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text()))
+def test_global_parameters_come_out_as_they_went_in(parameters):
+    config = ExecutionConfig()
+    config.set_global_job_parameters(ParameterTool.from_map(parameters))
+    assert config.get_global_job_parameters() == parameters
 
 
 def test_text_goes_to_bytes_and_back():

@@ -9,6 +9,7 @@ from tamias.common import options
 from tamias.common.config_options import ConfigOption
 from tamias.common.configuration import Configuration
 from tamias.common.option_values import value_text
+from tamias.common.parameter_tool import ParameterTool
 from tamias.errors import ConfigurationError
 
 __all__ = ["ExecutionConfig"]
@@ -97,8 +98,12 @@ class ExecutionConfig:
         """Parameters every function of the job can read."""
         return options.get(self._configuration, options.GLOBAL_JOB_PARAMETERS)
 
-    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
-        """Set parameters every function of the job can read; values become text."""
+    def set_global_job_parameters(
+        self, global_job_parameters_dict: Mapping[str, Any] | ParameterTool
+    ) -> ExecutionConfig:
+        """Set parameters every function of the job can read; values become text. A `ParameterTool` will do as well."""
+        if isinstance(global_job_parameters_dict, ParameterTool):
+            global_job_parameters_dict = global_job_parameters_dict.to_map()
         parameters = {str(key): value_text(value) for key, value in global_job_parameters_dict.items()}
         self._configuration.set_string(options.GLOBAL_JOB_PARAMETERS.key, value_text(parameters))
         return self

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from tamias.common.configuration import Configuration
 from tamias.common.option_values import parse_bool, parse_float, parse_int
+from tamias.common.parameter_tool_file import read_properties
 from tamias.errors import ConfigurationError
 
 __all__ = ["ParameterTool"]
 
 NO_VALUE_KEY = "__NO_VALUE_KEY"
-_NEGATIVE_NUMBER = re.compile(r"-\d+(\.\d+)?([eE][-+]?\d+)?")
+_NEGATIVE_NUMBER = re.compile(r"-(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[lLfFdD]?)")
 
 
 class ParameterTool:
@@ -29,10 +30,13 @@ class ParameterTool:
 
     def __init__(self, data: Mapping[str, str]) -> None:
         self._data = {str(key): str(value) for key, value in data.items()}
+        self._unrequested = set(self._data)
 
     @staticmethod
     def from_args(args: Sequence[str]) -> ParameterTool:
         """Read ``--key value``, ``-key value`` and flags without a value; the last of equal keys counts.
+
+        A value may be a negative number; anything else that begins with a dash is the next key.
 
         Raises:
             ConfigurationError: A value has no key before it, or a key is empty.
@@ -41,9 +45,9 @@ class ParameterTool:
         position = 0
         while position < len(args):
             argument = args[position]
-            if not _is_key(argument):
+            if not argument.startswith("-"):
                 raise ConfigurationError(f"expected --key or -key in the arguments, found {argument!r}")
-            key = argument.lstrip("-")
+            key = argument.removeprefix("-").removeprefix("-")
             if not key:
                 raise ConfigurationError(f"the argument {argument!r} at position {position} names no key")
             position += 1
@@ -56,7 +60,7 @@ class ParameterTool:
 
     @staticmethod
     def from_properties_file(path: str | Path) -> ParameterTool:
-        """Read a file of ``key=value`` or ``key: value`` lines; ``#`` and ``!`` begin comments.
+        """Read a file of ``key=value`` or ``key: value`` lines, in Java's properties format.
 
         Raises:
             ConfigurationError: The file cannot be read.
@@ -65,13 +69,7 @@ class ParameterTool:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"cannot read the properties file {str(path)!r}: {error}") from None
-        data = {}
-        for line in text.replace("\\\n", "").splitlines():
-            content = line.strip()
-            if content and content[0] not in "#!":
-                key, value = _property(content)
-                data[key] = value
-        return ParameterTool(data)
+        return ParameterTool(read_properties(text))
 
     @staticmethod
     def from_map(map: Mapping[str, str]) -> ParameterTool:
@@ -85,6 +83,7 @@ class ParameterTool:
 
     def get(self, key: str, default_value: str | None = None) -> str | None:
         """The value, or the default."""
+        self._unrequested.discard(key)
         return self._data.get(key, default_value)
 
     def get_required(self, key: str) -> str:
@@ -93,6 +92,7 @@ class ParameterTool:
         Raises:
             ConfigurationError: It was not given.
         """
+        self._unrequested.discard(key)
         if key not in self._data:
             raise ConfigurationError(f"the parameter {key!r} is required; given are {sorted(self._data) or 'none'}")
         return self._data[key]
@@ -105,6 +105,14 @@ class ParameterTool:
         """The value as a whole number; required when there is no default."""
         return self.get_int(key, default_value)
 
+    def get_short(self, key: str, default_value: int | None = None) -> int:
+        """The value as a whole number from -32768 to 32767; required when there is no default."""
+        return self._within(key, default_value, 16)
+
+    def get_byte(self, key: str, default_value: int | None = None) -> int:
+        """The value as a whole number from -128 to 127; required when there is no default."""
+        return self._within(key, default_value, 8)
+
     def get_float(self, key: str, default_value: float | None = None) -> float:
         """The value as a number; required when there is no default."""
         return float(self._number(key, default_value, parse_float))
@@ -115,13 +123,19 @@ class ParameterTool:
 
     def get_boolean(self, key: str, default_value: bool | None = None) -> bool:
         """The value as true or false; required when there is no default. A flag without a value is true."""
-        if self._data.get(key) == NO_VALUE_KEY:
+        # Flink: Java reads the text that stands for no value, and a flag that was given is false.
+        if self.get(key) == NO_VALUE_KEY:
             return True
         return bool(self._number(key, default_value, parse_bool))
 
     def has(self, key: str) -> bool:
         """Whether the parameter was given, with or without a value."""
+        self._unrequested.discard(key)
         return key in self._data
+
+    def get_unrequested_parameters(self) -> set[str]:
+        """The parameters that were given and that nobody has asked for: misspelt ones, perhaps."""
+        return set(self._unrequested)
 
     def get_number_of_parameters(self) -> int:
         """How many parameters were given."""
@@ -139,7 +153,14 @@ class ParameterTool:
         """All parameters as a configuration."""
         return Configuration.from_dict(self._data)
 
+    def _within(self, key: str, default_value: int | None, bits: int) -> int:
+        value, most = self.get_int(key, default_value), 1 << (bits - 1)
+        if not -most <= value < most:
+            raise ConfigurationError(f"the parameter {key!r} is from {-most} to {most - 1}, not {value}")
+        return value
+
     def _number(self, key: str, default_value: float | None, parse: Callable[[str], float]) -> float:
+        self._unrequested.discard(key)
         if key not in self._data and default_value is not None:
             return default_value
         text = self.get_required(key)
@@ -162,8 +183,3 @@ class ParameterTool:
 
 def _is_key(argument: str) -> bool:
     return argument.startswith("-") and not _NEGATIVE_NUMBER.fullmatch(argument)
-
-
-def _property(line: str) -> tuple[str, str]:
-    match = re.match(r"([^=:\s]+)\s*[=:\s]?\s*(.*)", line)
-    return (match[1], match[2]) if match else (line, "")

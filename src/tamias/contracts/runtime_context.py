@@ -9,6 +9,7 @@ from tamias.contracts.state import KeyedStateStore
 
 if TYPE_CHECKING:
     from tamias.common.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+    from tamias.common.configuration import Configuration
     from tamias.common.execution_config import ExecutionConfig
     from tamias.common.job_id import JobID
     from tamias.metrics.metricbase import MetricGroup
@@ -52,6 +53,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """A global job parameter, or the default."""
+
+    @abstractmethod
+    def get_operator_parameters(self) -> Configuration:
+        """What the operator was given `with_parameters`; empty if nothing."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:

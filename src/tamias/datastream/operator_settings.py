@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
+from tamias.common.configuration import Configuration
 from tamias.datastream.slot_sharing_group import SlotSharingGroup
 from tamias.graph.stream_graph import Chaining, Node
 
@@ -49,6 +50,16 @@ class OperatorSettings(ABC):
     def set_description(self: S, description: str) -> S:
         """Describe the operator in more words than its name, for plans."""
         self._operator("set_description").set_description(description)
+        return self
+
+    def with_parameters(self: S, parameters: Configuration) -> S:
+        """Give the operator's function parameters of its own; `RuntimeContext.get_operator_parameters` reads them.
+
+        PyFlink has this nowhere, Flink on `DataSet` only.
+        """
+        if not isinstance(parameters, Configuration):
+            raise TypeError(f"with_parameters() takes a Configuration, got {parameters!r}")
+        self._operator("with_parameters").parameters = parameters.to_dict()
         return self
 
     def disable_chaining(self: S) -> S:

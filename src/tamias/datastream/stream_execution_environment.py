@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ from tamias.datastream.job_futures import JobFutures
 from tamias.datastream.slot_sharing_group import SlotSharingGroup
 from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
 from tamias.datastream.stream import DataStream, check_output_type
+from tamias.engine.cached_files import checked
 from tamias.graph.build import build_job_graph
 from tamias.graph.job_graph import CachedFile, JobGraph
 from tamias.graph.plan import execution_plan, explain
@@ -294,7 +296,14 @@ class StreamExecutionEnvironment:
     # ------------------------------------------------------------------------------ what functions need
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Bring a file or folder to every slot; functions find it through `get_distributed_cache`."""
+        """Bring a file or folder to every slot; functions find it through `get_distributed_cache`.
+
+        Args:
+            file_path: a path or a URL. What is on this machine is sent to slots that cannot see it; from elsewhere
+                (``s3://``, ``hdfs://``, ``https://``, whatever pyarrow or fsspec opens) each slot fetches a copy.
+            name: what functions ask for.
+            executable: whether the copy, or all files of the folder, may be executed.
+        """
         if not isinstance(name, str) or not name:
             raise ValueError(f"a cached file needs a name, got {name!r}")
         given = CachedFile(name, os.fspath(file_path), bool(executable))
@@ -435,6 +444,7 @@ class StreamExecutionEnvironment:
         from tamias.job.submit import submit
 
         graph = self._job_graph(job_name)
+        graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
         handle = submit(
             graph,
             settings.job_settings(self._configuration, graph.name, self._checkpoints, self._restart, collect=collect),

@@ -316,6 +316,7 @@ def _operator(node: Node, operator_id: OperatorId) -> Operator:
         input_types=_types_by_input(node),
         keys=node.keys,
         buffer_timeout_ms=node.buffer_timeout_ms,
+        parameters=dict(node.parameters),
     )
 
 

@@ -35,6 +35,7 @@ class Operator:
     input_types: tuple[TypeInformation | None, ...] = ()  # of an operator with several inputs
     keys: tuple[KeySpec | None, ...] = ()  # likewise
     buffer_timeout_ms: int | None = None  # set for this operator; None: as the job says
+    parameters: dict[str, str] = field(default_factory=dict)  # for its function to read
 
     def key_of(self, input_index: int) -> KeySpec | None:
         """How the key of an input's records is found."""

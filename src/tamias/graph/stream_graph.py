@@ -88,6 +88,7 @@ class Node:
     slot_group: str | None = None
     chaining: Chaining = Chaining.ALWAYS
     buffer_timeout_ms: int | None = None
+    parameters: dict[str, str] = field(default_factory=dict)  # for its function to read
     input_types: tuple[TypeInformation | None, ...] = field(default=())
     side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs asked for
     beside: Node | None = None  # subtask by subtask in the slots of this one

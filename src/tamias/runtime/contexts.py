@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from tamias.common.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+from tamias.common.configuration import Configuration
 from tamias.common.constants import MIN_TIMESTAMP
 from tamias.common.execution_config import ExecutionConfig
 from tamias.common.job_id import JobID
@@ -73,11 +74,17 @@ class SubtaskContext(StateStore, RuntimeContext):
     """The runtime context of one operator in one subtask."""
 
     def __init__(
-        self, place: Place, backend: KeyedStateBackend | None, operator_name: str, metrics: MetricGroup
+        self,
+        place: Place,
+        backend: KeyedStateBackend | None,
+        operator_name: str,
+        metrics: MetricGroup,
+        parameters: dict[str, str] | None = None,
     ) -> None:
         super().__init__(backend, operator_name)
         self._place = place
         self._metrics = metrics
+        self._parameters = parameters or {}
 
     def get_task_name(self) -> str:
         return self._place.vertex.name
@@ -99,6 +106,9 @@ class SubtaskContext(StateStore, RuntimeContext):
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         return self._place.graph.settings.job_parameters.get(key, default_value)
+
+    def get_operator_parameters(self) -> Configuration:
+        return Configuration.from_dict(self._parameters)
 
     def get_metrics_group(self) -> MetricGroup:
         return self._metrics

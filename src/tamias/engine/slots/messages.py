@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tamias.graph.job_graph import CachedFile
 from tamias.runtime.epoch import EpochOrder
 
 PARCEL = b"P"  # exchange and target (two uint32); the blob follows as a message of its own, uncopied
@@ -27,6 +28,16 @@ class Deploy:
 
     deployment: bytes
     subtasks: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFile:
+    """From the driver: the next part of an archive with a cached file, in a slot that cannot see the driver's disk."""
+
+    number: int
+    file: CachedFile
+    part: bytes
+    last: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class Exit:
     """From the driver: the job is over."""
 
 
-Request = RunEpoch | Deploy | Completed | Aborted | CloseSubtasks | Discard | Subscribe | Exit
+Request = RunEpoch | Deploy | KeepFile | Completed | Aborted | CloseSubtasks | Discard | Subscribe | Exit
 
 
 @dataclass(frozen=True, slots=True)

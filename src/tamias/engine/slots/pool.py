@@ -207,6 +207,8 @@ def _read_within(fd: int, seconds: float) -> bytes:
 class SlotPool:
     """The slots of one job: as many as it needs, one replaced when it is gone."""
 
+    shares_disk = True
+
     def __init__(
         self, count: int, wanted: Dependencies, *, heartbeat: Heartbeat | None = None, log_file: str | None = None
     ) -> None:

@@ -121,6 +121,8 @@ class RegisteringSlots:
         heartbeat: When a silent one is given up.
     """
 
+    shares_disk = False
+
     def __init__(
         self, count: int, host: str, launch: Callable[[Launch, list[int]], None], heartbeat: Heartbeat
     ) -> None:

@@ -36,6 +36,7 @@ from tamias.engine.slots.messages import (
     Discard,
     Done,
     Exit,
+    KeepFile,
     Request,
     RunEpoch,
     Subscribe,
@@ -137,13 +138,15 @@ class SlotServer:
                 link.send(dumps(Done()))
                 self.ended.set()
                 return False
-            case Deploy() | Completed() | Aborted() | CloseSubtasks() | Discard():
+            case Deploy() | KeepFile() | Completed() | Aborted() | CloseSubtasks() | Discard():
                 link.send(dumps(Done(self._perform(request))))
             case _:
                 assert_never(request)
         return True
 
-    def _perform(self, request: Deploy | Completed | Aborted | CloseSubtasks | Discard) -> BaseException | None:
+    def _perform(
+        self, request: Deploy | KeepFile | Completed | Aborted | CloseSubtasks | Discard
+    ) -> BaseException | None:
         with self._turn:
             try:
                 match request:
@@ -153,6 +156,8 @@ class SlotServer:
                         # Restored state lives as long as the attempt: keep the collector from walking it again.
                         gc.collect()
                         gc.freeze()
+                    case KeepFile(number, file, part, last):
+                        self._host.files.receive(number, file, part, last=last)
                     case Completed(checkpoint_id):
                         self._host.checkpoint_completed(checkpoint_id)
                     case Aborted(checkpoint_id):

@@ -121,7 +121,7 @@ class RuntimeOperator(ABC):
     def runtime_context(self) -> RuntimeContext:
         """The context given to `open`."""
         metrics = self.place.metrics.add_group(self.operator.name)
-        return SubtaskContext(self.place, self.backend, self.operator.name, metrics)
+        return SubtaskContext(self.place, self.backend, self.operator.name, metrics, self.operator.parameters)
 
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
         """Event time has advanced; emit what is due. The subtask forwards the watermark, unless it is held here."""

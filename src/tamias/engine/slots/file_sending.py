@@ -1,0 +1,61 @@
+"""Cached files on their way from the driver to slots that cannot see its disk: an archive, sent in parts."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import Any
+
+from tamias.engine.cached_files import CONTENT, local_path
+from tamias.engine.slots.messages import KeepFile
+from tamias.engine.slots.pool import Slot
+from tamias.errors import DeploymentError
+from tamias.graph.job_graph import CachedFile
+
+_PART_BYTES = 4 << 20
+
+
+class NotSent(Exception):
+    """A slot could not take a part of a file; the reason is its cause."""
+
+
+def send_files(slot: Slot, files: tuple[CachedFile, ...]) -> BaseException | None:
+    """Send a slot the files of this machine, one after another; what went wrong, if anything."""
+    for number, file in enumerate(files):
+        path = local_path(file.path)
+        if path is None:
+            continue  # the slot fetches it by itself
+        parts = _Parts(slot, number, file)
+        try:
+            with tarfile.open(fileobj=parts, mode="w|", dereference=True) as archive:
+                archive.add(path, arcname=CONTENT)
+            parts.send(last=True)
+        except NotSent as error:
+            return error.__cause__
+        except OSError as error:
+            return DeploymentError(f"the cached file {file.name!r} cannot be read from {path!r}: {error}")
+    return None
+
+
+class _Parts(io.RawIOBase):
+    """A file that sends what is written to it, and waits for the slot to take it."""
+
+    def __init__(self, slot: Slot, number: int, file: CachedFile) -> None:
+        self._slot = slot
+        self._number = number
+        self._file = file
+        self._part = bytearray()
+
+    def write(self, data: Any) -> int:
+        self._part += data
+        if len(self._part) >= _PART_BYTES:
+            self.send(last=False)
+        return len(data)
+
+    def send(self, *, last: bool) -> None:
+        """Send what was written since the last part."""
+        self._slot.tell(KeepFile(self._number, self._file, bytes(self._part), last))
+        self._part.clear()
+        error = self._slot.answer()
+        if error is not None:
+            raise NotSent from error

@@ -1,0 +1,251 @@
+"""Cached files and folders: from this machine and from elsewhere, to slots that see the driver's disk or do not."""
+
+import functools
+import http.server
+import os
+import subprocess
+import threading
+
+import pytest
+from pyarrow.fs import LocalFileSystem
+
+from tamias.datastream import MapFunction, StreamExecutionEnvironment
+from tamias.engine import cached_files
+from tamias.engine.cached_files import CachedFiles, local_path
+from tamias.engine.slots import file_sending
+from tamias.engine.slots.file_sending import send_files
+from tamias.errors import DeploymentError, JobExecutionError, UnsupportedOperationError
+from tamias.graph.job_graph import CachedFile
+from tamias.testing.local_run import collect_locally
+from tamias.testing.process_engine import on_process_engine
+
+
+def tree(path):
+    """What is below a path: its files by relative path, with their content and whether they can be executed."""
+    if os.path.isfile(path):
+        return read(path)
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+    return {os.path.relpath(file, path): read(file) for file in files}
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read(), os.access(path, os.X_OK)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a script, a folder inside, and a link."""
+    root = tmp_path / "some folder"
+    (root / "inner").mkdir(parents=True)
+    (root / "words.txt").write_text("some words")
+    (root / "inner" / "script.sh").write_text("#!/bin/sh\necho ran\n")
+    (root / "link").symlink_to(root / "words.txt")
+    return root
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return CachedFiles(str(tmp_path / "slot"))
+
+
+# -------------------------------------------------------------------------------------------------- in one slot
+
+
+def test_a_file_keeps_its_own_name_and_its_content(cache, folder):
+    cache.fetch([CachedFile("words", str(folder / "words.txt")), CachedFile("../../odd name", f"file://{folder}/link")])
+    assert os.path.basename(cache.path_of("words")) == "words.txt"
+    assert tree(cache.path_of("words")) == tree(cache.path_of("../../odd name")) == (b"some words", False)
+
+
+@pytest.mark.parametrize("executable", [True, False])
+def test_a_folder_comes_with_all_it_holds(cache, folder, executable):
+    cache.fetch([CachedFile("all", str(folder), executable)])
+    assert tree(cache.path_of("all")) == {
+        "words.txt": (b"some words", executable),
+        "link": (b"some words", executable),
+        "inner/script.sh": (b"#!/bin/sh\necho ran\n", executable),
+    }
+
+
+def test_an_executable_file_can_be_executed(cache, folder):
+    cache.fetch([CachedFile("script", str(folder / "inner" / "script.sh"), True)])
+    assert subprocess.run([cache.path_of("script")], capture_output=True, text=True, check=True).stdout == "ran\n"
+
+
+def test_a_copy_is_made_once(cache, folder):
+    file = CachedFile("words", str(folder / "words.txt"))
+    cache.fetch([file])
+    (folder / "words.txt").write_text("other words")
+    cache.fetch([file])
+    assert tree(cache.path_of("words"))[0] == b"some words"
+
+
+def test_what_was_left_half_copied_is_copied_anew(cache, folder, monkeypatch):
+    file = CachedFile("all", str(folder))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+        with pytest.raises(DeploymentError, match=r"'all' cannot be had from .*: the disk is full"):
+            cache.fetch([file])
+    cache.fetch([file])
+    assert len(tree(cache.path_of("all"))) == 3
+
+
+def test_names_that_were_not_registered_are_refused(cache, folder):
+    cache.fetch([CachedFile("words", str(folder / "words.txt"))])
+    for name in ("other", None):
+        with pytest.raises(UnsupportedOperationError, match=f"{name!r}; registered: 'words'"):
+            cache.path_of(name)
+
+
+def test_what_is_of_this_machine():
+    assert local_path("file:///a/some%20file") == "/a/some file"
+    assert local_path("file.txt") == os.path.abspath("file.txt")
+    assert local_path("s3://bucket/file") is None
+
+
+# ------------------------------------------------------------------------------------------------ from elsewhere
+
+
+@pytest.fixture
+def server(folder):
+    """An http server for the folder."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    handler = functools.partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+def test_a_file_is_fetched_over_http(cache, server):
+    cache.fetch([CachedFile("script", f"{server}/inner/script.sh?version=3", True)])
+    assert os.path.basename(cache.path_of("script")) == "script.sh"
+    assert tree(cache.path_of("script")) == (b"#!/bin/sh\necho ran\n", True)
+
+
+def test_files_and_folders_are_fetched_from_what_fsspec_knows(cache):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe({"/bucket/a": b"1", "/bucket/deep/b": b"2"})
+    try:
+        cache.fetch([CachedFile("all", "memory://bucket"), CachedFile("one", "memory://bucket/deep/b", True)])
+    finally:
+        memory.rm("/bucket", recursive=True)
+    assert tree(cache.path_of("all")) == {"a": (b"1", False), "deep/b": (b"2", False)}
+    assert tree(cache.path_of("one")) == (b"2", True)
+
+
+def test_files_and_folders_are_fetched_from_what_pyarrow_knows(cache, folder, monkeypatch):
+    seen = []
+
+    def opened(uri):
+        seen.append(uri)
+        return LocalFileSystem(), str(folder) + uri.partition("bucket")[2]
+
+    monkeypatch.setattr(cached_files, "_open_with_arrow", opened)
+    cache.fetch([CachedFile("all", "s3a://bucket"), CachedFile("one", "gs://bucket/words.txt")])
+    assert seen == ["s3://bucket", "gs://bucket/words.txt"]
+    assert set(tree(cache.path_of("all"))) == {"words.txt", "link", "inner/script.sh"}
+    assert tree(cache.path_of("one")) == (b"some words", False)
+
+
+@pytest.mark.parametrize("url", ["nosuch://user:hidden-secret@host/file", "http://user:hidden-secret@127.0.0.1:1/file"])
+def test_what_cannot_be_fetched_is_named_without_its_secrets(cache, url):
+    with pytest.raises(DeploymentError, match="'it' cannot be had from") as caught:
+        cache.fetch([CachedFile("it", url)])
+    assert "hidden-secret" not in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------------------- in whole jobs
+
+
+class Looks(MapFunction):
+    """What the functions of a job find."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def open(self, runtime_context):
+        cache = runtime_context.get_distributed_cache()
+        self.found = [tree(cache.get_file(name)) for name in self.names]
+
+    def map(self, value):
+        return self.found
+
+
+def job(folder, **names):
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    for name, (path, executable) in names.items():
+        env.register_cached_file(path, name, executable)
+    return env.from_collection([1, 2, 3]).map(Looks(*names))
+
+
+@pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
+def test_slots_find_the_files_whether_or_not_they_see_the_drivers_disk(folder, registering, monkeypatch):
+    sent = []
+    monkeypatch.setattr("tamias.engine.slots.engine.send_files", lambda *args: sent.append(args) or send_files(*args))
+    monkeypatch.setattr(file_sending, "_PART_BYTES", 1024)
+    (folder / "large").write_bytes(os.urandom(100_000))
+    stream = job(folder, all=(str(folder), False), script=(str(folder / "inner" / "script.sh"), True))
+    with on_process_engine(registering=registering), stream.execute_and_collect() as records:
+        found = list(records)
+    script = (b"#!/bin/sh\necho ran\n", True)
+    assert found == [[tree(folder), script]] * 3
+    assert sorted(slot.number for slot, _ in sent) == ([0, 1] if registering else [])
+
+
+class SlotOnThisSide:
+    """Takes requests as a slot does."""
+
+    def __init__(self, cache):
+        self.cache = cache
+        self.requests = []
+        self.error = None
+
+    def tell(self, request):
+        self.requests.append(request)
+        if self.error is None:
+            self.cache.receive(request.number, request.file, request.part, last=request.last)
+
+    def answer(self):
+        return self.error
+
+
+def test_a_large_file_is_sent_in_parts(cache, folder):
+    content = os.urandom(10 << 20)
+    (folder / "large").write_bytes(content)
+    files = (CachedFile("far", "s3://bucket/file"), CachedFile("large", str(folder / "large")))
+    slot = SlotOnThisSide(cache)
+    assert send_files(slot, files) is None
+    assert len(slot.requests) == 3
+    cache.fetch(files[1:2] * 2)
+    assert tree(cache.path_of("large")) == (content, False)
+
+
+def test_a_slot_that_cannot_take_a_file_says_why(cache, folder):
+    slot = SlotOnThisSide(cache)
+    slot.error = OSError("no space left")
+    assert send_files(slot, (CachedFile("all", str(folder)),)) is slot.error
+    assert len(slot.requests) == 1
+    failure = send_files(SlotOnThisSide(cache), (CachedFile("gone", str(folder / "gone")),))
+    assert isinstance(failure, DeploymentError) and "'gone' cannot be read" in str(failure)
+
+
+def test_a_file_that_is_not_there_is_missed_before_the_job_starts(folder, tmp_path):
+    stream = job(folder, gone=(str(tmp_path / "gone"), False))
+    with pytest.raises(FileNotFoundError, match="registered as the cached file 'gone'"):
+        collect_locally(stream)
+
+
+def test_an_address_that_cannot_be_read_fails_the_job(folder):
+    with pytest.raises(JobExecutionError, match=r"'far' cannot be had from 'http://127\.0\.0\.1:1/x'"):
+        collect_locally(job(folder, far=("http://127.0.0.1:1/x", False)))
+
+
+def test_a_path_is_that_of_the_place_where_the_program_runs(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert collect_locally(job(folder, words=("words.txt", False))) == [[(b"some words", False)]] * 3
