@@ -23,6 +23,7 @@ from tamias.metrics.metricbase import MetricGroup
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.runtime.outbox import Parcel
 from tamias.runtime.place import Loops, Place
+from tamias.runtime.regions import regions
 from tamias.runtime.subtask import Subtask
 from tamias.state.files import open_files
 
@@ -44,6 +45,7 @@ class SlotHost:
         self._epochs_run: dict[SubtaskId, int] = {}
         self._loops: Loops = {}
         self._dirty: set[SubtaskId] = set()
+        self._regions: dict[SubtaskId, int] = {}
         self._writer = SnapshotWriter(report)
 
     @property
@@ -55,6 +57,7 @@ class SlotHost:
         """Open the subtasks of a new attempt in place of those that were here: all, or those that start anew."""
         kept = self._kept(deployment, subtasks)
         self._deployment = deployment
+        self._regions = regions(deployment.graph)
         self._writer.begin(deployment)
         self.files.fetch(deployment.graph.settings.cached_files)
         restore = deployment.restore
@@ -110,11 +113,11 @@ class SlotHost:
         """Run one subtask's epoch: what leaves it, then its acknowledgement.
 
         An epoch is run once, whatever Spark retries or speculates: a second run, or one of another attempt, is
-        refused, and after a failed one the subtask does not run until the next `deploy`.
+        refused, and after a failed one nothing of its region is run until the next `deploy`.
         """
         if attempt != self.attempt or subtask_id not in self._subtasks:
             raise SlotLostError(self.slot, f"it hosts attempt {self.attempt} of the job, not attempt {attempt}")
-        if subtask_id in self._dirty or self._epochs_run.get(subtask_id, -1) >= order.number:
+        if self._broke_off(subtask_id) or self._epochs_run.get(subtask_id, -1) >= order.number:
             raise SlotLostError(self.slot, f"epoch {order.number} has been run here already")
         self._epochs_run[subtask_id] = order.number
         subtask = self._subtasks[subtask_id]
@@ -124,6 +127,10 @@ class SlotHost:
             self._writer.add(subtask.snapshot(order.checkpoint_id, order.savepoint))
         self._dirty.discard(subtask_id)
         yield subtask.ack
+
+    def _broke_off(self, subtask_id: SubtaskId) -> bool:
+        """Whether an epoch of a subtask that it is connected with did not come to its end here."""
+        return any(self._regions[dirty] == self._regions[subtask_id] for dirty in self._dirty)
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Tell the subtasks that a checkpoint is complete."""
