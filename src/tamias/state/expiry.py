@@ -5,7 +5,7 @@ list per element and in a map per entry. An entry has expired when its stamp plu
 Only stamps are written to checkpoints: how long entries live, what renews them and who cleans up may change from run
 to run and holds for old stamps too. The handles are in `ttl.py`.
 
-What RocksDB's compaction would remove is a setting that means nothing here, as in Flink.
+What removes expired entries in the background is the heap's here; RocksDB's is `rocksdb_sweep.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def expire(
         clock: Where processing time comes from.
         every_record: What the operator calls with every record.
     """
-    left = _LEFT.get(kind, _value_left)
+    left = left_of(kind)
     ttl_ms, strategies = config.get_ttl().to_milliseconds(), config.get_cleanup_strategies()
     if strategies.in_full_snapshot():
         table.leave_out = lambda data: _unexpired(data, left, clock.now_ms() - ttl_ms)
@@ -121,6 +121,11 @@ def _elements_left(kept: list[tuple[int, Any]], dead_ms: int) -> list[tuple[int,
 def _entries_left(kept: dict[Any, tuple[int, Any]], dead_ms: int) -> dict[Any, tuple[int, Any]] | None:
     rest = {key: entry for key, entry in kept.items() if entry[0] > dead_ms}
     return kept if len(rest) == len(kept) else rest or None
+
+
+def left_of(kind: str) -> Left:
+    """What is left of entries of a kind of state, given without its scope."""
+    return _LEFT.get(kind, _value_left)
 
 
 _LEFT: dict[str, Left] = {"list": _elements_left, "map": _entries_left}

@@ -10,7 +10,6 @@ The layout of a file is in docs/formats/heap-state.md.
 
 from __future__ import annotations
 
-import pickle
 import struct
 import threading
 from collections.abc import Iterator
@@ -19,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from tamias.errors import CorruptFileError
 from tamias.keygroups import key_group, user_key
+from tamias.state.classes import loads
 from tamias.state.files import FileStore, read_state
 from tamias.state.keyed import SnapshotTarget
-from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
+from tamias.state.snapshots import NEUTRAL, KeyedFiles, OperatorRestore, StateFile, StateInfo
 from tamias.wire.values import dumps
 
 if TYPE_CHECKING:
@@ -143,8 +143,14 @@ def read_entries(
     tables: dict[str, dict[Any, Any]] = {}
     for part in restored.keyed:
         of_part: dict[str, dict[Any, Any]] = {}
-        for file in part.files:
-            for name, kind, keys, values, gone in _read_chunks(read_state(store, file), file.path or "inline state"):
+        files = part.files
+        if part.format != NEUTRAL:
+            states, files = _read_native(restored, part, store, key_groups)
+            for info, entries in states:
+                infos.setdefault(info.name, info)
+                of_part[info.name] = entries
+        for file in files:
+            for name, kind, keys, values, gone in neutral_chunks(store, file):
                 infos.setdefault(name, StateInfo(name, kind))
                 entries = of_part.setdefault(name, {})
                 entries.update(zip(keys, values, strict=True))
@@ -167,6 +173,24 @@ def read_entries(
         yield infos[name], table
 
 
+def _read_native(
+    restored: OperatorRestore, part: KeyedFiles, store: FileStore, key_groups: tuple[int, int]
+) -> tuple[list[tuple[StateInfo, dict[Any, Any]]], tuple[StateFile, ...]]:
+    """The states that RocksDB wrote, and the files beside them, which are in the neutral format."""
+    from tamias.state.rocksdb_files import beside_of
+    from tamias.state.rocksdb_restore import check_formats, read_instance
+
+    check_formats(restored)
+    return list(read_instance(part, store, restored.max_parallelism, key_groups)), beside_of(part).files
+
+
+def neutral_chunks(
+    store: FileStore, file: StateFile
+) -> Iterator[tuple[str, str, list[Any], list[Any], list[Any]]]:
+    """The chunks of a file in the neutral format: name, kind, keys, values, and keys that are gone."""
+    return _read_chunks(read_state(store, file), file.path or "inline state")
+
+
 def _itself(key: Any) -> Any:
     return key
 
@@ -178,5 +202,5 @@ def _read_chunks(payload: bytes, path: str) -> Iterator[tuple[str, str, list[Any
         position += _LENGTH.size
         if position + length > len(payload):
             raise CorruptFileError(path, f"a chunk of {length} bytes at {position} runs past the end", "whole chunks")
-        yield pickle.loads(payload[position : position + length])
+        yield loads(payload[position : position + length], path)
         position += length

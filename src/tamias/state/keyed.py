@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tamias.common.type_information import TypeInformation
 from tamias.contracts.state import (
@@ -30,6 +30,9 @@ from tamias.errors import NoCurrentKey
 from tamias.state.files import FileStore
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
 
+if TYPE_CHECKING:
+    from tamias.state.heap import Table
+
 
 class _NoKey:
     """Stands where the current key goes while there is none; using it as a key says so."""
@@ -42,6 +45,13 @@ class _NoKey:
 
 
 NO_KEY = _NoKey()
+
+
+Restored = dict[str, tuple[StateInfo, dict[Any, Any]]]
+"""Tables as they were read from a checkpoint, by name."""
+
+Translate = Callable[[Restored], None]
+"""Changes restored tables in place."""
 
 
 class SnapshotTarget(Protocol):
@@ -113,6 +123,29 @@ class KeyedStateBackend(KeyedStates):
         """The keys (as the user gave them) that have an entry in a state."""
 
     @abstractmethod
+    def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        """The keys and values of a state, both as docs/formats/heap-state.md describes them, expired ones included."""
+
+    @abstractmethod
+    def has_entries(self, state_name: str) -> bool:
+        """Whether a state of this name was restored, or written, and is not empty."""
+
+    @property
+    @abstractmethod
+    def tracked(self) -> bool:
+        """Whether somebody will ask what changed: whether there are checkpoints."""
+
+    @abstractmethod
+    def adopt(self, table: Table) -> None:
+        """Keep a table of the operator's own making with the others; it takes over what was restored for it.
+
+        Such a table is on the heap whatever the backend is.
+        """
+
+    def end_epoch(self) -> None:
+        """The epoch's records have all been processed: time to do what need not be done with every record."""
+
+    @abstractmethod
     def drop_all(self) -> None:
         """Forget every entry of every state."""
 
@@ -137,8 +170,18 @@ class KeyedStateBackend(KeyedStates):
         """A checkpoint is complete: later snapshots may build on its files."""
 
     @abstractmethod
-    def restore(self, restored: OperatorRestore, store: FileStore, key_groups: tuple[int, int]) -> None:
-        """Read the entries of a range of key groups. Called once, before any state is asked for."""
+    def restore(
+        self,
+        restored: OperatorRestore,
+        store: FileStore,
+        key_groups: tuple[int, int],
+        translate: Translate | None = None,
+    ) -> None:
+        """Read the entries of a range of key groups. Called once, before any state is asked for.
+
+        `translate` may change what was read before it is taken over: in RocksDB only the tables beside it, on the
+        heap all of them.
+        """
 
     @abstractmethod
     def infos(self) -> tuple[StateInfo, ...]:

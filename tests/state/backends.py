@@ -1,0 +1,55 @@
+"""The keyed state backends that the conformance tests of this folder go over: enter a new one into `BACKENDS`.
+
+A backend is made for a range of key groups: `make(groups, clock)`.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+from tamias.state.heap import HeapStateBackend
+from tamias.state.rocksdb import RocksDBKeyedBackend
+from tamias.state.rocksdb_settings import RocksDBSettings
+
+GROUPS = 16
+EVERYTHING = (0, GROUPS - 1)
+# In memory where there is such a file system: RocksDB waits for the disk with every file it writes.
+SCRATCH = tempfile.mkdtemp(prefix="tamias-test-rocksdb-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
+
+SMALL = RocksDBSettings(
+    write_buffer_bytes=1 << 16, block_cache_bytes=1 << 20, write_batch_bytes=512, transfer_threads=1
+)
+CRAMPED = RocksDBSettings(**{**SMALL.__dict__, "cache_bytes": 1})  # one entry in use per state: everything goes to disk
+
+
+def heap(groups=EVERYTHING, clock=None, *, incremental=True):
+    return HeapStateBackend(tracked=True, incremental=incremental, clock=clock)
+
+
+def rocksdb(groups=EVERYTHING, clock=None, *, incremental=True, settings=SMALL, **more):
+    folder = tempfile.mkdtemp(dir=SCRATCH)
+    return RocksDBKeyedBackend(
+        folder,
+        max_parallelism=GROUPS,
+        key_groups=groups,
+        settings=settings,
+        tracked=True,
+        incremental=incremental,
+        clock=clock,
+        **more,
+    )
+
+
+def cramped(groups=EVERYTHING, clock=None, *, incremental=True):
+    return rocksdb(groups, clock, incremental=incremental, settings=CRAMPED)
+
+
+BACKENDS = {
+    "heap": heap,
+    "heap, whole snapshots": lambda groups=EVERYTHING, clock=None: heap(groups, clock, incremental=False),
+    "rocksdb": rocksdb,
+    "rocksdb, whole snapshots": lambda groups=EVERYTHING, clock=None: rocksdb(groups, clock, incremental=False),
+    "rocksdb, cramped": cramped,
+}
