@@ -1,0 +1,24 @@
+"""Tests of functions and pipelines, without Spark: see docs/testing.md."""
+
+from tamias.testing.harness import Harness
+from tamias.testing.harnesses import (
+    BroadcastHarness,
+    KeyedOneInputHarness,
+    KeyedTwoInputHarness,
+    OneInputHarness,
+    TwoInputHarness,
+)
+from tamias.testing.inspection import RegisteredTimer
+from tamias.testing.local_run import collect_locally, on_local_engine
+
+__all__ = [
+    "BroadcastHarness",
+    "Harness",
+    "KeyedOneInputHarness",
+    "KeyedTwoInputHarness",
+    "OneInputHarness",
+    "RegisteredTimer",
+    "TwoInputHarness",
+    "collect_locally",
+    "on_local_engine",
+]

@@ -1,0 +1,133 @@
+"""The job behind a harness: deployed on the local engine, one epoch for each thing that a test does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tamias.checkpoint.metadata import CheckpointMetadata, assemble, decode_metadata, encode_metadata
+from tamias.checkpoint.restore import apply_max_parallelism, plan_restore
+from tamias.common.clock import ManualClock
+from tamias.common.configuration import Configuration
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.environment_settings import job_settings
+from tamias.engine.base import Deployment, Failure, SnapshotWritten
+from tamias.engine.local import LocalEngine
+from tamias.errors import CheckpointError, UserFunctionError
+from tamias.runtime.epoch import EpochOrder
+from tamias.runtime.operators.base import RuntimeOperator
+
+_ANY_SIZE = 1 << 62
+_IN_MEMORY = "memory:/harness"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How wide the job is."""
+
+    parallelism: int = 1
+    max_parallelism: int | None = None
+
+
+class HarnessJob:
+    """One attempt of a job, from a snapshot or from nothing. A failure ends it."""
+
+    def __init__(
+        self,
+        draw: Callable[[StreamExecutionEnvironment], None],
+        scale: Scale,
+        clock: ManualClock,
+        configuration: Configuration | None,
+        snapshot: bytes | None = None,
+    ) -> None:
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(scale.parallelism)
+        if scale.max_parallelism is not None:
+            env.set_max_parallelism(scale.max_parallelism)
+        env.enable_checkpointing(1000)  # taken when the test says so
+        draw(env)
+        graph = env._job_graph("harness")
+        settings = job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=False)
+        restored = None if snapshot is None else decode_metadata(snapshot, "the snapshot given to restore()")
+        if restored is not None:
+            graph = apply_max_parallelism(graph, restored)
+        self._clock = clock
+        self._epoch = 0
+        self._checkpoint_id = 0 if restored is None else restored.checkpoint_id
+        self._open_loops: frozenset[int] | None = None
+        self.failed = False
+        self.deployment = Deployment(
+            job_id=str(settings.job_id),
+            graph=graph,
+            attempt=0,
+            inline_threshold=_ANY_SIZE,
+            max_state_size=_ANY_SIZE,
+            state_backend=settings.state_backend,
+            incremental=False,
+            asynchronous=False,
+            restore=None if restored is None else plan_restore(graph, restored, _IN_MEMORY),
+        )
+        self._engine = LocalEngine(graph, clock)
+        self._raise(self._engine.deploy(self.deployment))
+
+    def run_epoch(self, checkpoint_id: int | None = None) -> None:
+        """Push through the whole pipeline what is there to be read, and what the clock makes due.
+
+        Raises:
+            Exception: What the user's code raised, with a note that names the operator and the record.
+        """
+        order = EpochOrder(self._epoch, checkpoint_id=checkpoint_id, open_loops=self._open_loops)
+        self._epoch += 1
+        result = self._engine.run_epoch(order)
+        self._raise(result.failure)
+        self._open_loops = frozenset(loop for ack in result.acks for loop in ack.open_loops)
+
+    def snapshot(self) -> bytes:
+        """Take a checkpoint, complete it, and give all of it."""
+        self._checkpoint_id += 1
+        self.run_epoch(self._checkpoint_id)
+        metadata = self._assembled()
+        self._raise(self._engine.notify_completed(self._checkpoint_id))
+        return encode_metadata(metadata)
+
+    def _assembled(self) -> CheckpointMetadata:
+        events = self._engine.events()
+        written = [event.snapshot for event in events if isinstance(event, SnapshotWritten)]
+        lost = [event.why for event in events if not isinstance(event, SnapshotWritten)]
+        if lost:
+            raise CheckpointError(f"the snapshot could not be taken: {lost[0]}")
+        return assemble(
+            self.deployment.graph,
+            job_id=self.deployment.job_id,
+            checkpoint_id=self._checkpoint_id,
+            timestamp_ms=self._clock.now_ms(),
+            snapshots=written,
+        )
+
+    def operators(self) -> Iterator[RuntimeOperator]:
+        """Every operator of every subtask, by their places in the graph."""
+        subtasks = {id: subtask for host in self._engine._hosts for id, subtask in host._subtasks.items()}
+        for id in sorted(subtasks):
+            yield from subtasks[id].operators
+
+    def close(self) -> None:
+        """Close the functions; what `close` raises is raised, unless the job has failed before."""
+        failure = None if self.failed else self._engine.close_subtasks()
+        self._engine.shutdown()
+        self._raise(failure)
+
+    def discard(self) -> None:
+        """As after a crash: functions are closed, and what they raise no longer matters."""
+        self.failed = True
+        self._engine.shutdown()
+
+    def _raise(self, failure: Failure | None) -> None:
+        if failure is None:
+            return
+        self.failed = True
+        error = failure.error
+        if isinstance(error, UserFunctionError) and error.__cause__ is not None:
+            cause = error.__cause__
+            cause.add_note(str(error).splitlines()[0])
+            raise cause
+        raise error

@@ -1,0 +1,20 @@
+"""The manual's examples of tests are tests themselves."""
+
+import doctest
+from pathlib import Path
+
+import tamias.testing.harnesses
+
+MANUAL = Path(__file__).parent.parent.parent / "docs" / "testing.md"
+
+
+def test_the_manual_s_examples_run_as_shown():
+    failed, attempted = doctest.testfile(str(MANUAL), module_relative=False)
+    assert attempted > 30
+    assert failed == 0
+
+
+def test_examples_in_docstrings_run_as_shown():
+    failed, attempted = doctest.testmod(tamias.testing.harnesses)
+    assert attempted > 0
+    assert failed == 0
