@@ -19,7 +19,6 @@ from tamias.engine.snapshot_writer import SnapshotWriter
 from tamias.errors import SlotLostError
 from tamias.faults import point
 from tamias.graph.job_graph import Vertex
-from tamias.metrics.metricbase import MetricGroup
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.runtime.outbox import Parcel
 from tamias.runtime.place import Loops, Place
@@ -97,7 +96,7 @@ class SlotHost:
             index=index,
             attempt=deployment.attempt,
             clock=self._clock,
-            metrics=MetricGroup(),
+            metrics={},
             cached_file=self.files.path_of,
             state_backend=deployment.state_backend,
             incremental=deployment.incremental,
@@ -124,7 +123,7 @@ class SlotHost:
         self._dirty.add(subtask_id)
         yield from subtask.run_epoch(order, blobs)
         if order.checkpoint_id is not None and subtask_id not in order.settled:
-            self._writer.add(subtask.snapshot(order.checkpoint_id, order.savepoint))
+            self._writer.add(subtask.snapshot(order.checkpoint_id, order.savepoint, order.checkpoint_ms))
         self._dirty.discard(subtask_id)
         yield subtask.ack
 

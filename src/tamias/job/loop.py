@@ -35,6 +35,7 @@ from tamias.job.attempt import AttemptFailed, Cancelled, Restored
 from tamias.job.checkpoints import Carried, JobCheckpoints
 from tamias.job.collected import CollectedRecords
 from tamias.job.handle import JobHandle, merge_accumulators
+from tamias.job.metrics import JobMetrics
 from tamias.job.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.job.restarts import restart_strategy
 from tamias.job.savepoints import SavepointRequest
@@ -82,6 +83,8 @@ class JobLoop:
         self._epoch = 0
         self._stop: SavepointRequest | None = None  # the savepoint that the job is to end with
         self._collected = CollectedRecords(self._handle)
+        self._metrics = JobMetrics(graph)
+        self._handle.publish_metrics(self._metrics.values)
         self._records_read = self._read_by_completed = 0  # by sources: up to now, up to the last checkpoint
         self._engine = make_engine(graph)
         self._checkpoints.start(self._engine, self._committed)
@@ -207,6 +210,7 @@ class JobLoop:
             self._idle(pacer.observe(report).idle_wait_ms, acks)
 
     def _deploy(self, restored: Restored | None, only: frozenset[SubtaskId] | None) -> None:
+        self._metrics.restart(self._subtasks if only is None else only)
         plan = self._checkpoints.plan(restored) if restored is not None else None
         checkpoints = self._settings.checkpoints
         failure = self._engine.deploy(
@@ -240,6 +244,7 @@ class JobLoop:
         return replace(
             order,
             checkpoint_id=start.checkpoint_id,
+            checkpoint_ms=self._clock.now_ms(),
             settled=self._subtasks - start.participants,
             savepoint=self._checkpoints.savepoint_order(start.checkpoint_id),
         )
@@ -382,6 +387,7 @@ class JobLoop:
         if not self._takes_back:
             self._collected.release(order.number)
         self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))
+        self._metrics.add(acks)
         marks = [a.watermark for a in acks if not self._graph.vertices[a.vertex].is_source]
         progress = self._handle.progress()
         self._handle.update(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamias.common.constants import MIN_TIMESTAMP
+from tamias.metrics.reports import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class EpochOrder:
     max_records: int = 1 << 30
     max_source_ms: int = 1 << 30
     checkpoint_id: int | None = None
+    checkpoint_ms: int | None = None  # when it was triggered
     settled: frozenset[tuple[int, int]] = frozenset()  # subtasks that had finished in an earlier checkpoint
     group_watermarks: dict[str, int] = field(default_factory=dict)  # the least of each watermark alignment group
     open_loops: frozenset[int] | None = None  # loops that go on, as the subtasks said last; None: not asked yet
@@ -51,4 +53,4 @@ class Ack:
     lines: list[str] = field(default_factory=list)
     records: list[Any] = field(default_factory=list)  # for execute_and_collect
     accumulators: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[tuple[str, str], Report] = field(default_factory=dict)  # by operator id and name

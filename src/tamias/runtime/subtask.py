@@ -330,7 +330,7 @@ class Subtask:
 
     def _complete(self, ack: Ack) -> None:
         ack.records_in = self._records_in
-        ack.bytes_out = self.outbox.bytes_taken()
+        ack.records_out, ack.bytes_out = self.outbox.taken()
         ack.finished = self.finished
         ack.watermark = self.inputs.watermark if self.operators else MIN_TIMESTAMP
         timers = [t for t in (o.next_timer_ms() for o in self.operators) if t is not None]
@@ -340,20 +340,27 @@ class Subtask:
             ack.open_loops = frozenset(n for n in (o.open_loop(now_ms) for o in self.operators) if n is not None)
         ack.lines, ack.records = self.report.take()
         ack.accumulators = {name: a.clone() for name, a in self.place.accumulators.items()}
-        ack.metrics = self.place.metrics.snapshot()
+        ack.metrics = {
+            (operator, name): report
+            for operator, group in self.place.metrics.items()
+            for name, report in group.reports().items()
+        }
 
     # -------------------------------------------------------------------------------------------- checkpoints
 
-    def snapshot(self, checkpoint_id: int, savepoint: SavepointOrder | None = None) -> Captured:
+    def snapshot(
+        self, checkpoint_id: int, savepoint: SavepointOrder | None = None, triggered_ms: int | None = None
+    ) -> Captured:
         """The synchronous part of a snapshot, at the end of the epoch that carries the checkpoint: tail first."""
         started = time.perf_counter()
-        now_ms = self.place.clock.now_ms()
+        if triggered_ms is None:
+            triggered_ms = self.place.clock.now_ms()
         parts: list[_CapturedOperator] = []
         try:
             for number in reversed(range(len(self.operators))):
                 operator = self.operators[number]
                 with self._blaming(number):
-                    operator.before_snapshot(checkpoint_id, now_ms)
+                    operator.before_snapshot(checkpoint_id, triggered_ms)
                     keyed = _keyed_snapshot(operator.backend, checkpoint_id, savepoint)
                     if keyed is not None:
                         keyed.key_groups = operator.key_groups()

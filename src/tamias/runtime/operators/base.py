@@ -10,8 +10,8 @@ from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListen
 from tamias.contracts.functions import Function
 from tamias.contracts.runtime_context import RuntimeContext
 from tamias.contracts.state import ListStateDescriptor
-from tamias.errors import InvalidProgramError
 from tamias.graph.job_graph import Operator
+from tamias.metrics.metricbase import MetricGroup
 from tamias.runtime.code import Code
 from tamias.runtime.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
 from tamias.runtime.epoch import EpochOrder
@@ -33,7 +33,10 @@ Write = Callable[[Code, str, str, Emit, dict[str, Emit]], None]
 Out = Callable[[Any, int | None], None]
 """Emits a record from outside the loop: its value and its time."""
 
-_LIST_CHECKPOINTED = ListStateDescriptor("_list_checkpointed")
+
+def _list_checkpointed(number: int) -> ListStateDescriptor:
+    """Where an operator's `ListCheckpointed` functions keep their parts; a window may have two functions."""
+    return ListStateDescriptor("_list_checkpointed" if number == 0 else f"_list_checkpointed/{number}")
 
 
 class RuntimeOperator(ABC):
@@ -99,15 +102,11 @@ class RuntimeOperator(ABC):
             operator_store=self.states,
             keyed_store=StateStore(self.backend, self.operator.name),
         )
-        for function in self.functions():
+        for number, function in enumerate(self.functions()):
             if isinstance(function, CheckpointedFunction):
-                if isinstance(function, ListCheckpointed):
-                    raise InvalidProgramError(
-                        f"{type(function).__name__} extends CheckpointedFunction and ListCheckpointed; keep one of them"
-                    )
                 function.initialize_state(context)
             elif isinstance(function, ListCheckpointed):
-                elements = list(self.states.get_list_state(_LIST_CHECKPOINTED).get())
+                elements = list(self.states.get_list_state(_list_checkpointed(number)).get())
                 if restored is not None:
                     function.restore_state(elements)
 
@@ -120,8 +119,20 @@ class RuntimeOperator(ABC):
 
     def runtime_context(self) -> RuntimeContext:
         """The context given to `open`."""
-        metrics = self.place.metrics.add_group(self.operator.name)
-        return SubtaskContext(self.place, self.backend, self.operator.name, metrics, self.operator.parameters)
+        metrics, parameters = self.metric_group(), self.operator.parameters
+        return SubtaskContext(self.place, self.backend, self.operator.name, metrics, parameters)
+
+    def metric_group(self) -> MetricGroup:
+        """Where the operator's metrics are, its function's among them."""
+        place, operator = self.place, self.operator
+        variables = {
+            "job_id": place.job_id,
+            "task_name": place.vertex.name,
+            "operator_id": operator.id,
+            "operator_name": operator.name,
+            "subtask_index": str(place.index),
+        }
+        return place.metrics.setdefault(operator.id, MetricGroup(place.clock, variables))
 
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
         """Event time has advanced; emit what is due. The subtask forwards the watermark, unless it is held here."""
@@ -159,12 +170,12 @@ class RuntimeOperator(ABC):
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         """Bring operator state up to date."""
         context = SnapshotContext(checkpoint_id, now_ms)
-        for function in self.functions():
+        for number, function in enumerate(self.functions()):
             if isinstance(function, CheckpointedFunction):
                 function.snapshot_state(context)
             elif isinstance(function, ListCheckpointed):
                 parts = function.snapshot_state(checkpoint_id, now_ms)
-                self.states.get_list_state(_LIST_CHECKPOINTED).update(list(parts or ()))
+                self.states.get_list_state(_list_checkpointed(number)).update(list(parts or ()))
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """A checkpoint is complete on all subtasks."""
