@@ -16,6 +16,7 @@ from tamias.checkpoint.coordinator import (
     MetadataWritten,
     NotifyAborted,
     NotifyComplete,
+    RefuseRequest,
     SnapshotDone,
     SnapshotFailed,
     StartCheckpoint,
@@ -577,22 +578,84 @@ def test_after_going_back_to_an_older_checkpoint_the_finished_run_again():
 def test_checkpoints_may_be_told_to_stop_when_a_subtask_has_finished():
     job = Driven(after_tasks_finish=False)
     job.epoch(1000)
-    job.answer(1, A, finished=True)
-    job.answer(1, B)
-    job.written(1)
-    assert job.epoch(2000) == []
-    assert job.coordinator.next_due_ms(2000) is None
+    job.complete(1)
+    job.epoch(2000)
+    job.answer(2, A, finished=True)
+    actions = job.answer(2, B)
+    assert kinds(actions) == [NotifyAborted, DiscardFiles]  # and it does not count
+    assert "checkpoints-after-tasks-finish" in actions[0].why
+    assert job.epoch(3000) == []
+    assert job.coordinator.next_due_ms(3000) is None
+    (refused,) = job.coordinator.handle(CheckpointRequested(3000, "savepoint", forced=True, request_id="s"))
+    assert isinstance(refused, RefuseRequest) and refused.request_id == "s"
 
 
-def test_union_state_of_an_operator_that_has_half_finished_is_not_stored_in_part():
+def test_checkpoints_told_to_stop_stay_so_when_restored_with_a_finished_subtask():
+    coordinator = CheckpointCoordinator({A, B}, CheckpointSettings(interval_ms=1000, after_tasks_finish=False))
+    coordinator.handle(JobStarted(0, restored_id=4, finished=frozenset({B})))
+    assert coordinator.handle(EpochStarting(1000)) == []
+
+
+def test_an_operator_with_union_state_that_has_half_finished_is_asked_as_a_whole():
     job = Driven()
     job.epoch(1000)
     job.answer(1, A, finished=True, union=True)
-    assert kinds(job.answer(1, B, union=True)) == [WriteMetadata]  # all parts are there
+    assert kinds(job.answer(1, B, union=True)) == [WriteMetadata]
     job.written(1)
-    job.epoch(2000)
-    actions = job.answer(2, B, union=True)
-    assert kinds(actions) == [NotifyAborted, DiscardFiles]  # and it does not count
-    assert "union list state" in actions[0].why
-    job.epoch(3000)
-    assert kinds(job.answer(3, B, union=True, finished=True)) == [WriteMetadata]  # nobody is left to read it
+    (start,) = job.epoch(2000)
+    assert start.participants == {A, B}  # what A holds is still part of the whole
+    job.answer(2, A, finished=True, union=True)
+    (write,) = job.answer(2, B, finished=True, union=True)
+    assert not write.finished and len(write.snapshots) == 2
+    job.written(2)
+    (start, _) = job.epoch(3000)
+    assert start.participants == frozenset()  # nobody is left to read it
+
+
+# --------------------------------------------------------------------------------------------------- requests
+
+
+def test_requests_beyond_a_thousand_are_refused():
+    job = Driven(interval_ms=None)
+    for number in range(1000):
+        assert job.coordinator.handle(CheckpointRequested(0, "savepoint", request_id=str(number))) == []
+    (refused,) = job.coordinator.handle(CheckpointRequested(0, "savepoint", request_id="one more"))
+    assert refused == RefuseRequest("one more", "1000 requests are waiting already")
+
+
+def test_requests_that_were_not_started_end_with_the_run():
+    job = Driven(interval_ms=None)
+    job.coordinator.handle(CheckpointRequested(0, "savepoint", request_id="one"))
+    (refused,) = job.coordinator.handle(JobFailed(10))
+    assert isinstance(refused, RefuseRequest) and refused.request_id == "one"
+    assert job.coordinator.handle(JobStarted(20)) == [] and job.epoch(30) == []
+
+
+def test_a_failed_savepoint_is_nobodys_failure():
+    job = Driven(interval_ms=None)
+    job.coordinator.handle(CheckpointRequested(0, "savepoint", forced=True))
+    job.epoch(0)
+    assert kinds(job.fail(1)) == [NotifyAborted, DiscardFiles]
+
+
+def test_the_savepoint_that_a_job_ends_with_takes_the_job_with_it_when_a_subtask_cannot_write():
+    job = Driven(interval_ms=None)
+    job.coordinator.handle(CheckpointRequested(0, "savepoint", forced=True, synchronous=True))
+    job.epoch(0)
+    actions = job.fail(1)
+    assert kinds(actions) == [NotifyAborted, DiscardFiles, FailJob]
+    assert "disk full" in actions[-1].why
+
+
+def test_the_savepoint_that_a_job_ends_with_may_fail_in_the_driver_without_the_job():
+    for outcome in ("metadata", "timeout"):
+        job = Driven(interval_ms=None, timeout_ms=100)
+        job.coordinator.handle(CheckpointRequested(0, "savepoint", forced=True, synchronous=True))
+        job.epoch(0)
+        if outcome == "metadata":
+            job.answer(1, A)
+            job.answer(1, B)
+            actions = job.coordinator.handle(MetadataFailed(1, "no room", 50))
+        else:
+            actions = job.tick(100)
+        assert kinds(actions) == [NotifyAborted, DiscardFiles], outcome

@@ -31,6 +31,7 @@ from tamias.checkpoint.events import (
     MetadataWritten,
     NotifyAborted,
     NotifyComplete,
+    RefuseRequest,
     SnapshotDone,
     SnapshotFailed,
     StartCheckpoint,
@@ -59,6 +60,7 @@ __all__ = [
     "MetadataWritten",
     "NotifyAborted",
     "NotifyComplete",
+    "RefuseRequest",
     "SnapshotDone",
     "SnapshotFailed",
     "StartCheckpoint",
@@ -69,6 +71,11 @@ __all__ = [
 SHORTEST_MS = 10  # Flink: intervals and timeouts below this are refused
 LONGEST_PAUSE_MS = 365 * 24 * 3600 * 1000
 REMEMBERED = 100  # finished checkpoints kept for display
+MOST_REQUESTS = 1000  # that wait for their turn
+_SOME_FINISHED = (
+    "some subtasks have read their whole input, and checkpoints then are off "
+    "(execution.checkpointing.checkpoints-after-tasks-finish)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,7 @@ class _Pending:
     triggered_ms: int
     participants: frozenset[Subtask]
     finished: frozenset[Subtask]
+    synchronous: bool = False
     answers: dict[Subtask, SubtaskSnapshot] = field(default_factory=dict)
     barrier_ms: int | None = None
     writing: bool = False  # its metadata is being written: only the outcome of that decides now
@@ -174,7 +182,8 @@ class CheckpointCoordinator:
         self._running = False
         self._pending: dict[int, _Pending] = {}  # in the order of their ids
         self._requests: list[CheckpointRequested] = []
-        self._finished: frozenset[Subtask] = frozenset()  # as a completed checkpoint says
+        self._finished: frozenset[Subtask] = frozenset()  # as a completed checkpoint says: they are asked no more
+        self._over = False  # some have finished, and checkpoints then are off
         self._next_trigger_ms: int | None = None
         self._last_completion_ms: int | None = None
         self._last_completed_id: int | None = None
@@ -201,6 +210,11 @@ class CheckpointCoordinator:
         """True while a requested checkpoint has not been started."""
         return bool(self._requests)
 
+    @property
+    def refusal(self) -> str | None:
+        """Why no checkpoint is taken any more, though it be asked for; None when it would be."""
+        return _SOME_FINISHED if self._over else None
+
     def handle(self, event: Event) -> list[Action]:
         """Take note of what happened; answer with what is to be done, in this order."""
         match event:
@@ -211,15 +225,14 @@ class CheckpointCoordinator:
             case Tick():
                 return self._expire(event.now_ms)
             case CheckpointRequested():
-                self._requests.append(event)
-                return []
+                return self._request(event)
             case BarrierPassed():
                 return self._pass_barrier(event)
             case SnapshotDone():
                 return self._acknowledge(event)
             case SnapshotFailed():
                 why = f"subtask {event.subtask} of vertex {event.vertex} could not write its state: {event.why}"
-                return self._give_up(event.checkpoint_id, why, event.now_ms)
+                return self._give_up(event.checkpoint_id, why, event.now_ms, by_subtask=True)
             case MetadataWritten():
                 return self._complete(event)
             case MetadataFailed():
@@ -242,6 +255,17 @@ class CheckpointCoordinator:
 
     # ---------------------------------------------------------------------------------------------------- starting
 
+    def _request(self, event: CheckpointRequested) -> list[Action]:
+        if len(self._requests) >= MOST_REQUESTS:
+            return [RefuseRequest(event.request_id, f"{MOST_REQUESTS} requests are waiting already")]
+        self._requests.append(event)
+        return self._refuse_requests(_SOME_FINISHED) if self._over else []
+
+    def _refuse_requests(self, why: str) -> list[Action]:
+        refused = [RefuseRequest(request.request_id, why) for request in self._requests]
+        self._requests.clear()
+        return [*refused]
+
     def _start(self, now_ms: int) -> list[Action]:
         request = self._take_request()
         if request is None:
@@ -256,6 +280,7 @@ class CheckpointCoordinator:
             triggered_ms=now_ms,
             participants=self._subtasks - self._finished,
             finished=self._finished,
+            synchronous=request is not None and request.synchronous,
         )
         self._next_id += 1
         self._pending[pending.checkpoint_id] = pending
@@ -272,7 +297,7 @@ class CheckpointCoordinator:
         return None
 
     def _may_start(self, *, forced: bool) -> bool:
-        if not self._running or (self._finished and not self._settings.after_tasks_finish):
+        if not self._running or self._over:
             return False
         return forced or len(self._pending) < self._settings.concurrent
 
@@ -321,9 +346,11 @@ class CheckpointCoordinator:
         for pending in list(self._pending.values()):
             if not pending.answered:
                 continue
-            lost = self._union_state_lost(pending)
-            if lost is not None:
-                return [*self._abort(pending, lost, now_ms), *self._write_next(now_ms)]
+            if not self._settings.after_tasks_finish and any(s.finished for s in pending.answers.values()):
+                # Flink: declined, because not all subtasks run; that is nobody's failure.
+                self._over = True
+                aborted = [*self._abort(pending, _SOME_FINISHED, now_ms), *self._refuse_requests(_SOME_FINISHED)]
+                return [*aborted, *self._write_next(now_ms)]
             pending.writing = True
             return [
                 WriteMetadata(
@@ -337,16 +364,16 @@ class CheckpointCoordinator:
             ]
         return []
 
-    def _union_state_lost(self, pending: _Pending) -> str | None:
-        """Flink: union state needs every subtask's part, so an operator that has half finished cannot be stored."""
-        missing = {vertex for vertex, _ in pending.finished}
-        going_on = {s.vertex for s in pending.answers.values() if not s.finished}
-        for snapshot in pending.answers.values():
-            if snapshot.vertex in missing & going_on:
-                for operator in snapshot.operators:
-                    if any(info.kind == "list-union" for info in operator.states):
-                        return f"some subtasks of {operator.name!r}, which has union list state, have finished"
-        return None
+    def _settle(self, done: _Pending) -> None:
+        """Ask the subtasks no more that had finished when a checkpoint with their last answer was taken.
+
+        Flink: union state needs every subtask's part, so that no checkpoint is taken of an operator that has half
+        finished. Here those that have finished are asked on, until all have: they hold their part as before.
+        """
+        finished = self._finished | {subtask for subtask, snapshot in done.answers.items() if snapshot.finished}
+        needed = {s.vertex for s in done.answers.values() if has_union_state(s)}
+        going_on = {vertex for vertex, _ in self._subtasks - finished}
+        self._finished |= {subtask for subtask in finished if subtask[0] not in needed & going_on}
 
     def _complete(self, event: MetadataWritten) -> list[Action]:
         done = self._pending.pop(event.checkpoint_id)
@@ -361,8 +388,7 @@ class CheckpointCoordinator:
                 if older.kind == "checkpoint":
                     actions += self._abort(older, f"subsumed by checkpoint {done.checkpoint_id}", event.now_ms)
             if self._running:
-                # A subtask goes on answering until a checkpoint with its last answer exists.
-                self._finished |= {subtask for subtask, snapshot in done.answers.items() if snapshot.finished}
+                self._settle(done)
         return [*actions, *self._write_next(event.now_ms)]
 
     # ------------------------------------------------------------------------------------------------------ failing
@@ -387,12 +413,14 @@ class CheckpointCoordinator:
         failing = any(isinstance(action, FailJob) for action in failed)
         return failed if failing else [*failed, *self._write_next(event.now_ms)]
 
-    def _give_up(self, checkpoint_id: int, why: str, now_ms: int) -> list[Action]:
+    def _give_up(self, checkpoint_id: int, why: str, now_ms: int, *, by_subtask: bool = False) -> list[Action]:
         """A failure that counts, once for each checkpoint."""
         pending = self._pending.get(checkpoint_id)
         if pending is None or pending.writing:
             return []  # it is over already; or it has all it needs, and the complaint is of a second attempt
         actions = self._abort(pending, why, now_ms)
+        if pending.synchronous and by_subtask and self._running:
+            return [*actions, FailJob(f"the savepoint that the job was to end with, {checkpoint_id}, failed: {why}")]
         if pending.kind == "savepoint" or not self._running:
             return actions
         self._failures_in_a_row += 1
@@ -432,6 +460,7 @@ class CheckpointCoordinator:
                 actions += self._abort(pending, "the job failed before its metadata was written", event.now_ms)
         self._running = True
         self._finished = event.finished
+        self._over = bool(event.finished) and not self._settings.after_tasks_finish
         if event.restored_id is not None:
             self._next_id = max(self._next_id, event.restored_id + 1)
         period_ms = self._settings.period_ms
@@ -442,8 +471,7 @@ class CheckpointCoordinator:
         """Pending checkpoints end with the run, and count as nobody's failure. One whose metadata is being written
         does not: its outcome must be known before anyone asks for the newest checkpoint to restore."""
         self._running = False
-        self._requests.clear()
-        actions: list[Action] = []
+        actions = self._refuse_requests("the job failed before it could be started")
         for pending in [p for p in self._pending.values() if not p.writing]:
             actions += self._abort(pending, "the job failed", event.now_ms)
         return actions
@@ -464,6 +492,11 @@ class CheckpointCoordinator:
                 why=why,
             )
         )
+
+
+def has_union_state(snapshot: SubtaskSnapshot) -> bool:
+    """Whether an operator of this subtask has union list state."""
+    return any(info.kind == "list-union" for operator in snapshot.operators for info in operator.states)
 
 
 def _listed(subtasks: list[Subtask]) -> str:

@@ -48,13 +48,15 @@ class Tick:
 class CheckpointRequested:
     """Someone asks for a checkpoint now, or for a savepoint: the last one of a bounded job, or a user's.
 
-    It does not wait for the pause; unless forced it waits for a free place.
+    It does not wait for the pause; unless forced it waits for a free place. `synchronous` is the savepoint that a job
+    ends with: nothing follows it, so that a subtask which cannot write its part fails the job.
     """
 
     now_ms: int
     kind: Kind = "checkpoint"
     forced: bool = False
-    request_id: str = ""  # comes back in StartCheckpoint
+    request_id: str = ""  # comes back in StartCheckpoint, or in RefuseRequest
+    synchronous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +172,21 @@ class DiscardFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class RefuseRequest:
+    """A requested checkpoint will not be started: tell who asked for it."""
+
+    request_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class FailJob:
-    """Too many checkpoints failed in a row: fail the job, which is then up to the restart strategy."""
+    """Too many checkpoints failed in a row, or the one that the job was to end with: fail the job, which is then up to
+    the restart strategy."""
 
     why: str
 
 
-Action: TypeAlias = StartCheckpoint | WriteMetadata | NotifyComplete | NotifyAborted | DiscardFiles | FailJob
+Action: TypeAlias = (
+    StartCheckpoint | WriteMetadata | NotifyComplete | NotifyAborted | DiscardFiles | RefuseRequest | FailJob
+)

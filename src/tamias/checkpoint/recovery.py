@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from tamias.checkpoint.metadata import CheckpointMetadata
-from tamias.checkpoint.storage import CheckpointStorage
+from tamias.checkpoint.storage import CheckpointStorage, GivenUp, resolve
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.state.files import FileStore, check_state
 
@@ -34,20 +34,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The checkpoint to restore, and those passed over with the reason why."""
+    """The checkpoint to restore, what its files' paths are relative to, and those passed over with the reason why."""
 
+    files: FileStore
     metadata: CheckpointMetadata
     passed_over: tuple[tuple[int, str], ...] = ()
 
 
 def choose_checkpoint(
-    storage: CheckpointStorage, *, exclude: Collection[int] = (), cheap_bytes: int = CHEAP_BYTES
+    storage: CheckpointStorage,
+    *,
+    exclude: Collection[int] = (),
+    savepoints: Mapping[int, str] | None = None,
+    cheap_bytes: int = CHEAP_BYTES,
 ) -> Recovered | None:
     """The newest completed checkpoint of the job that can be read; None when there never was one.
 
     Args:
         storage: The job's.
         exclude: Checkpoints that a slot already failed to read.
+        savepoints: Where the job's savepoints lie that count as well; one that was disposed of does not.
         cheap_bytes: How much state to read for its checksums; beyond it, existence and size are checked.
 
     Raises:
@@ -55,15 +61,23 @@ def choose_checkpoint(
         CheckpointError: The storage does not answer; trying again later may help.
     """
     passed_over: list[tuple[int, str]] = []
-    for checkpoint_id in reversed(_patiently(storage, storage.completed_ids)):
+    savepoints = savepoints or {}
+    for checkpoint_id in sorted({*_patiently(storage, storage.completed_ids), *savepoints}, reverse=True):
         if checkpoint_id in exclude:
             passed_over.append((checkpoint_id, "its state could not be read"))
             continue
         try:
-            metadata = _patiently(storage, partial(_load_verified, storage, checkpoint_id, cheap_bytes))
+            address = savepoints.get(checkpoint_id)
+            files, metadata = _patiently(storage, partial(_load, storage, checkpoint_id, address, cheap_bytes))
+        except GivenUp as error:
+            _LOG.info("checkpoint %d of %s does not count: %s", checkpoint_id, storage.directory, error)
+            continue
         except CorruptFileError as error:
             passed_over.append((checkpoint_id, str(error)))
             _LOG.error("checkpoint %d of %s cannot be restored: %s", checkpoint_id, storage.directory, error)
+            continue
+        except RestoreError as error:  # a savepoint belongs to the user, who may have disposed of it
+            _LOG.warning("savepoint %d is no longer there: %s", checkpoint_id, error)
             continue
         if passed_over:
             _LOG.error(
@@ -72,8 +86,9 @@ def choose_checkpoint(
                 checkpoint_id,
                 passed_over[0][0],
             )
-        return Recovered(metadata, tuple(passed_over))
+        return Recovered(files, metadata, tuple(passed_over))
     if passed_over:
+        storage.check_owner()  # they may have gone because another driver took over, and has newer ones by now
         reasons = "; ".join(f"checkpoint {checkpoint_id}: {why}" for checkpoint_id, why in passed_over)
         raise RestoreError(
             f"none of the checkpoints in {storage.directory!r} can be read, and starting empty would lose state. "
@@ -82,10 +97,24 @@ def choose_checkpoint(
     return None
 
 
-def _load_verified(storage: CheckpointStorage, checkpoint_id: int, cheap_bytes: int) -> CheckpointMetadata:
-    metadata = storage.load(checkpoint_id)
-    verify_files(storage.files, metadata, cheap_bytes=cheap_bytes)
-    return metadata
+def _load(
+    storage: CheckpointStorage, checkpoint_id: int, address: str | None, cheap_bytes: int
+) -> tuple[FileStore, CheckpointMetadata]:
+    """A checkpoint of the job, or a savepoint at an address, proven whole."""
+    if address is None:
+        files, metadata = storage.files, storage.load(checkpoint_id)
+    else:
+        files, metadata = resolve(address) if address else _unknown(checkpoint_id)
+        if metadata.checkpoint_id != checkpoint_id or metadata.job_id != storage.job_id:
+            found = f"savepoint {metadata.checkpoint_id} of job {metadata.job_id}"
+            raise CorruptFileError(files.url, found, f"savepoint {checkpoint_id} of job {storage.job_id}")
+        storage.check_history(metadata, files.url)
+    verify_files(files, metadata, cheap_bytes=cheap_bytes)
+    return files, metadata
+
+
+def _unknown(checkpoint_id: int) -> tuple[FileStore, CheckpointMetadata]:
+    raise RestoreError(f"the note about savepoint {checkpoint_id} cannot be read")
 
 
 def _patiently(storage: CheckpointStorage, read: Callable[[], T]) -> T:

@@ -14,7 +14,7 @@ from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.keygroups import key_group_range
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, RestorePlan, SubtaskRestore
 
-__all__ = ["apply_max_parallelism", "plan_restore"]
+__all__ = ["apply_max_parallelism", "plan_restore", "settled"]
 
 
 def apply_max_parallelism(graph: JobGraph, metadata: CheckpointMetadata) -> JobGraph:
@@ -78,6 +78,21 @@ def plan_restore(
                 finished=finished[vertex.id][index],
             )
     return RestorePlan(directory=directory, checkpoint_id=metadata.checkpoint_id, subtasks=subtasks)
+
+
+def settled(plan: RestorePlan) -> frozenset[tuple[int, int]]:
+    """The subtasks that need not be asked for their state again: all that were restored as finished.
+
+    But not while others of an operator with union list state go on: these need what all have stored.
+    """
+    finished = {subtask for subtask, restore in plan.subtasks.items() if restore.finished}
+    going_on = {vertex for vertex, _ in plan.subtasks.keys() - finished}
+    needed = {
+        vertex
+        for (vertex, _), restore in plan.subtasks.items()
+        if any(info.kind == "list-union" for operator in restore.operators for info in operator.states)
+    }
+    return frozenset(subtask for subtask in finished if subtask[0] not in needed & going_on)
 
 
 def _plan_operator(

@@ -19,8 +19,9 @@ from tamias.checkpoint.names import METADATA, SHARED, TASK_OWNED, checkpoint_dir
 from tamias.checkpoint.ownership import OWNER, Driver, History, Ownership, claim
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
 from tamias.state.files import FileStore, open_files
+from tamias.state.locations import scheme_of, shown, split_last
 
-__all__ = ["CheckpointStorage", "Listing", "resolve"]
+__all__ = ["CheckpointStorage", "GivenUp", "Listing", "resolve"]
 
 _LOG = logging.getLogger(__name__)
 PROBE = f"{SHARED}/.probe"
@@ -33,6 +34,10 @@ class Listing:
 
     checkpoints: tuple[int, ...] = ()  # directories chk-<n>, complete or not
     shared: tuple[str, ...] = ()  # paths shared/<name>
+
+
+class GivenUp(CorruptFileError):
+    """A checkpoint that a replaced driver completed without telling anyone: whole, but not of the job's history."""
 
 
 class CheckpointStorage:
@@ -54,11 +59,17 @@ class CheckpointStorage:
         self.files = store.below(job_id) if create_subdir else store
         self._base = store if create_subdir else None
         self._ownership: Ownership | None = None
+        self._terms: dict[int, int] = {}  # of the checkpoints loaded here
 
     @property
     def directory(self) -> str:
-        """The job's directory, in the form `open_files` takes: what a slot is given."""
+        """The job's directory, as it is shown to people."""
         return self.files.url
+
+    @property
+    def address(self) -> str:
+        """The job's directory, in the form `open_files` takes: what a slot is given, and nobody else."""
+        return self.files.address
 
     @property
     def term(self) -> int:
@@ -91,9 +102,13 @@ class CheckpointStorage:
             ) from error
 
     def start_from(self, checkpoint_id: int | None) -> None:
-        """Record which checkpoint *of this directory* the driver starts from, after `initialise` and before the first
-        epoch; None when it starts empty or from another directory."""
-        self._owner.start_from(checkpoint_id)
+        """Record which checkpoint *of this directory* the driver starts from, after `initialise` and before anything
+        is deployed; None when it starts empty or from another directory."""
+        checkpoint = None
+        if checkpoint_id is not None:
+            term = self._terms.get(checkpoint_id)
+            checkpoint = (checkpoint_id, self.load(checkpoint_id).term if term is None else term)
+        self._owner.start_from(checkpoint, self.highest_id() + 1)
 
     def renew(self, now_ms: int) -> None:
         """Show that this driver lives. Call it from the loop, as often as convenient."""
@@ -124,15 +139,14 @@ class CheckpointStorage:
         """
         metadata = replace(metadata, term=self.term)
         self._check_paths(metadata)
-        self._owner.check()
+        self._owner.publishing(metadata.checkpoint_id)
         path = f"{checkpoint_directory(metadata.checkpoint_id)}/{METADATA}"
         data = encode_metadata(metadata)
         try:
             self.files.publish(path, data)
         except FileExistsError:
             self._settle_conflict(path, data)
-        # Only now: see rule 1 in ownership.py.
-        self._owner.check()
+        self._owner.published(metadata.checkpoint_id)
         return metadata
 
     def _check_paths(self, metadata: CheckpointMetadata) -> None:
@@ -162,7 +176,8 @@ class CheckpointStorage:
     def completed_ids(self) -> list[int]:
         """Checkpoints whose metadata exists, oldest first; whether it can be read is another question."""
         found = []
-        for checkpoint_id in self.listing(shared=False).checkpoints:
+        ids = {*self.listing(shared=False).checkpoints, *History(self.files).known_ids()}
+        for checkpoint_id in sorted(ids):
             if self.files.exists(f"{checkpoint_directory(checkpoint_id)}/{METADATA}"):
                 found.append(checkpoint_id)
         return found
@@ -170,19 +185,26 @@ class CheckpointStorage:
     def highest_id(self) -> int:
         """The highest checkpoint id ever begun here, 0 when there is none: the next one must be above it."""
         listing = self.listing()
-        return max((*listing.checkpoints, *(created_for(path) or 0 for path in listing.shared)), default=0)
+        written = (created_for(path) or 0 for path in listing.shared)
+        return max((*listing.checkpoints, *written, History(self.files).highest_id()))
 
     def load(self, checkpoint_id: int) -> CheckpointMetadata:
         """The metadata of one checkpoint of this job.
 
         Raises:
-            CorruptFileError: It is missing, damaged, not this checkpoint's, or from a driver that had been replaced.
+            CorruptFileError: It is missing, damaged, or not this checkpoint's.
+            GivenUp: It is from a driver that had been replaced.
         """
         metadata = _load(self.files, checkpoint_directory(checkpoint_id))
         if metadata.checkpoint_id != checkpoint_id:
             where = f"{self.directory}/{checkpoint_directory(checkpoint_id)}/{METADATA}"
             raise CorruptFileError(where, f"checkpoint {metadata.checkpoint_id}", f"checkpoint {checkpoint_id}")
+        self._terms[checkpoint_id] = metadata.term
         return metadata
+
+    def check_history(self, metadata: CheckpointMetadata, where: str) -> None:
+        """Raise `GivenUp` for what a replaced driver completed after its successor had started from something older."""
+        _check_history(self.files, metadata, where)
 
     def listing(self, *, shared: bool = True) -> Listing:
         """What lies there now."""
@@ -228,7 +250,7 @@ def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
     """Find the checkpoint or savepoint that a user names, to restore from it.
 
     Args:
-        path: Its directory or its `_metadata` file, as a local path or a file:// URL.
+        path: Its directory or its `_metadata` file, as a local path or a URL.
 
     Returns:
         The store that its files' paths are relative to, and its metadata.
@@ -237,15 +259,15 @@ def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
         RestoreError: There is no such checkpoint.
         CorruptFileError: It cannot be read.
     """
-    directory = path.rstrip("/")
-    if directory.rsplit("/", 1)[-1] == METADATA:
-        directory = directory[: -len(METADATA)].rstrip("/")
-    if "://" not in directory:
+    above, last = split_last(path)
+    directory = above if last == METADATA else path
+    if not scheme_of(directory):
         directory = os.path.realpath(directory)  # the user may point at it by a link, `latest` for one
     store = open_files(directory)
+    path = shown(path)
     if not store.exists(METADATA):
         raise RestoreError(f"no checkpoint at {path!r}: {_hint(store)}")
-    parent, _, name = store.url.rpartition("/")
+    parent, name = split_last(store.address)
     whole = decode_metadata(store.read(METADATA), f"{store.url}/{METADATA}")
     if whole.kind == "savepoint":
         return store, whole  # its files are beside its metadata, so that it can be moved
@@ -254,7 +276,7 @@ def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
             f"{path!r} holds checkpoint {whole.checkpoint_id}, but is not named chk-{whole.checkpoint_id}: a "
             "checkpoint is not whole without the directories beside it; give the original, or move a savepoint instead"
         )
-    job_files = open_files(parent or "/")
+    job_files = open_files(parent)
     return job_files, _load(job_files, name)
 
 
@@ -265,10 +287,14 @@ def _load(job_files: FileStore, directory: str) -> CheckpointMetadata:
     except FileNotFoundError:
         raise CorruptFileError(where, "no such file", "the metadata of a completed checkpoint") from None
     metadata = decode_metadata(data, where)
-    if not History.read(job_files).holds(metadata.checkpoint_id, metadata.term):
-        found = f"a checkpoint of a driver (term {metadata.term}) that had been replaced when it completed it"
-        raise CorruptFileError(where, found, "a checkpoint of the job's own history")
+    _check_history(job_files, metadata, where)
     return metadata
+
+
+def _check_history(job_files: FileStore, metadata: CheckpointMetadata, where: str) -> None:
+    if not History(job_files).holds(metadata.checkpoint_id, metadata.term):
+        found = f"a {metadata.kind} of a driver (term {metadata.term}) that had been replaced when it completed it"
+        raise GivenUp(where, found, "one of the job's own history")
 
 
 def _hint(store: FileStore) -> str:

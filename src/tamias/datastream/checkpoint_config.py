@@ -305,6 +305,7 @@ class CheckpointConfig:
             ),
             incremental=self._get(options.CHECKPOINT_INCREMENTAL)
             or bool(self._configuration.get_boolean(CHANGELOG_ENABLED, False)),
+            asynchronous=self._get(options.STATE_BACKEND_ASYNC),
             unaligned=self._unaligned(),
             after_tasks_finish=self._get(options.CHECKPOINT_AFTER_TASKS_FINISH),
             compression=self._get(options.SNAPSHOT_COMPRESSION),

@@ -27,3 +27,9 @@ class Restored:
 
     files: FileStore
     metadata: CheckpointMetadata
+    ours: bool = False  # taken by this job, by this driver or an earlier one
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return f"{self.metadata.kind} {self.metadata.checkpoint_id} in {self.files.url}"

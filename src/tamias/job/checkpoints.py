@@ -1,6 +1,7 @@
-"""A job's checkpoints, seen from the driver: where they lie, what is restored, and the coordinator's decisions done.
+"""A job's checkpoints and savepoints, seen from the driver: what the coordinator decides is done here.
 
-`checkpoint.coordinator` decides; this module owns the storage and performs, on the loop's thread, between epochs.
+`checkpoint.coordinator` decides; this module performs, on the loop's thread, between epochs. What attempts start from
+is found in `job.recovery`.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ from dataclasses import dataclass, replace
 from tamias.checkpoint import coordinator as rules
 from tamias.checkpoint.metadata import CheckpointMetadata, assemble
 from tamias.checkpoint.ownership import Driver, Fenced
-from tamias.checkpoint.recovery import choose_checkpoint
-from tamias.checkpoint.restore import apply_max_parallelism, plan_restore
+from tamias.checkpoint.restore import apply_max_parallelism, plan_restore, settled
 from tamias.checkpoint.retention import JobEnd, Retention, RetentionPolicy
-from tamias.checkpoint.storage import CheckpointStorage, resolve
+from tamias.checkpoint.savepoints import SavepointPlace, new_savepoint
+from tamias.checkpoint.storage import CheckpointStorage
 from tamias.common.clock import Clock
 from tamias.common.job_status import JobStatus
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.engine.base import Engine, Failure, SnapshotWritten
-from tamias.errors import CheckpointError, CorruptFileError, RestoreError
+from tamias.errors import CheckpointError, TamiasError
 from tamias.faults import point
 from tamias.graph.job_graph import JobGraph
 from tamias.job.attempt import AttemptFailed, Restored
 from tamias.job.handle import JobHandle
+from tamias.job.recovery import JobRecovery
+from tamias.job.savepoints import SavepointRequest
 from tamias.job.settings import KEEP_ALL_FAILURES, JobSettings
+from tamias.runtime.epoch import SavepointOrder
 from tamias.state.files import FileStore, MemoryFiles, open_files
 from tamias.state.snapshots import RestorePlan
 
@@ -50,7 +54,7 @@ class JobCheckpoints:
     """The checkpoints of one job.
 
     `prepare` and `start` come once; then, with every attempt, `recover`, `begin_attempt` and, when it fails,
-    `end_attempt`; at the end `tidy`.
+    `end_attempt`; at the end `tidy` and `answer_requests`.
     """
 
     def __init__(self, settings: JobSettings, handle: JobHandle, clock: Clock) -> None:
@@ -58,36 +62,54 @@ class JobCheckpoints:
         self._handle = handle
         self._clock = clock
         self._storage = self._open_storage()
-        self._initial: Restored | None = None
+        self._recovery = JobRecovery(settings, self._storage)
         self._attempt = 0
-        self._unreadable: set[int] = set()  # checkpoints that a slot could not read
         self._carried: dict[int, Carried] = {}
         self._newest: CheckpointMetadata | None = None
         self._bytes = self._taken_ms = 0  # of the newest checkpoint
+        self._requests: dict[str, SavepointRequest] = {}  # not answered yet
+        self._savepoints: dict[int, SavepointRequest] = {}  # under way, by their number
+        self._given_up: dict[int, SavepointPlace] = {}  # savepoints that a slot may still be writing to
+        self._cuts: dict[int, Carried] = {}  # of savepoints that a restart may go back to
 
     @property
-    def storage(self) -> CheckpointStorage | None:
-        """The job's directory; None when it takes no checkpoints."""
-        return self._storage
+    def enabled(self) -> bool:
+        """Whether checkpoints are taken by themselves; savepoints may be asked for all the same."""
+        return self._settings.checkpoints.enabled
+
+    @property
+    def term(self) -> int:
+        """The number of this driver among those of the job."""
+        return self._storage.term
+
+    @property
+    def address(self) -> str | None:
+        """Where slots write checkpoints; None when these are kept in the driver's memory."""
+        return None if isinstance(self._storage.files, MemoryFiles) else self._storage.address
 
     @property
     def take_back(self) -> bool:
         """Whether a failure takes back what was put out since the last checkpoint."""
-        return self._storage is not None and self._settings.checkpoints.mode is CheckpointingMode.EXACTLY_ONCE
+        return self.enabled and self._settings.checkpoints.mode is CheckpointingMode.EXACTLY_ONCE
 
     # ---------------------------------------------------------------------------------------------------- beginning
 
     def prepare(self, graph: JobGraph) -> JobGraph:
         """Find what the job starts from; answers the graph as that state demands it. What does not fit is said here."""
-        self._initial = self._initial_checkpoint()
-        if self._initial is not None:
-            graph = apply_max_parallelism(graph, self._initial.metadata)
-            self._plan(graph, self._initial)
+        initial = self._recovery.find_initial()
+        if initial is not None:
+            graph = apply_max_parallelism(graph, initial.metadata)
+            self._plan(graph, initial)
         self._graph = graph
         self._coordinator = self._make_coordinator()
         self._retention = Retention(self._settings.checkpoints.num_retained)
-        if self._storage is not None:
-            self._retention.adopt(_readable(self._storage))
+        self._retention.adopt(_readable(self._storage))
+        if self._settings.checkpoints.unaligned:
+            _log.info(
+                "job %s asks for unaligned checkpoints: at the end of an epoch no record is in flight, so there is "
+                "nothing to align and nothing to store; checkpoints are taken as always",
+                self._settings.job_name,
+            )
         return graph
 
     def start(self, engine: Engine, on_completed: Callable[[Carried], None]) -> None:
@@ -101,19 +123,9 @@ class JobCheckpoints:
         self._on_completed = on_completed
 
     def recover(self, attempt: int) -> Restored | None:
-        """The newest checkpoint of this job that can be read, else what it started from."""
+        """What an attempt starts from: the newest checkpoint of this job that can be read, else its first origin."""
         self._attempt = attempt
-        if self._storage is not None and (attempt > 0 or self._unreadable):
-            try:
-                found = choose_checkpoint(self._storage, exclude=self._unreadable)
-            except (RestoreError, CheckpointError) as error:
-                raise AttemptFailed(Failure(error)) from error
-            if found is not None:
-                return Restored(self._storage.files, found.metadata)
-        if attempt == 0 and self._storage is not None:
-            ours = self._initial is not None and self._initial.files is self._storage.files
-            self._storage.start_from(self._initial.metadata.checkpoint_id if ours and self._initial else None)
-        return self._initial
+        return self._recovery.recover(attempt)
 
     def plan(self, restored: Restored) -> RestorePlan:
         """What every subtask starts from."""
@@ -121,15 +133,16 @@ class JobCheckpoints:
 
     def refused(self, restored: Restored, error: BaseException) -> None:
         """The slots could not be deployed with it: when it is damaged, never try it again."""
-        if _is_damage(error):
-            self._unreadable.add(restored.metadata.checkpoint_id)
+        if self._recovery.refused(restored, error):
             self._retention.forget(restored.metadata.checkpoint_id)
 
     def begin_attempt(self, restored: Restored | None, plan: RestorePlan | None) -> None:
         """All subtasks are deployed."""
-        finished = frozenset(k for k, s in plan.subtasks.items() if s.finished) if plan is not None else frozenset()
+        finished = settled(plan) if plan is not None else frozenset()
         restored_id = restored.metadata.checkpoint_id if restored is not None else None
         self._engine.events()  # of an attempt that is over
+        if restored_id in self._cuts:  # nobody heard of that savepoint, but now what was put out before it stands
+            self._on_completed(self._cuts[restored_id])
         self._perform(self._coordinator.handle(rules.JobStarted(self._clock.now_ms(), restored_id, finished)))
 
     def end_attempt(self) -> None:
@@ -140,7 +153,7 @@ class JobCheckpoints:
 
     @property
     def pending_ids(self) -> frozenset[int]:
-        """Checkpoints under way."""
+        """Checkpoints and savepoints under way."""
         return self._coordinator.pending_ids
 
     @property
@@ -154,7 +167,31 @@ class JobCheckpoints:
 
     def request(self) -> None:
         """Let the next epoch carry a checkpoint, whatever the schedule says."""
-        self._coordinator.handle(rules.CheckpointRequested(self._clock.now_ms(), forced=True))
+        self._perform(self._coordinator.handle(rules.CheckpointRequested(self._clock.now_ms(), forced=True)))
+
+    def admit(self, request: SavepointRequest) -> bool:
+        """Make the directory of a savepoint; False when there can be none, and whoever asked has heard why."""
+        self._requests[request.request_id] = request
+        why = self._coordinator.refusal
+        if why is None:
+            try:
+                request.place = new_savepoint(request.directory, str(self._settings.job_id))
+                return True
+            except (TamiasError, OSError) as error:
+                why = str(error)
+        self._refuse(request, why)
+        return False
+
+    def request_savepoint(self, request: SavepointRequest) -> None:
+        """Let one of the next epochs carry a savepoint that was admitted, whatever the schedule says."""
+        event = rules.CheckpointRequested(
+            self._clock.now_ms(),
+            kind="savepoint",
+            forced=True,  # Flink: a savepoint waits neither for a pause nor for a free place
+            request_id=request.request_id,
+            synchronous=request.synchronous,
+        )
+        self._perform(self._coordinator.handle(event))
 
     def start_due(self, cut: Carried) -> rules.StartCheckpoint | None:
         """The checkpoint that the epoch about to run carries, if one is due; `cut` as far as it is known."""
@@ -162,8 +199,16 @@ class JobCheckpoints:
         start = next((a for a in actions if isinstance(a, rules.StartCheckpoint)), None)
         if start is not None:
             self._carried[start.checkpoint_id] = cut
+            if start.kind == "savepoint":
+                request = self._savepoints[start.checkpoint_id] = self._requests[start.request_id]
+                request.checkpoint_id = start.checkpoint_id
         self._perform([a for a in actions if a is not start])
         return start
+
+    def savepoint_order(self, checkpoint_id: int) -> SavepointOrder | None:
+        """What slots are told of a savepoint; None of a checkpoint."""
+        request = self._savepoints.get(checkpoint_id)
+        return request.order if request is not None else None
 
     def barrier_passed(self, checkpoint_id: int) -> None:
         """The epoch that carried it is over."""
@@ -185,9 +230,10 @@ class JobCheckpoints:
             else:
                 happened = rules.SnapshotFailed(event.checkpoint_id, event.vertex, event.subtask, event.why, now_ms)
             self._perform(self._coordinator.handle(happened))
+            if event.checkpoint_id in self._given_up:  # late: what was deleted may be there again
+                self._discard_savepoint(event.checkpoint_id, self._given_up[event.checkpoint_id])
         self._perform(self._coordinator.handle(rules.Tick(self._clock.now_ms())))
-        if self._storage is not None:
-            self._storage.renew(self._clock.now_ms())
+        self._storage.renew(self._clock.now_ms())
 
     def _perform(self, actions: list[rules.Action], *, failing: bool = False) -> None:
         """Do what the coordinator decided, in its order; while failing, without the slots."""
@@ -196,23 +242,26 @@ class JobCheckpoints:
                 case rules.WriteMetadata():
                     self._perform(self._coordinator.handle(self._write_metadata(action)))
                 case rules.NotifyComplete(checkpoint_id):
-                    self._completed(checkpoint_id)
+                    request = self._savepoints.pop(checkpoint_id, None)
+                    if request is None:
+                        self._completed(checkpoint_id)
+                    else:
+                        self._savepoint_completed(checkpoint_id, request)
                 case rules.NotifyAborted(checkpoint_id, why):
-                    level = logging.INFO if failing else logging.WARNING
-                    _log.log(level, "checkpoint %d of %s was given up: %s", checkpoint_id, self._settings.job_name, why)
-                    progress = self._handle.progress()
-                    self._handle.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))
-                    if not failing:
-                        _notified(self._engine.notify_aborted(checkpoint_id))
+                    self._aborted(checkpoint_id, why, failing=failing)
                 case rules.DiscardFiles():
                     self._discard(action)
+                case rules.RefuseRequest(request_id, why):
+                    if request_id in self._requests:
+                        self._refuse(self._requests[request_id], why)
                 case rules.FailJob(why):
                     raise AttemptFailed(Failure(CheckpointError(why)))
                 case rules.StartCheckpoint():
                     raise AssertionError("only the start of an epoch starts a checkpoint")
 
+    # ---------------------------------------------------------------------------------------------- what is performed
+
     def _write_metadata(self, action: rules.WriteMetadata) -> rules.MetadataWritten | rules.MetadataFailed:
-        assert self._storage is not None
         point("before-metadata")
         metadata = assemble(
             self._graph,
@@ -221,9 +270,14 @@ class JobCheckpoints:
             timestamp_ms=action.triggered_ms,
             snapshots=action.snapshots,
             finished=action.finished,
+            kind=action.kind,
+            term=self._storage.term,
         )
         try:
-            self._newest = self._storage.complete(metadata)
+            if action.kind == "savepoint":
+                self._publish_savepoint(self._savepoints[action.checkpoint_id], metadata)
+            else:
+                self._newest = self._storage.complete(metadata)
         except Fenced as error:
             raise AttemptFailed(Failure(error)) from error
         except (OSError, CheckpointError) as error:
@@ -233,10 +287,20 @@ class JobCheckpoints:
         self._taken_ms = self._clock.now_ms() - action.triggered_ms
         return rules.MetadataWritten(action.checkpoint_id, self._clock.now_ms())
 
+    def _publish_savepoint(self, request: SavepointRequest, metadata: CheckpointMetadata) -> None:
+        assert request.place is not None
+        self._storage.check_owner()
+        request.place.publish(metadata)
+        # Sinks hear of the one that the job ends with, so after a failure nothing older will do.
+        if request.synchronous or not self._settings.checkpoints.prefer_checkpoint_for_recovery:
+            self._recovery.note_savepoint(metadata.checkpoint_id, request.place.files)
+        self._storage.check_owner()  # as with checkpoints: before anyone hears of it
+
     def _completed(self, checkpoint_id: int) -> None:
-        assert self._storage is not None and self._newest is not None
+        assert self._newest is not None
         cut = self._carried.pop(checkpoint_id)
-        self._carried = {c: e for c, e in self._carried.items() if c > checkpoint_id}
+        self._carried = {c: e for c, e in self._carried.items() if c > checkpoint_id or c in self._savepoints}
+        self._cuts = {c: e for c, e in self._cuts.items() if c > checkpoint_id}
         progress = self._handle.progress()
         self._handle.update(
             replace(
@@ -258,14 +322,57 @@ class JobCheckpoints:
             for old in unneeded.checkpoints:
                 self._storage.discard(old)
             self._storage.delete_files(unneeded.files)
+            self._recovery.retained(self._retention.retained_ids)
         except OSError as error:  # the checkpoint exists; what could not be deleted is found again next time
             _log.warning("old checkpoints of job %s could not be deleted: %s", self._settings.job_name, error)
         self._on_completed(cut)
         _notified(self._engine.notify_completed(checkpoint_id))
         point("notified")
 
+    def _savepoint_completed(self, checkpoint_id: int, request: SavepointRequest) -> None:
+        cut = self._carried.pop(checkpoint_id)
+        path = request.complete()
+        progress = self._handle.progress()
+        completed = progress.savepoints_completed + 1
+        self._handle.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
+        _log.info("savepoint %d of job %s is complete: %s", checkpoint_id, self._settings.job_name, path)
+        if request.synchronous:
+            self._on_completed(cut)
+            _notified(self._engine.notify_completed(checkpoint_id))
+        elif request.then == "cancel":
+            self._handle.cancel()
+        else:
+            # Flink: a savepoint that the job goes on after commits nothing: it is not what a restart goes back to for
+            # sure, as its owner may dispose of it.
+            self._cuts[checkpoint_id] = cut
+            del self._requests[request.request_id]
+
+    def _aborted(self, checkpoint_id: int, why: str, *, failing: bool) -> None:
+        request = self._savepoints.get(checkpoint_id)
+        what = "savepoint" if request is not None else "checkpoint"
+        level = logging.INFO if failing else logging.WARNING
+        _log.log(level, "%s %d of job %s was given up: %s", what, checkpoint_id, self._settings.job_name, why)
+        self._carried.pop(checkpoint_id, None)
+        if request is not None:
+            assert request.place is not None
+            self._given_up[checkpoint_id] = request.place
+            self._refuse(request, why)
+        else:
+            progress = self._handle.progress()
+            self._handle.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))
+        if not failing:
+            _notified(self._engine.notify_aborted(checkpoint_id))
+
+    def _refuse(self, request: SavepointRequest, why: str) -> None:
+        request.fail(why)
+        del self._requests[request.request_id]
+        if request.checkpoint_id is None and request.place is not None:
+            self._discard_savepoint(None, request.place)
+
     def _discard(self, action: rules.DiscardFiles) -> None:
-        assert self._storage is not None
+        if self._savepoints.pop(action.checkpoint_id, None) is not None or action.checkpoint_id in self._given_up:
+            self._discard_savepoint(action.checkpoint_id, self._given_up[action.checkpoint_id])
+            return
         try:
             if action.directory:
                 self._storage.discard(action.checkpoint_id, action.paths)
@@ -274,53 +381,54 @@ class JobCheckpoints:
         except (OSError, Fenced) as error:  # leftovers go with a later checkpoint
             _log.warning("files of checkpoint %d could not be deleted: %s", action.checkpoint_id, error)
 
+    def _discard_savepoint(self, checkpoint_id: int | None, place: SavepointPlace) -> None:
+        try:
+            place.discard()
+        except OSError as error:
+            number = "" if checkpoint_id is None else f" {checkpoint_id}"
+            _log.warning("savepoint%s could not be removed from %s: %s", number, place.files.url, error)
+
     # ---------------------------------------------------------------------------------------------------- the end
 
     def release(self) -> None:
         """Nothing was begun: the next driver need not wait."""
-        if self._storage is not None:
-            self._storage.release()
+        self._storage.release()
 
     def tidy(self, status: JobStatus) -> None:
         """Keep or delete the checkpoints of a job that has ended, as it asked."""
-        if self._storage is None:
-            return
         ends: dict[JobStatus, JobEnd] = {JobStatus.FINISHED: "FINISHED", JobStatus.CANCELED: "CANCELED"}
+        keep = _POLICIES[self._settings.checkpoints.retention].keeps(ends.get(status, "FAILED"))
         try:
-            if _POLICIES[self._settings.checkpoints.retention].keeps(ends.get(status, "FAILED")):
+            if keep:
                 self._storage.release()
             else:
+                self._storage.check_owner()
+                self._recovery.job_ended()
                 self._storage.delete_everything()
         except (OSError, Fenced) as error:
             _log.warning("checkpoints of job %s were left behind: %s", self._settings.job_name, error)
 
+    def answer_requests(self, status: JobStatus) -> None:
+        """Tell those who asked for savepoints and have not heard yet that the job is over."""
+        for request in self._requests.values():
+            request.job_ended(status)
+        self._requests.clear()
+
     # ------------------------------------------------------------------------------------------------------- details
 
-    def _open_storage(self) -> CheckpointStorage | None:
+    def _open_storage(self) -> CheckpointStorage:
         checkpoints = self._settings.checkpoints
-        if not checkpoints.enabled:
-            return None
-        in_files = checkpoints.directory is not None and checkpoints.storage == "filesystem"
+        in_files = checkpoints.enabled and checkpoints.storage == "filesystem" and checkpoints.directory is not None
         store: FileStore = open_files(checkpoints.directory) if in_files and checkpoints.directory else MemoryFiles()
         storage = CheckpointStorage(store, str(self._settings.job_id), create_subdir=checkpoints.create_subdir)
         storage.initialise(Driver.this_process(), self._clock.now_ms())
         return storage
 
-    def _initial_checkpoint(self) -> Restored | None:
-        """What the job was asked to start from, or what an earlier driver of the same job left."""
-        if self._storage is not None:
-            found = choose_checkpoint(self._storage)
-            if found is not None:
-                return Restored(self._storage.files, found.metadata)
-        if self._settings.restore_path is not None:
-            return Restored(*resolve(self._settings.restore_path))
-        return None
-
     def _plan(self, graph: JobGraph, restored: Restored) -> RestorePlan:
         return plan_restore(
             graph,
             restored.metadata,
-            restored.files.url,
+            restored.files.address,
             allow_non_restored_state=self._settings.allow_non_restored_state,
         )
 
@@ -336,23 +444,12 @@ class JobCheckpoints:
             after_tasks_finish=checkpoints.after_tasks_finish,
         )
         subtasks = frozenset((v.id, i) for v in self._graph.vertices for i in range(v.parallelism))
-        restored = self._initial.metadata.checkpoint_id if self._initial is not None else 0
-        first_id = max(restored, self._storage.highest_id() if self._storage is not None else 0) + 1
-        return rules.CheckpointCoordinator(subtasks, settings, first_id=first_id)
+        return rules.CheckpointCoordinator(subtasks, settings, first_id=self._recovery.highest_id() + 1)
 
 
 def _notified(failure: Failure | None) -> None:
     if failure is not None:
         raise AttemptFailed(failure)
-
-
-def _is_damage(error: BaseException) -> bool:
-    """Whether restoring failed because a file of the checkpoint is damaged or gone.
-
-    Not any `OSError`: a hiccup of the storage or of a connection must not cost a good checkpoint. And nothing that
-    user code raised, whatever file it was missing.
-    """
-    return isinstance(error, (CorruptFileError, FileNotFoundError))
 
 
 def _readable(storage: CheckpointStorage) -> Iterator[CheckpointMetadata]:

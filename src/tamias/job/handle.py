@@ -1,17 +1,19 @@
-"""The handle of a submitted job: its status, its result, what it collects, and how to cancel it."""
+"""The handle of a submitted job: its status, its result, what it collects, how to cancel it or ask for a savepoint."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamias.common.job_execution_result import JobExecutionResult
 from tamias.common.job_id import JobID
 from tamias.common.job_status import JobStatus
-from tamias.errors import AccumulatorError, JobCancelledError, TamiasError
+from tamias.errors import AccumulatorError, ConfigurationError, JobCancelledError, TamiasError
+from tamias.job.savepoints import SavepointRequest, Then
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Progress:
     last_failure: str | None = None
     watermark: int | None = None
     slot_pids: tuple[int, ...] = ()
+    savepoints_completed: int = 0
+    last_savepoint_path: str | None = None
 
 
 _END = object()
@@ -53,6 +57,11 @@ class JobHandle:
     _result: JobExecutionResult | None = None
     _error: BaseException | None = None
     _on_cancel: Callable[[], None] | None = None
+    _metrics: Callable[[], dict[str, Any]] | None = None
+    savepoint_directory: str | None = None  # where savepoints go that are asked for without one
+    _requests: list[SavepointRequest] = field(default_factory=list)
+    _requests_lock: threading.Lock = field(default_factory=threading.Lock)
+    _on_request: Callable[[], None] | None = None
 
     def status(self) -> JobStatus:
         """Where the job is in its life."""
@@ -83,9 +92,52 @@ class JobHandle:
         assert self._result is not None
         return self._result
 
+    def request_savepoint(
+        self, directory: str | None = None, *, native: bool = False, then: Then = "go on"
+    ) -> Future[str]:
+        """Ask for a savepoint; the future has its path, or says why there is none.
+
+        Args:
+            directory: Where to put it; None for the default directory of the job.
+            native: In the format of the state backend, instead of the one that all backends read.
+            then: `go on`; `stop` to finish without reading more; `drain` to finish as if the input had ended, which
+                lets event time go to its end; `cancel`. When the job is to end, the future is done at its end.
+
+        Raises:
+            ConfigurationError: Neither a directory nor a default.
+        """
+        directory = directory or self.savepoint_directory
+        if directory is None:
+            raise ConfigurationError(
+                "no directory for the savepoint: give one, or set a default "
+                "(env.set_default_savepoint_directory, execution.checkpointing.savepoint-dir)"
+            )
+        request = SavepointRequest(directory, native, then)
+        with self._requests_lock:
+            if self._ended.is_set():
+                request.job_ended(self.status())
+            else:
+                self._requests.append(request)
+        if self._on_request is not None:
+            self._on_request()
+        return request.future
+
     def accumulators(self) -> dict[str, Any]:
         """The accumulators' values as of the last epoch."""
         return {name: a.get_local_value() for name, a in self._accumulators.items()}
+
+    def metrics(self) -> dict[str, Any]:
+        """The metrics' values as of the last epoch, by name; those of the job itself begin with `job.`."""
+        progress = self._progress
+        own = {
+            "job.numRestarts": progress.restarts,
+            "job.numberOfCompletedCheckpoints": progress.checkpoints_completed,
+            "job.numberOfFailedCheckpoints": progress.checkpoints_failed,
+            "job.lastCheckpointSize": progress.last_checkpoint_bytes,
+            "job.lastCheckpointDuration": progress.last_checkpoint_ms,
+            "job.lastCheckpointExternalPath": progress.last_checkpoint_path,
+        }
+        return own | (self._metrics() if self._metrics is not None else {})
 
     def collected(self) -> Iterator[Any]:
         """The records of a collecting job, as they come; ends with the job, and raises what it failed with."""
@@ -109,6 +161,16 @@ class JobHandle:
         """What to do, on the canceller's thread, when `cancel` is called."""
         self._on_cancel = call
 
+    def on_request(self, call: Callable[[], None]) -> None:
+        """What to do, on the asking thread, when a savepoint is requested."""
+        self._on_request = call
+
+    def take_requests(self) -> list[SavepointRequest]:
+        """The savepoints asked for since the last call."""
+        with self._requests_lock:
+            taken, self._requests = self._requests, []
+        return taken
+
     def update(self, progress: Progress) -> None:
         """Publish progress."""
         self._progress = progress
@@ -123,7 +185,14 @@ class JobHandle:
         self._progress = replace(self._progress, status=status)
         self._result, self._error = result, error
         self._collected.put(_END)
-        self._ended.set()
+        with self._requests_lock:
+            self._ended.set()
+        for request in self.take_requests():
+            request.job_ended(status)
+
+    def publish_metrics(self, values: Callable[[], dict[str, Any]]) -> None:
+        """Who knows the metrics of the subtasks; called by any thread."""
+        self._metrics = values
 
     def set_accumulators(self, merged: dict[str, Any]) -> None:
         """Publish the merged accumulators."""

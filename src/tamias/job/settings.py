@@ -35,6 +35,7 @@ class CheckpointSettings:
     inline_threshold_bytes: int = 20 * 1024
     write_buffer_bytes: int = 20 * 1024
     incremental: bool = False
+    asynchronous: bool = True
     unaligned: bool = False
     after_tasks_finish: bool = True
     compression: bool = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import queue
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -119,6 +119,7 @@ class Script:
         kill: A crash takes the subtasks with it and nothing is closed, as when a process is killed; else they are
             closed as after an exception.
         driver_dies: A crash takes the driver with it: `run_scripted` raises `DriverDied`.
+        deeds: What somebody does to the job, by its handle, after the n-th epoch of all (from 1).
     """
 
     checkpoints: Sequence[bool] = (True,)
@@ -126,6 +127,7 @@ class Script:
     failed_snapshots: Collection[int] = ()
     kill: bool = True
     driver_dies: bool = False
+    deeds: Mapping[int, Callable[[JobHandle], object]] = field(default_factory=dict)
 
 
 class ScriptedEngine(LocalEngine):
@@ -139,6 +141,7 @@ class ScriptedEngine(LocalEngine):
         self._passed: Counter[str] = Counter()
         self._hosts = [_ScriptedHost(host, self) for host in self._hosts]  # type: ignore[misc]
         self._dead = False
+        self.handle: JobHandle | None = None
         self.epochs: list[EpochOrder] = []
         self.bytes_written: Counter[int] = Counter()  # by checkpoint
         self.advance_clock()
@@ -179,6 +182,8 @@ class ScriptedEngine(LocalEngine):
             if self.come_by("after-epoch"):
                 return EpochResult(failure=_gone("after an epoch"))
         self.advance_clock()
+        if self.handle is not None and len(self.epochs) in self._script.deeds:
+            self._script.deeds[len(self.epochs)](self.handle)
         return result
 
     def _await_snapshots(self, order: EpochOrder) -> None:
@@ -319,6 +324,7 @@ def start_scripted(
 
     def make_engine(graph: JobGraph) -> ScriptedEngine:
         engines.append(ScriptedEngine(graph, clock, script or Script()))
+        engines[0].handle = handle
         return engines[0]
 
     loop = JobLoop(graph, chosen, handle, make_engine, clock)
