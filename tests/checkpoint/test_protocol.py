@@ -10,6 +10,7 @@ import random
 
 import pytest
 from checkpoint_values import JOB, all_files, driver, graph, vertex
+from tests.object_store import FakeObjects, Stage, object_store
 
 from tamias.checkpoint.coordinator import (
     CheckpointCoordinator,
@@ -32,6 +33,7 @@ from tamias.checkpoint.recovery import choose_checkpoint
 from tamias.checkpoint.restore import plan_restore
 from tamias.checkpoint.retention import Retention
 from tamias.checkpoint.storage import CheckpointStorage
+from tamias.errors import CorruptFileError
 from tamias.state.files import MemoryFiles, read_state, write_state
 from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
 
@@ -62,6 +64,10 @@ class Hazardous:
     def url(self):
         return self._store.url
 
+    @property
+    def exclusive(self):
+        return self._store.exclusive
+
     def below(self, path):
         below = Hazardous(
             self._store.below(path),
@@ -87,9 +93,11 @@ class Hazardous:
                 if self._chance.random() < 0.5:
                     raise OSError(5, "injected")
                 lost_answer = operation in ("write", "publish", "delete")
-            result = inner(*args)
-            if mine and self._after:
-                self._end()
+            try:
+                result = inner(*args)
+            finally:
+                if mine and self._after:
+                    self._end()
             if lost_answer:
                 raise OSError(5, "injected, though it worked")
             return result
@@ -120,8 +128,9 @@ class Sink:
 class SmallJob:
     """One driver process, from its start to its end or death."""
 
-    def __init__(self, files, sink, *, name, num_retained=2):
+    def __init__(self, files, sink, *, name, num_retained=2, step=lambda: None):
         self.sink = sink
+        self.step = step  # called before every effect on the world outside
         self.storage = CheckpointStorage(files, JOB)
         self.storage.initialise(driver(name), 0, take_over=True)
         self.retention = Retention(num_retained)
@@ -132,13 +141,18 @@ class SmallJob:
             restored_id = found.metadata.checkpoint_id
             plan = plan_restore(JOB_GRAPH, found.metadata, self.storage.directory)
             (kept,) = plan.subtasks[(0, 0)].operators[0].operator_state
-            state = json.loads(read_state(self.storage.files, kept))
+            try:
+                state = json.loads(read_state(self.storage.files, kept))
+            except CorruptFileError:
+                self.storage.check_owner()  # another driver took over and deleted it
+                raise
             self.position, self.transactions = state["position"], state["transactions"]
             self.retention.adopt([found.metadata])
         self.storage.start_from(restored_id)
+        self.step()
         for transaction in self.transactions:
             self.sink.commit(transaction)
-        for abandoned in set(self.sink.held):
+        for abandoned in [t for t in self.sink.held if int(t.partition("-")[0]) < self.storage.term]:
             del self.sink.held[abandoned]
         self.transactions = []
         settings = CheckpointSettings(interval_ms=10, tolerable_failures=None)
@@ -182,6 +196,7 @@ class SmallJob:
                     self.perform(self.coordinator.handle(self.write(action)))
                 case NotifyComplete():
                     self.retain()
+                    self.step()
                     for transaction in self.transactions:
                         self.sink.commit(transaction)
                     self.transactions = []
@@ -298,3 +313,63 @@ def test_killed_again_and_again_on_a_storage_that_fails_one_call_in_ten(seed):
             assert "injected" in str(error), error
     SmallJob(store, sink, name="last").run()
     assert sink.output == list(range(RECORDS))
+
+
+# ------------------------------------------------------------------------------------ object stores, many drivers
+
+
+def test_on_an_object_store_another_driver_may_come_at_any_call():
+    """As above, but without exclusive creation: two drivers may even claim the same term."""
+
+    def counted():
+        steps = []
+        SmallJob(object_store(FakeObjects(hook=lambda: steps.append(1))), Sink(), name="only").run()
+        return len(steps)
+
+    total = counted()
+    for asleep_at in range(1, total + 1):
+        objects, sink, steps = {}, Sink(), [0]
+
+        def hook(objects=objects, sink=sink, steps=steps, asleep_at=asleep_at):
+            steps[0] += 1
+            if steps[0] == asleep_at:
+                SmallJob(object_store(FakeObjects(objects)), sink, name="second").run()
+
+        with contextlib.suppress(Fenced):
+            SmallJob(object_store(FakeObjects(objects, hook=hook)), sink, name="first").run()
+        assert sink.output == list(range(RECORDS)), f"asleep at call {asleep_at}"
+        third = SmallJob(object_store(FakeObjects(objects)), sink, name="third")
+        assert third.position == RECORDS
+        third.run()
+        assert sink.output == list(range(RECORDS))
+
+
+def play_on_an_object_store(seed, *, stale):
+    chance = random.Random(seed)
+    stage, objects, sink = Stage(chance, deaths=chance.choice([0.0, 0.003, 0.02])), {}, Sink()
+    for name in "abcd"[: chance.randint(2, 4)]:
+        hook = stage.hook(name)
+        access = FakeObjects(objects, hook=hook, stale=random.Random(seed) if stale else None)
+
+        def run(access=access, hook=hook, name=name):
+            SmallJob(object_store(access), sink, name=name, step=hook).run()
+
+        stage.add(name, run)
+    errors = stage.play()
+    assert all(isinstance(e, Fenced) for e in errors.values()), errors
+    SmallJob(object_store(FakeObjects(objects)), sink, name="last").run()
+    assert sink.output == list(range(RECORDS)), f"seed {seed}: " + repr(sink.output)
+    return len(errors)
+
+
+@pytest.mark.parametrize("stale", [False, True], ids=["listing", "stale listing"])
+def test_many_drivers_at_once_on_an_object_store_make_one_history(stale):
+    fenced = sum(play_on_an_object_store(seed, stale=stale) for seed in range(60))
+    assert fenced > 30
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("stale", [False, True], ids=["listing", "stale listing"])
+def test_many_drivers_at_once_on_an_object_store_in_thousands_of_orders(stale):
+    for seed in range(1_000, 6_000):
+        play_on_an_object_store(seed, stale=stale)

@@ -1,15 +1,26 @@
 """One driver writes to a job's checkpoint directory: who it is, and what becomes of those it replaced.
 
-Claims are numbered files, `owner/claim-<term>`, created only when the number is free. A driver owns the directory
-while its own claim is there and the next one is not. Three rules make a replaced driver harmless, however slow it is
-and whenever it wakes up; none of them needs a clock:
+Claims are numbered files, `owner/claim-<term>`. A driver owns the directory while the claim of its term is its own and
+there is none of the next term. These rules make a replaced driver harmless, however slow it is and whenever it wakes
+up; none of them needs a clock, and none needs to list a directory:
 
 1. It publishes a checkpoint's metadata, *then* looks for a newer claim, and only then tells anyone that the checkpoint
    is complete. The new driver claims, *then* looks for checkpoints. So at least one of them sees the other: either the
    old one keeps silent (its sinks do not commit), or the new one starts from that checkpoint.
-2. The new driver records the checkpoint it starts from in `owner/start-<term>`. Whatever an older term completes beyond
-   it belongs to a history that was given up, and is never restored.
+2. The new driver records which checkpoint it starts from, and whose, in `owner/start-<term>`, looks again whether it is
+   still the owner, and only then does anything. The starts form a chain, from the newest back to the first: it is the
+   job's one history. What an older term completed beyond the point where the chain left it was given up, and is never
+   restored.
 3. A replaced driver deletes nothing: what it holds to be rubbish may be what the new one runs on.
+
+A storage without exclusive creation (`FileStore.exclusive`) lets two drivers claim one term at the same moment, and the
+claim written last stands. There, in addition:
+
+4. A claim is read back, and read again at every check: whoever finds another's in its place is not the owner.
+5. Before its start, a driver leaves a mark in `owner/entry-<term>` and checks. One that finds another's mark in its
+   term goes on to the next. So every term has one start at most, and no two drivers that act share one.
+6. Before it publishes metadata, a driver notes the number in `owner/progress-<term>` and checks. The next driver takes
+   higher numbers, so nobody's metadata is overwritten; and it finds the newest checkpoint even if a listing is stale.
 
 Clocks only decide whether a second driver is *refused*: while the owner is alive, it is.
 """
@@ -94,6 +105,16 @@ class Claim:
     claimed_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The content of `owner/start-<term>`: where a driver's history begins."""
+
+    term: int
+    checkpoint_id: int | None  # None: it started empty, or from another directory
+    checkpoint_term: int | None
+    first_id: int = 1  # no driver before it publishes a checkpoint with this number or a higher one
+
+
 class Ownership:
     """The right of one driver to write to a job's directory; may be lost at any moment."""
 
@@ -102,17 +123,62 @@ class Ownership:
         self._store = store
         self._driver = driver
         self._renewed_ms = now_ms
+        self._completed: int | None = None
 
     def check(self) -> None:
         """Raise `Fenced` unless this driver still owns the directory."""
-        if self._store.exists(_name("claim", self.term + 1)) or not self._store.exists(_name("claim", self.term)):
+        if _read(self._store, _name("claim", self.term + 1)) is not None or not self._claim_is_mine():
             raise Fenced(self._store.url, self.term)
 
-    def start_from(self, checkpoint_id: int | None) -> None:
-        """Record where this driver's history begins: beyond it, checkpoints of earlier terms do not count."""
+    def _claim_is_mine(self) -> bool:
+        found = _read_claim(self._store, self.term)
+        if found is None:
+            return False
+        # Where nobody can have overwritten it, a claim that cannot be read is damaged, and still ours.
+        return found.driver.token == self._driver.token or (self._store.exclusive and not found.driver.token)
+
+    def start_from(self, checkpoint: tuple[int, int] | None, first_id: int) -> None:
+        """Record where this driver's history begins, and that it begins: rules 2 and 5.
+
+        Args:
+            checkpoint: The checkpoint of this directory that the driver starts from, and its term.
+            first_id: The number of the first checkpoint it may publish.
+        """
         self.check()
-        body = {"term": self.term, "checkpoint_id": checkpoint_id, "token": self._driver.token}
-        self._store.publish(_name("start", self.term), _dump(body))
+        if not self._store.exclusive:
+            self._store.replace(_name("entry", self.term), _dump({"token": self._driver.token}))
+            self.check()
+        checkpoint_id, checkpoint_term = checkpoint or (None, None)
+        body = {
+            "term": self.term,
+            "checkpoint_id": checkpoint_id,
+            "checkpoint_term": checkpoint_term,
+            "first_id": first_id,
+            "token": self._driver.token,
+        }
+        self._publish_own(_name("start", self.term), _dump(body))
+        self._completed = checkpoint_id
+        self.check()
+
+    def _publish_own(self, path: str, data: bytes) -> None:
+        """Publish what nobody else publishes; that it is there already means that the answer was lost before."""
+        try:
+            self._store.publish(path, data)
+        except FileExistsError:
+            if self._store.read(path) != data:
+                raise
+
+    def publishing(self, checkpoint_id: int) -> None:
+        """Metadata of this number is about to be published: rule 6. Raises `Fenced` when it must not be."""
+        if not self._store.exclusive:
+            body = {"publishing": checkpoint_id, "completed": self._completed}
+            self._store.replace(_name("progress", self.term), _dump(body))
+        self.check()
+
+    def published(self, checkpoint_id: int) -> None:
+        """It has been: rule 1. Raises `Fenced` when nobody may hear of it."""
+        self.check()
+        self._completed = checkpoint_id
 
     def renew(self, now_ms: int) -> None:
         """Show that this driver lives; cheap to call often."""
@@ -140,37 +206,82 @@ def claim(
     Raises:
         DirectoryInUse: The owner is alive.
     """
+    least = 1
     while True:
-        claims = _read_claims(store)
-        newest = claims[-1] if claims else None
-        if newest is not None and not take_over and _is_alive(store, newest, driver, now_ms, lease_ms):
+        newest = _newest_claim(store)
+        mine = newest is not None and newest.driver.token == driver.token
+        if newest is not None and not mine and not take_over and _is_alive(store, newest, driver, now_ms, lease_ms):
             raise DirectoryInUse(store.url, newest.driver.host, newest.driver.pid)
-        term = newest.term + 1 if newest is not None else 1
-        try:
-            store.publish(_name("claim", term), _dump({"term": term, "driver": asdict(driver), "claimed_ms": now_ms}))
-        except FileExistsError:
-            continue  # another driver was quicker: look at it
-        return Ownership(store, driver, term, now_ms)
+        if newest is not None and mine and newest.term >= least:
+            term = newest.term  # it was published, and only the answer was lost
+        else:
+            term = max(least, newest.term + 1 if newest is not None else 1)
+            body = {"term": term, "driver": asdict(driver), "claimed_ms": now_ms}
+            try:
+                store.publish(_name("claim", term), _dump(body))
+            except FileExistsError:
+                continue  # another driver was quicker: look at it
+        if store.exclusive or _alone_in_term(store, term, driver):
+            return Ownership(store, driver, term, now_ms)
+        least = term + 1
+
+
+def _alone_in_term(store: FileStore, term: int, driver: Driver) -> bool:
+    """Rules 4 and 5: the claim that stands is this driver's, and nobody whose claim it replaced had begun to act."""
+    standing = _read_claim(store, term)
+    if standing is None or standing.driver.token != driver.token:
+        return False
+    entry = _read(store, _name("entry", term))
+    return entry is None or entry.get("token") == driver.token
 
 
 class History:
-    """Which completed checkpoints belong to the job's one history, given the drivers that wrote to its directory."""
+    """Which completed checkpoints belong to the job's one history, given the drivers that wrote to its directory.
 
-    def __init__(self, starts: dict[int, int | None]) -> None:
-        self._starts = starts
+    A directory without owners (a savepoint's) has no rules. Files are read as far as a question needs them.
+    """
 
-    @staticmethod
-    def read(store: FileStore) -> History:
-        """From a job's directory; a directory without owners (a savepoint's) has no rules."""
-        starts = {}
-        for term, body in _read_all(store, "start"):
-            checkpoint_id = body.get("checkpoint_id")
-            starts[term] = checkpoint_id if isinstance(checkpoint_id, int) else None
-        return History(starts)
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+        newest = _newest_claim(store)
+        self._head = self._start_at_or_below(newest.term) if newest is not None else None
 
     def holds(self, checkpoint_id: int, term: int) -> bool:
         """False for what a replaced driver completed after a newer one had started from something older."""
-        return all(base is not None and checkpoint_id <= base for newer, base in self._starts.items() if newer > term)
+        if self._head is None or term > self._head.term:
+            return True
+        bound, start = checkpoint_id, self._head
+        while term < start.term:
+            if start.checkpoint_id is None:
+                return False
+            bound = min(bound, start.checkpoint_id)
+            before = self._before(start)
+            if before is None:  # as far as it is known
+                return checkpoint_id <= bound
+            start = before
+        return term == start.term and checkpoint_id <= bound
+
+    def known_ids(self) -> list[int]:
+        """Checkpoints that the last driver completed or was about to publish, without listing anything."""
+        if self._head is None:
+            return []
+        progress = _read(self._store, _name("progress", self._head.term)) or {}
+        known = (self._head.checkpoint_id, progress.get("completed"), progress.get("publishing"))
+        return sorted({i for i in known if isinstance(i, int)})
+
+    def highest_id(self) -> int:
+        """No driver of the past publishes a checkpoint with a higher number, asleep though it may be."""
+        return max((*self.known_ids(), self._head.first_id - 1)) if self._head is not None else 0
+
+    def _before(self, start: Start) -> Start | None:
+        if start.checkpoint_term is not None:
+            return _read_start(self._store, start.checkpoint_term)
+        return self._start_at_or_below(start.term - 1)
+
+    def _start_at_or_below(self, term: int) -> Start | None:
+        """The newest start that is not above a term: a driver may have claimed and ended before it came to that."""
+        found = (_read_start(self._store, t) for t in range(term, 0, -1))
+        return next((start for start in found if start is not None), None)
 
 
 def _is_alive(store: FileStore, owner: Claim, observer: Driver, now_ms: int, lease_ms: int) -> bool:
@@ -185,25 +296,37 @@ def _is_alive(store: FileStore, owner: Claim, observer: Driver, now_ms: int, lea
     return isinstance(last_ms, int) and now_ms - last_ms < lease_ms
 
 
-def _read_claims(store: FileStore) -> list[Claim]:
-    claims = []
-    for term, body in _read_all(store, "claim"):
-        try:
-            claims.append(Claim(term, Driver(**body["driver"]), int(body["claimed_ms"])))
-        except (KeyError, TypeError, ValueError):  # it cannot be read, but its number is taken all the same
-            claims.append(Claim(term, Driver("unknown", 0, None, ""), 0))
-    return claims
+def _newest_claim(store: FileStore) -> Claim | None:
+    """The claim with the highest number. A listing is where to begin looking, no more: it may be stale."""
+    numbers = [name.partition("-")[2] for name in store.list(OWNER) if name.startswith("claim-")]
+    term = max((int(number) for number in numbers if number.isdigit()), default=0)
+    newest = _read_claim(store, term) if term else None
+    term = newest.term if newest is not None else 0
+    while (found := _read_claim(store, term + 1)) is not None:
+        newest, term = found, term + 1
+    return newest
 
 
-def _read_all(store: FileStore, kind: str) -> list[tuple[int, dict[str, Any]]]:
-    found = []
-    for name in store.list(OWNER):
-        prefix, _, number = name.partition("-")
-        if prefix == kind and number.isdigit():
-            body = _read(store, f"{OWNER}/{name}")
-            if body is not None:
-                found.append((int(number), body))
-    return sorted(found, key=lambda entry: entry[0])
+def _read_claim(store: FileStore, term: int) -> Claim | None:
+    body = _read(store, _name("claim", term))
+    if body is None:
+        return None
+    try:
+        return Claim(term, Driver(**body["driver"]), int(body["claimed_ms"]))
+    except (KeyError, TypeError, ValueError):  # it cannot be read, but its number is taken all the same
+        return Claim(term, Driver("unknown", 0, None, ""), 0)
+
+
+def _read_start(store: FileStore, term: int) -> Start | None:
+    body = _read(store, _name("start", term))
+    if body is None:
+        return None
+
+    def number(key: str) -> int | None:
+        found = body.get(key)
+        return found if isinstance(found, int) else None
+
+    return Start(term, number("checkpoint_id"), number("checkpoint_term"), number("first_id") or 1)
 
 
 def _read(store: FileStore, path: str) -> dict[str, Any] | None:
