@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -102,6 +103,33 @@ def test_shapes_and_rules_stream_in_and_every_match_is_right(capsys: pytest.Capt
     shown = capsys.readouterr().out.splitlines()
     assert sum("from now on" in line for line in shown) == 6
     assert shown[-1].endswith("0 wrong")
+
+
+def test_a_buffering_sink_sends_every_reading_in_one_batch_although_the_job_fails(tmp_path: Path) -> None:
+    with on_local_engine():
+        batches = example("buffering_sink").batches(100, 250, 20, str(tmp_path))
+    assert batches == [list(range(first, min(first + 7, 100))) for first in range(0, 100, 7)]
+    log = (tmp_path / "log").read_text().splitlines()
+    (restored,) = [line for line in log if line.startswith("restored")]
+    waiting = json.loads(restored.removeprefix("restored "))
+    assert waiting == list(range(waiting[0], waiting[-1] + 1)) if waiting else True
+    assert len(waiting) < 7
+
+
+def test_counters_go_on_after_a_failure_without_a_gap_and_without_a_repetition() -> None:
+    with on_local_engine():
+        found = example("counter_source").counted(80, 0.005, 20)
+    assert [result[:3] for result in found] == [(counter, 80, 0) for counter in range(3)]
+    assert all(len(went_on) == 1 and 0 < went_on[0] < 80 for *_, went_on in found)
+
+
+@pytest.mark.parametrize("name", ["buffering_sink", "counter_source"])
+def test_an_example_that_fails_on_purpose_says_that_all_is_right(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on_local_engine():
+        assert example(name).main(["--seconds", "1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) >= 4
 
 
 @pytest.mark.parametrize("name", ["sessions", "top_pages", "silent_sensors"])
