@@ -188,7 +188,7 @@ class TestLateness:
         run = Run(graph_of(stream))
         run.deploy()
         run.step()
-        counted = [v for a in run.acks for k, v in a.metrics.items() if "numLateRecordsDropped" in k]
+        counted = [v.values[""] for a in run.acks for k, v in a.metrics.items() if "numLateRecordsDropped" in k]
         run.close()
         assert counted == [2]
 

@@ -14,6 +14,7 @@ from tamias.errors import JobCancelledError
 
 if TYPE_CHECKING:
     from tamias.job.handle import JobHandle, Progress
+    from tamias.job.savepoints import Then
 
 T = TypeVar("T")
 
@@ -38,6 +39,10 @@ class JobFutures:
         """The accumulators as they are now."""
         return self._handle.accumulators()
 
+    def metrics(self) -> dict[str, Any]:
+        """The metrics as they are now."""
+        return self._handle.metrics()
+
     def progress(self) -> Progress:
         """How far the job is."""
         return self._handle.progress()
@@ -46,6 +51,10 @@ class JobFutures:
         """End the job; done when it is over."""
         self._handle.cancel()
         return _later(self._wait_for_cancelled)
+
+    def savepoint(self, directory: str | None, *, native: bool, then: Then) -> Future[str]:
+        """Take a savepoint; done with its path, or, when the job is to end with it, at the job's end."""
+        return self._handle.request_savepoint(directory, native=native, then=then)
 
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job ends, with its result or with what ended it."""

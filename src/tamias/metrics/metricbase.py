@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tamias.common.clock import Clock, SystemClock
+from tamias.metrics.reports import Kind, Report, flattened
 
 __all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
 
@@ -21,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 class Metric(ABC):
     """Anything a group can hold."""
+
+    __slots__ = ()
+    kind: Kind  # how the values of several subtasks come together
 
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
@@ -34,6 +38,7 @@ class Counter(Metric):
     """A number that goes up and down."""
 
     __slots__ = ("_count",)
+    kind = "counter"
 
     def __init__(self) -> None:
         self._count = 0
@@ -58,6 +63,7 @@ class Gauge(Metric):
     """A number asked for when it is reported."""
 
     __slots__ = ("_function",)
+    kind = "gauge"
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -79,6 +85,7 @@ class Meter(Metric):
     """
 
     __slots__ = ("_buckets", "_clock", "_count", "_span_seconds")
+    kind = "meter"
 
     def __init__(self, time_span_in_seconds: int = 60, clock: Clock | None = None) -> None:
         if time_span_in_seconds <= 0:
@@ -119,6 +126,7 @@ class Distribution(Metric):
     """The count, sum, least, greatest and mean of the values it was given."""
 
     __slots__ = ("_count", "_max", "_min", "_sum")
+    kind = "distribution"
 
     def __init__(self) -> None:
         self._count = 0
@@ -190,23 +198,27 @@ class MetricGroup:
         return dict(self._variables)
 
     def snapshot(self) -> dict[str, Any]:
-        """Every value in the tree now, by its dotted name; a meter ``m`` gives ``m.count`` and ``m.rate``.
+        """Every value in the tree now, by its dotted name; a meter ``m`` gives ``m.count`` and ``m.rate``."""
+        flat: dict[str, Any] = {}
+        for name, report in self.reports().items():
+            flat |= flattened(name, report.values)
+        return flat
+
+    def reports(self) -> dict[str, Report]:
+        """Every metric in the tree now, by its dotted name.
 
         A gauge whose function raises is left out and logged: a metric must never fail a job.
         """
-        flat: dict[str, Any] = {}
+        found: dict[str, Report] = {}
         for name, metric in self._metrics.items():
             try:
-                values = metric.values()
+                found[name] = Report(metric.kind, metric.values())
             except Exception:  # the function is the user's
                 logger.warning("the gauge %r raised and is left out of the report", name, exc_info=True)
-                continue
-            for suffix, value in values.items():
-                flat[f"{name}.{suffix}" if suffix else name] = value
         for group_name, group in self._groups.items():
-            for name, value in group.snapshot().items():
-                flat[f"{group_name}.{name}"] = value
-        return flat
+            for name, report in group.reports().items():
+                found[f"{group_name}.{name}"] = report
+        return found
 
     def _group(self, name: str, variables: Mapping[str, str]) -> MetricGroup:
         if name not in self._groups:

@@ -47,7 +47,7 @@ class ExchangeWriter:
         self.sender = sender
         self.channels = [Channel(t) for t in targets]
         self.timed = False
-        self.bytes_taken = 0
+        self.bytes_taken = self.records_taken = 0
         self.conform = exchange.type_info.conform if exchange.type_info is not None else None
 
     def mode(self, timed: bool) -> None:
@@ -90,6 +90,7 @@ class ExchangeWriter:
                 except RecordTypeError as misfit:
                     misfit.emitted_by = self.exchange.source_operator
                     raise
+            self.records_taken += len(values)
             times = channel.times.copy() if self.timed else None
             channel.frames.append((RECORDS, values, times))
             channel.values.clear()
@@ -116,12 +117,14 @@ class Outbox:
             yield from writer.take(0)
             writer.restart()
 
-    def bytes_taken(self) -> int:
-        """How many bytes left since this was last asked."""
-        total = sum(w.bytes_taken for w in self.writers.values())
+    def taken(self) -> tuple[int, int]:
+        """How many records and how many bytes left since this was last asked."""
+        records = bytes_taken = 0
         for writer in self.writers.values():
-            writer.bytes_taken = 0
-        return total
+            records += writer.records_taken
+            bytes_taken += writer.bytes_taken
+            writer.records_taken = writer.bytes_taken = 0
+        return records, bytes_taken
 
     def mark(self, frame: Frame) -> None:
         """Send a mark everywhere."""

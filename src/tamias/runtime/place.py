@@ -26,7 +26,7 @@ class Place:
     index: int
     attempt: int
     clock: Clock
-    metrics: MetricGroup
+    metrics: dict[str, MetricGroup]  # by operator id, made on first use
     cached_file: Callable[[str], str]  # name -> local path
     accumulators: dict[str, Accumulator[Any, Any]] = field(default_factory=dict)
     state_backend: str = "hashmap"

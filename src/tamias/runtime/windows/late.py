@@ -13,7 +13,7 @@ class LateRecords:
     def __init__(self, operator: RuntimeOperator, tag: str | None, metric: str = "numLateRecordsDropped") -> None:
         self._operator = operator
         self._tag = tag
-        self._dropped = operator.place.metrics.add_group(operator.operator.name).counter(metric)
+        self._dropped = operator.metric_group().counter(metric)
 
     def take(self, value: Any, time_ms: int | None) -> None:
         """Take one."""

@@ -1,0 +1,153 @@
+"""Metrics on their way from functions to the job client: while the job runs, after it, and after a failure."""
+
+import pytest
+
+from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
+from tamias.common.job_client import JobClient
+from tamias.common.job_status import JobStatus
+from tamias.datastream import MapFunction, ProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource
+from tamias.metrics.reports import Report, combined
+from tamias.testing.local_run import on_local_engine
+from tamias.testing.scripted import Crash, Script, ScriptedSource, start_scripted
+
+
+def environment(parallelism=1):
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+
+
+class Counts(MapFunction):
+    def open(self, runtime_context):
+        group = runtime_context.get_metrics_group()
+        self.seen = group.counter("seen")
+        self.large = group.add_group("sizes", "large").counter("seen")
+        self.sizes = group.distribution("size")
+        self.events = group.meter("events")
+        group.gauge("last", lambda: self.last)
+        group.gauge("words", lambda: "no number")
+        self.last = 0
+        self.variables = group.get_all_variables()
+
+    def map(self, value):
+        self.seen.inc()
+        self.large.inc(value > 5)
+        self.sizes.update(value)
+        self.events.mark_event()
+        self.last = value
+        return value
+
+
+def metrics_after(env):
+    with on_local_engine():
+        client = env.execute_async()
+        client.get_job_execution_result().result()
+        return client.get_metrics()
+
+
+def test_every_kind_of_metric_by_subtask_and_together():
+    env = environment(2)
+    env.from_collection([1, 2, 9, 8]).rebalance().map(Counts()).name("count").disable_chaining().print()
+    metrics = metrics_after(env)
+    assert (metrics["count.0.seen"], metrics["count.1.seen"], metrics["count.seen"]) == (2, 2, 4)
+    assert (metrics["count.0.sizes.large.seen"], metrics["count.sizes.large.seen"]) == (1, 2)
+    assert (metrics["count.events.count"], metrics["count.1.events.count"]) == (4, 2)
+    assert metrics["count.events.rate"] == pytest.approx(4 / 60)
+    of_size = {name: metrics[f"count.size.{name}"] for name in ("count", "sum", "min", "max", "mean")}
+    assert of_size == {"count": 4, "sum": 20, "min": 1, "max": 9, "mean": 5.0}
+    assert metrics["count.0.size.mean"] == 5.0
+    assert (metrics["count.0.last"], metrics["count.1.last"], metrics["count.last"]) == (9, 8, 17)
+    assert metrics["count.0.words"] == "no number"
+    assert "count.words" not in metrics
+
+
+def test_chains_and_the_job_are_measured_too():
+    env = environment(2)
+    env.from_collection(range(10)).map(lambda v: v).set_parallelism(1).rebalance().filter(lambda v: v > 6).name(
+        "keep"
+    ).print()
+    metrics = metrics_after(env)
+    source = "Source: Collection Source -> Map"
+    assert (metrics[f"{source}.numRecordsIn"], metrics[f"{source}.numRecordsOut"]) == (10, 10)
+    assert (metrics["keep -> Sink: Print to Std. Out.0.numRecordsIn"]) == 5
+    assert metrics["keep -> Sink: Print to Std. Out.currentInputWatermark"] == 2**63 - 1
+    assert metrics[f"{source}.busyTimeMs"] > 0
+    assert metrics["job.numRestarts"] == metrics["job.numberOfCompletedCheckpoints"] == 0
+
+
+def test_operators_of_one_name_are_told_apart():
+    env = environment()
+    env.from_collection([1, 2, 3]).map(Counts()).uid("first").filter(lambda v: v > 1).map(Counts()).print()
+    metrics = metrics_after(env)
+    seen = {name: value for name, value in metrics.items() if name.endswith(").seen")}
+    assert seen.pop("Map (first).seen") == 3
+    assert list(seen.values()) == [2]
+
+
+class WithVariables(ProcessFunction):
+    def open(self, runtime_context):
+        self.variables = runtime_context.get_metrics_group().add_group("shop", "7").get_all_variables()
+
+    def process_element(self, value, ctx):
+        yield self.variables
+
+
+def test_a_group_knows_where_it_is():
+    stream = environment().from_collection([1]).process(WithVariables()).name("where")
+    with on_local_engine(), stream.execute_and_collect() as records:
+        (variables,) = records
+    assert {name: variables[name] for name in ("operator_name", "subtask_index", "shop")} == {
+        "operator_name": "where",
+        "subtask_index": "0",
+        "shop": "7",
+    }
+
+
+def test_metrics_are_seen_while_the_job_runs():
+    env = environment()
+    source = DataGeneratorSource(lambda n: n, 1 << 60)
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "endless").map(Counts()).name("count").filter(
+        lambda v: False
+    ).print()
+    with on_local_engine():
+        client = env.execute_async()
+        while not client.get_metrics().get("count.seen"):
+            assert client.get_job_status().result() in (JobStatus.CREATED, JobStatus.RUNNING)
+        before = client.get_metrics()["count.seen"]
+        while client.get_metrics()["count.seen"] == before:
+            pass
+        client.cancel().result()
+    assert client.get_metrics()["count.seen"] > before
+
+
+def test_after_a_failure_metrics_begin_anew():
+    configuration = Configuration().set_string("restart-strategy.type", "none")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+    env.enable_checkpointing(10)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 0))
+    source = ScriptedSource([list(range(10))], [2])
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(Counts()).name("count").print()
+    run = start_scripted(env, Script(crashes=[Crash("after-epoch", 4)]))
+    run.handle.wait(0)
+    metrics = run.handle.metrics()
+    assert metrics["job.numRestarts"] == 1
+    assert metrics["job.numberOfCompletedCheckpoints"] > 0
+    assert metrics["count.seen"] == 4, "six records were behind the checkpoint that was restored"
+
+
+def test_a_client_before_the_first_epoch_knows_of_the_job_alone():
+    class Handle:
+        def metrics(self):
+            return {}
+
+    assert JobClient(Handle()).get_metrics() == {}
+
+
+def test_values_of_subtasks_come_together_by_their_kind():
+    assert combined([Report("lowest", {"": 5}), Report("lowest", {"": 3})]) == {"": 3}
+    assert combined([Report("gauge", {"": True}), Report("gauge", {"": 3})]) == {}
+    assert combined([Report("gauge", {"": 1.5}), Report("gauge", {"": 3})]) == {"": 4.5}
+    assert combined([Report("gauge", {"": 1}), Report("counter", {"": 3})]) == {}
+    empty = {"count": 0, "sum": 0, "min": None, "max": None, "mean": None}
+    one = {"count": 2, "sum": 6, "min": 1, "max": 5, "mean": 3.0}
+    assert combined([Report("distribution", empty), Report("distribution", one)]) == one
+    assert combined([Report("distribution", empty)] * 2) == empty
