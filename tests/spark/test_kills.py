@@ -129,25 +129,31 @@ def newest_checkpoint(folder: Path) -> str:
 def run_schedule(job: str, seed: int, folder: Path) -> None:
     """One schedule, reproducible from its seed: what is killed, when, and with what parallelism the job goes on."""
     chance = random.Random(seed)
-    driver = Driver(folder, job, parallelism=chance.choice([1, 2, 3]))
-    for what in chance.choices(["slot", "worker", "driver"], k=chance.randint(1, 3)):
-        mark = driver.read + chance.randint(200, RECORDS[job] // 3)
-        if not driver.until(lambda d, mark=mark: d.read >= mark and d.checkpoints > 0 and d.slots):
-            break
-        if what == "slot":
-            kill(driver.slots, chance)
-        elif what == "worker":
-            workers = driver.python_workers()
-            if workers:
-                kill(workers, chance)
-        else:
-            driver.process.kill()
-            driver.process.wait()
-            assert gone(driver.slots), "slots outlived their driver"
-            driver = Driver(folder, job, parallelism=chance.choice([1, 2, 3]), restore=newest_checkpoint(folder))
-    driver.finish()
-    assert JOBS[job].verify(RECORDS[job], folder) == [], f"{job}, seed {seed}: " + "".join(driver.log[-20:])
-    assert gone(driver.slots)
+    drivers = [Driver(folder, job, parallelism=chance.choice([1, 2, 3]))]
+    try:
+        for what in chance.choices(["slot", "worker", "driver"], k=chance.randint(1, 3)):
+            driver = drivers[-1]
+            mark = driver.read + chance.randint(200, RECORDS[job] // 3)
+            if not driver.until(lambda d, mark=mark: d.read >= mark and d.checkpoints > 0 and d.slots):
+                break
+            if what == "slot":
+                kill(driver.slots, chance)
+            elif what == "worker":
+                workers = driver.python_workers()
+                if workers:
+                    kill(workers, chance)
+            else:
+                driver.process.kill()
+                driver.process.wait()
+                assert gone(driver.slots), "slots outlived their driver"
+                parallelism = chance.choice([1, 2, 3])
+                drivers.append(Driver(folder, job, parallelism=parallelism, restore=newest_checkpoint(folder)))
+        drivers[-1].finish()
+        assert JOBS[job].verify(RECORDS[job], folder) == [], f"{job}, seed {seed}: " + "".join(drivers[-1].log[-20:])
+        assert gone(drivers[-1].slots)
+    finally:
+        for driver in drivers:
+            driver.process.kill()  # one that is left after a failed check; the others have ended
 
 
 def gone(pids: list[int], within_s: float = 15.0) -> bool:
