@@ -1,6 +1,6 @@
 """`make bench`: records per second on this machine, in one run, against PyFlink and PySpark's own Python state APIs.
 
-    python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only throughput,epoch,first,memory,linear]
+    python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only throughput,epoch,first,memory,linear,checkpoints]
 
 Every figure comes from a process of its own, one after another, on two cores. Peers get fewer records than Tamias
 where they are slow, and a time limit after which an upper bound of their rate is taken: always in their favour.
@@ -56,11 +56,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pyflink", help="the Python of an environment that has apache-flink; without it no PyFlink")
     parser.add_argument("--quick", action="store_true", help="a tenth of the records: to see that everything runs")
-    parser.add_argument("--only", default="throughput,epoch,first,memory,linear")
+    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints")
     parser.add_argument("--workloads", help="of the throughput table only these, with commas between")
     parser.add_argument("--limit-seconds", type=float, default=120.0, help="for one run of a peer")
     options = parser.parse_args()
-    parts = {"throughput": throughput, "epoch": epoch, "first": first_result, "memory": memory, "linear": linear}
+    parts = {
+        "throughput": throughput,
+        "epoch": epoch,
+        "first": first_result,
+        "memory": memory,
+        "linear": linear,
+        "checkpoints": checkpoints,
+    }
     for name in options.only.split(","):
         parts[name](options)
 
@@ -144,6 +151,20 @@ def linear(options: argparse.Namespace) -> None:
     more_both = tamias("keyed-count", sized(30_000_000, options), 100_000)
     for label, found in (("base", base), ("10 x the records", more_records), ("10 x records, 10 x keys", more_both)):
         print(f"    {label:<26}{rate(found):>12,.0f}/s   {rate(found) / rate(base):.2f} of the base", flush=True)
+
+
+def checkpoints(options: argparse.Namespace) -> None:
+    """The rate with a checkpoint every second, beside the rate without, on both state backends."""
+    heading("a checkpoint every second (keyed count, 100,000 keys)")
+    for backend, records in (("hashmap", 6_000_000), ("rocksdb", 2_000_000)):
+        found = run(
+            sys.executable, HERE / "checkpoint_cost.py", "--records", sized(records, options), "--backend", backend
+        )
+        print(
+            f"    {backend:<10}{found['with_per_second']:>12,.0f}/s with, {found['without_per_second']:>12,.0f}/s "
+            f"without: {found['ratio']:.2f}",
+            flush=True,
+        )
 
 
 # ------------------------------------------------------------------------------------------------------ running
