@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tamias.common.typeinfo import TypeInformation
 from tamias.contracts.functions import Partitioner
+from tamias.errors import RecordTypeError
 from tamias.graph.job_graph import Exchange, JobGraph, Link, Vertex
 from tamias.graph.specs import (
     Broadcast,
@@ -31,6 +33,7 @@ from tamias.runtime.outbox import Outbox, Router
 from tamias.wire.values import IMMUTABLE, own
 
 _DEEPEST = 12  # blocks inside one another before the rest goes into a function: Python allows 20 loops
+_LONGEST = 40  # operators inside one another before the rest does: writing them is recursion
 
 
 class Loops(NamedTuple):
@@ -56,6 +59,8 @@ class Chain:
         }
         self._reuse = graph.settings.object_reuse
         self._functions: dict[tuple[int, str | None], str] = {}
+        self._unwritten: list[tuple[int, str | None]] = []  # functions that are called and not written yet
+        self._inside = 0  # operators inside one another where the code is being written
         self._modes: list[tuple[str, str]] = []
         self.compiled = self._compile()
         self.loops = tuple(
@@ -71,6 +76,8 @@ class Chain:
             if operator.needs_out:
                 for tag in (None, *self._tags(index)):
                     self._emit_function(code, index, tag)
+        while self._unwritten:
+            self._write_emit_function(code, *self._unwritten.pop())
         compiled = code.compile(self._vertex.name)
         for index, operator in enumerate(self.operators):
             if self._is_split(index):
@@ -106,6 +113,7 @@ class Chain:
     def _write(self, code: Code, index: int, value: str, time: str, write: Write) -> None:
         """Write operator `index` on the record in a variable."""
         sides = {tag: self._emit_to(code, index, tag) for tag in self._tags(index)}
+        self._inside += 1
         with code.at(index, value):
             write(
                 code,
@@ -114,13 +122,14 @@ class Chain:
                 lambda v, t: self._emit(code, index, None, v, t),
                 RefusedSides() if self._is_split(index) else sides,
             )
+        self._inside -= 1
 
     def _emit_to(self, code: Code, index: int, tag: str) -> Emit:
         return lambda v, t: self._emit(code, index, tag, v, t)
 
     def _emit(self, code: Code, index: int, tag: str | None, value: str, time: str) -> None:
         """Write what happens to a record that operator `index` emits."""
-        if code.depth > _DEEPEST:
+        if code.depth > _DEEPEST or self._inside > _LONGEST:
             code.line(f"{self._emit_function(code, index, tag)}({value}, {time})")
             return
         exchanges = [e for e in self._exchanges if e.source_operator == index and e.tag == tag]
@@ -137,7 +146,21 @@ class Chain:
             copy = code.fresh("v")
             code.line(f"{copy} = {code.bind(own, 'own')}({value})")
             value = copy
+        declared = self._vertex.operators[link.target].input_type
+        if link.tag is not None and declared is not None:
+            value = self._conform(code, link, declared, value)
         self._write(code, link.target, value, time, self.operators[link.target].write)
+
+    @staticmethod
+    def _conform(code: Code, link: Link, declared: TypeInformation, value: str) -> str:
+        """Write the conversion of a side output's record to its declared type; answers the variable that holds it.
+
+        PyFlink: functions of a chain hand each other what they like, but a side output leaves the chain.
+        """
+        converted = code.fresh("v")
+        with code.at(link.source, value):
+            code.line(f"{converted} = {code.bind(_converter(declared, link.source), 'as_declared')}({value})")
+        return converted
 
     def _send(self, code: Code, exchanges: list[Exchange], value: str, time: str) -> None:
         """Put a record into the channels of exchanges; one that could be changed later goes in as a copy."""
@@ -189,13 +212,16 @@ class Chain:
             code.line(f"{add_time}({time})")
 
     def _emit_function(self, code: Code, index: int, tag: str | None) -> str:
-        """The name of a function that emits one record of an operator; written on first use."""
+        """The name of a function that emits one record of an operator; it is written when this one is."""
         name = self._functions.get((index, tag))
         if name is None:
             name = self._functions[index, tag] = code.fresh(f"emit_from_{index}_")
-            with code.function(f"def {name}(v, t):"):
-                self._with_modes(code, lambda: self._emit(code, index, tag, "v", "t"))
+            self._unwritten.append((index, tag))
         return name
+
+    def _write_emit_function(self, code: Code, index: int, tag: str | None) -> None:
+        with code.function(f"def {self._functions[index, tag]}(v, t):"):
+            self._with_modes(code, lambda: self._emit(code, index, tag, "v", "t"))
 
     def _is_split(self, index: int) -> bool:
         """Whether `split` was called on an operator's result."""
@@ -211,3 +237,14 @@ class Chain:
         tags = [e.tag for e in self._exchanges if e.source_operator == index]
         tags += [link.tag for link in self._vertex.links if link.source == index]
         return [t for t in dict.fromkeys(tags) if t is not None]
+
+
+def _converter(declared: TypeInformation, emitted_by: int) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        try:
+            return declared.conform([value])[0]
+        except RecordTypeError as misfit:
+            misfit.emitted_by = emitted_by
+            raise
+
+    return convert

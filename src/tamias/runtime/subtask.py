@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.contracts.functions import Function
 from tamias.errors import UserFunctionError
-from tamias.graph.job_graph import Exchange, Operator
+from tamias.graph.job_graph import Operator
 from tamias.graph.specs import Custom, Hash
 from tamias.runtime.batch import Held, HeldBack, KeySorter
 from tamias.runtime.blame import blame
@@ -256,41 +256,58 @@ class Subtask:
 
     def _flow(self, number: int, watermark: int) -> None:
         """Let a watermark reach operator `number`, then go on to what is behind it."""
+        if self._passes(number, watermark):
+            self._forward(number, watermark)
+
+    def _passes(self, number: int, watermark: int) -> bool:
+        """Let a watermark reach operator `number`; whether it goes on by itself."""
         operator = self.operators[number]
         with self._blaming(number):
             operator.on_watermark(watermark)
         if operator.holds_watermarks:
-            return  # it passes them on when what came before has left
-        if isinstance(operator, TimestampsOperator) and watermark != MAX_TIMESTAMP:
-            return  # it makes watermarks of its own
+            return False  # it passes them on when what came before has left
         if isinstance(operator, TimestampsOperator):
+            if watermark != MAX_TIMESTAMP:
+                return False  # it makes watermarks of its own
             operator.end_input()
-        self._forward(number, watermark)
+        return True
 
     def _forward(self, number: int, watermark: int) -> None:
-        for exchange in self._leaving(number):
-            self.outbox.writers[exchange.id].broadcast((WATERMARK, watermark))
-        for link in self.place.vertex.links:
-            if link.source == number:
-                self._flow(link.target, watermark)
+        self._spread(number, (WATERMARK, watermark), lambda behind: self._passes(behind, watermark))
 
     def _flow_idle(self, number: int, idle: bool) -> None:
         """Let operator `number` know that its input is idle, or is so no more."""
+        if self._passes_idle(number, idle):
+            self._forward_idle(number, idle)
+
+    def _passes_idle(self, number: int, idle: bool) -> bool:
         operator = self.operators[number]
         if operator.holds_watermarks:
             operator.on_idle(idle)
-        elif not isinstance(operator, TimestampsOperator):  # Flink: it decides by itself
-            self._forward_idle(number, idle)
+            return False
+        return not isinstance(operator, TimestampsOperator)  # Flink: it decides by itself
 
     def _forward_idle(self, number: int, idle: bool) -> None:
-        for exchange in self._leaving(number):
-            self.outbox.writers[exchange.id].broadcast((IDLE, idle))
-        for link in self.place.vertex.links:
-            if link.source == number:
-                self._flow_idle(link.target, idle)
+        self._spread(number, (IDLE, idle), lambda behind: self._passes_idle(behind, idle))
 
-    def _leaving(self, number: int) -> list[Exchange]:
-        return [w.exchange for w in self.outbox.writers.values() if w.exchange.source_operator == number]
+    def _spread(self, number: int, mark: Frame, passes: Callable[[int], bool]) -> None:
+        """Send a mark out of operator `number`, and out of those behind it that let it pass, branch by branch."""
+        self._send_mark(number, mark)
+        ahead = self._behind(number)
+        while ahead:
+            here = ahead.pop()
+            if passes(here):
+                self._send_mark(here, mark)
+                ahead += self._behind(here)
+
+    def _send_mark(self, number: int, mark: Frame) -> None:
+        for writer in self.outbox.writers.values():
+            if writer.exchange.source_operator == number:
+                writer.broadcast(mark)
+
+    def _behind(self, number: int) -> list[int]:
+        """The operators linked behind one, the first of them last."""
+        return [link.target for link in reversed(self.place.vertex.links) if link.source == number]
 
     def _finish_if_over(self) -> Iterator[Parcel]:
         """The input has ended: finish, unless a loop may still bring records."""
