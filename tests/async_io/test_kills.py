@@ -1,0 +1,42 @@
+"""A slot is killed while requests are in flight: every record has its results once."""
+
+import asyncio
+import os
+import signal
+import time
+
+from tamias.common import RestartStrategies, Time, Types, WatermarkStrategy
+from tamias.common.job_status import JobStatus
+from tamias.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.testing.process_engine import on_process_engine
+
+RECORDS = 900
+
+
+class Slow(AsyncFunction):
+    """Always in flight: the answers take longer than an epoch waits for them."""
+
+    async def async_invoke(self, value):
+        await asyncio.sleep(0.08 + value % 7 / 100)
+        return [value, -value]
+
+
+def test_a_killed_slot_loses_and_repeats_nothing_of_what_was_in_flight():
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 0))
+    env.enable_checkpointing(50)
+    source = DataGeneratorSource(lambda n: n + 1, RECORDS, RateLimiterStrategy.per_second(1_500))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+    asked = AsyncDataStream.unordered_wait(numbers.rebalance(), Slow(), Time.seconds(60), 500)
+    with on_process_engine():
+        records = asked.execute_and_collect()
+        handle = records._handle
+        limit = time.monotonic() + 30
+        while handle.progress().checkpoints_completed < 3 and time.monotonic() < limit:
+            time.sleep(0.01)  # another process's doing: there is nothing to wait on
+        os.kill(handle.progress().slot_pids[1], signal.SIGKILL)
+        found = list(records)
+    assert handle.progress().status is JobStatus.FINISHED
+    assert handle.progress().restarts >= 1
+    assert sorted(found) == sorted(range(-RECORDS, 0)) + list(range(1, RECORDS + 1))
