@@ -5,12 +5,20 @@ from __future__ import annotations
 import pickle
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
 
 from tamias.engine.base import Deployment
 from tamias.errors import DeploymentError
+
+_prepared_by: list[Callable[[], None]] = []
+
+
+def call_in_slots(function: Callable[[], None]) -> None:
+    """Have every slot of this process's jobs call a function, found there by its name, before it meets user code."""
+    _prepared_by.append(function)
 
 
 def dump_deployment(deployment: Deployment) -> bytes:
@@ -29,14 +37,18 @@ def dump_deployment(deployment: Deployment) -> bytes:
                 continue
             classes[name] = value
     try:
-        return bytes(cloudpickle.dumps((deployment, classes), pickle.HIGHEST_PROTOCOL))
+        program = bytes(cloudpickle.dumps((deployment, classes), pickle.HIGHEST_PROTOCOL))
     except Exception as error:
         raise DeploymentError(f"the job cannot be sent to its slots: {type(error).__name__}: {error}") from error
+    return pickle.dumps((_prepared_by, program))
 
 
 def load_deployment(data: bytes) -> Deployment:
     """Unpickle a deployment, and let instances of the main program's classes be pickled by name from now on."""
-    deployment, main_classes = pickle.loads(data)
+    prepared_by, program = pickle.loads(data)
+    for prepare in prepared_by:
+        prepare()
+    deployment, main_classes = pickle.loads(program)
     main = sys.modules["__main__"]
     for name, cls in main_classes.items():
         setattr(main, name, cls)
