@@ -26,10 +26,10 @@ class OutputTag:
             type_info: type of the records; a list of types stands for a row of them. Without one they are
                 Python objects of any kind.
         """
+        if tag_id is None or tag_id == "":
+            raise ValueError(f"an OutputTag needs an id, got {tag_id!r}")
         if not isinstance(tag_id, str):
             raise TypeError(f"the id of an OutputTag must be a string, got {tag_id!r}")
-        if not tag_id:
-            raise ValueError("the id of an OutputTag must not be empty")
         self.tag_id = tag_id
         self.type_info = _as_type(tag_id, type_info)
 
