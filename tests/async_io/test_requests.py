@@ -355,6 +355,23 @@ def test_whatever_a_coroutine_raises_is_reported(value, words):
         collect_locally(stream)
 
 
+class Careless(AsyncFunction):
+    """Leaves a task running that wants to end the process."""
+
+    async def async_invoke(self, value):
+        self.task = asyncio.ensure_future(self.leave())
+        await asyncio.sleep(0.01)
+        return [value]
+
+    async def leave(self):
+        raise SystemExit(1)
+
+
+def test_what_a_task_does_that_was_left_running_is_logged(caplog):
+    assert collect_locally(AsyncDataStream.ordered_wait(numbers(2), Careless(), LONG)) == [0, 1]
+    assert "SystemExit(1)" in caplog.text
+
+
 def test_an_error_behind_the_async_operator_is_blamed_on_the_operator_behind_it():
     stream = AsyncDataStream.ordered_wait(numbers(3), Ask(Service()), LONG).map(lambda n: 1 // (n - 1)).name("divide")
     with pytest.raises(JobExecutionError) as caught:

@@ -116,7 +116,11 @@ class Requests:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            while not self._stopping:
+                try:
+                    self._loop.run_forever()
+                except BaseException as error:  # SystemExit in a task that a coroutine left running; not in ours
+                    _log.warning("a task of an async function ended with %r", error)
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
