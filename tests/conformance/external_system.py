@@ -42,7 +42,7 @@ class TransactionalSink(TwoPhaseCommitSinkFunction):
         self.system.calls.append("begin")
         return transaction
 
-    def invoke_in(self, transaction, value, context):
+    def invoke(self, transaction, value, context):
         self.system.open[transaction].append(value)
 
     def pre_commit(self, transaction):

@@ -384,10 +384,10 @@ def streaming_sink(base):
 def test_the_older_sink_commits_its_transactions_once(tmp_path):
     sink = streaming_sink(tmp_path)
     first = sink.begin_transaction()
-    sink.invoke_in(first, "a", NoTimestamp())
+    sink.invoke(first, "a", NoTimestamp())
     sink.pre_commit(first)
     second = sink.begin_transaction()
-    sink.invoke_in(second, "lost", NoTimestamp())
+    sink.invoke(second, "lost", NoTimestamp())
     first, second = pickle.loads(pickle.dumps((first, second)))
     assert visible_files(tmp_path) == []
     sink.close()

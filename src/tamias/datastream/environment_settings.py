@@ -13,6 +13,7 @@ from tamias.common.job_id import JobID
 from tamias.common.option_values import parse_map
 from tamias.common.restart_strategy import RestartStrategyConfiguration, resolve
 from tamias.common.time_characteristic import TimeCharacteristic
+from tamias.contracts.checkpointing import CheckpointingMode
 from tamias.datastream.checkpoint_config import CheckpointConfig
 from tamias.errors import ConfigurationError
 from tamias.graph.build import GraphSettings
@@ -82,6 +83,7 @@ def graph_settings(
             job_parameters=options.get(configuration, options.GLOBAL_JOB_PARAMETERS).copy(),
             cached_files=(*_configured_files(configuration), *cached_files),
             checkpointing=checkpoints.is_checkpointing_enabled(),
+            releases_at_once=checkpoints.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE,
         ),
     )
 

@@ -120,6 +120,7 @@ class ExecutionSettings:
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: tuple[CachedFile, ...] = ()
     checkpointing: bool = False
+    releases_at_once: bool = False  # AT_LEAST_ONCE: what sinks wrote does not wait for its checkpoint
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tamias.runtime.operators import (
     splitting,
     stateless,
     timestamps,
+    two_phase,
 )
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.place import Place
@@ -78,7 +79,7 @@ def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOper
         case specs.TimestampsSpec() as spec:
             return timestamps.TimestampsOperator(operator, spec.watermarks, place)
         case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):
-            return sinks.TwoPhaseOperator(operator, spec, place)
+            return two_phase.TwoPhaseOperator(operator, spec, place)
         case specs.SinkFunctionSpec() as spec:
             return sinks.SinkFunctionOperator(operator, spec, place)
         case specs.WriterSpec() as spec:

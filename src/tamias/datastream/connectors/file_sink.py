@@ -189,7 +189,7 @@ class FileSink(Sink[Any], SupportsPreprocessing):
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, PendingFile]:
         """The writer of one subtask."""
-        return FileWriter(self, context.subtask_index, restored)
+        return FileWriter(self, context.subtask_index, restored, exactly_once=context.exactly_once)
 
     def create_committer(self) -> Committer[PendingFile]:
         """What makes files visible."""
@@ -209,7 +209,9 @@ class FileCommitter(Committer[PendingFile]):
 class FileWriter(SinkWriter[Any, PendingFile]):
     """Writes the part files of one subtask: at most one at a time in each bucket."""
 
-    def __init__(self, sink: FileSink, subtask_index: int, restored: Sequence[PendingFile]) -> None:
+    def __init__(
+        self, sink: FileSink, subtask_index: int, restored: Sequence[PendingFile], *, exactly_once: bool = True
+    ) -> None:
         self._base_path = sink.base_path
         config = sink.output_file_config
         # The uid is new for every writer, so that no name was ever used before, by whatever attempt.
@@ -225,7 +227,9 @@ class FileWriter(SinkWriter[Any, PendingFile]):
         self._context = BucketContext()
         self._open: dict[str, PartFile] = {}
         self._ended: list[PartFile] = []
-        self._restored = [_checked_restored(part) for part in restored]
+        # At least once, a part may have become visible although the checkpoint that was to cover it never completed.
+        left = [p for p in restored if exactly_once or not os.path.exists(p["visible"])]
+        self._restored = [_checked_restored(part) for part in left]
 
     def write(self, value: Any, timestamp: int | None) -> None:  # hot
         context, now_ms = self._context, self._now_ms()

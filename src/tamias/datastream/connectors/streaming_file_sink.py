@@ -59,7 +59,7 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
         """Begin with no files."""
         return []
 
-    def invoke_in(self, transaction: list[PendingFile], value: Any, context: SinkContext) -> None:
+    def invoke(self, transaction: list[PendingFile], value: Any, context: SinkContext) -> None:  # type: ignore[override]
         """Write one record."""
         assert self._writer is not None, "open() comes first"
         self._writer.write(value, context.timestamp())

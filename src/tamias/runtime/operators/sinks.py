@@ -1,8 +1,9 @@
-"""Sinks: functions, two-phase transactions, writers with committers, printing, collecting.
+"""Sinks: functions, writers with committers, printing, collecting. Two-phase transactions are in `two_phase.py`.
 
 Transactional output follows one rule: what was written before a checkpoint becomes visible only when that
 checkpoint is complete, and becomes visible again, harmlessly, if the job restarts from it. Without checkpoints
-there is nothing to wait for: everything is committed at the end of the input.
+there is nothing to wait for: everything is committed at the end of the input. With the mode AT_LEAST_ONCE nothing
+waits for a checkpoint to complete: a writer's output is committed when one is taken.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 
 from tamias.common.typeinfo import record_text
 from tamias.common.types import Row
-from tamias.contracts.sinks import SinkFunction, TwoPhaseCommitSinkFunction, WriterContext
+from tamias.contracts.sinks import SinkFunction, WriterContext
 from tamias.contracts.state import ListStateDescriptor
+from tamias.faults import point
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
 from tamias.runtime.code import Code
@@ -23,7 +25,6 @@ from tamias.runtime.operators.keys import key_function
 from tamias.runtime.place import Place
 from tamias.wire.values import own
 
-_TRANSACTIONS = ListStateDescriptor("_transactions")
 _COMMITTABLES = ListStateDescriptor("_committables")
 _WRITERS = ListStateDescriptor("_writers")
 
@@ -52,67 +53,6 @@ class SinkFunctionOperator(RuntimeOperator):
         self._function.finish()
 
 
-class TwoPhaseOperator(SinkFunctionOperator):
-    """A `TwoPhaseCommitSinkFunction`: one open transaction, and those that wait for their checkpoint."""
-
-    _function: TwoPhaseCommitSinkFunction[Any, Any]
-
-    def __init__(self, operator: Operator, spec: SinkFunctionSpec, place: Place) -> None:
-        super().__init__(operator, spec, place)
-        self._waiting: list[tuple[int, Any]] = []  # (checkpoint, transaction), oldest first
-        self._open: Any = None
-        self._checkpointing = place.graph.settings.checkpointing
-        self._finished = False
-
-    def initialize(self) -> None:
-        super().initialize()
-        # A union list: after a change of parallelism any subtask may finish what another began.
-        for checkpoint_id, state, transaction in self.states.get_list_state(_TRANSACTIONS).get():
-            if state == "prepared" and checkpoint_id is not None:
-                self._function.recover_and_commit(transaction)
-            else:
-                self._function.recover_and_abort(transaction)
-
-    def open(self) -> None:
-        super().open()
-        self._open = self._function.begin_transaction()
-
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        context = code.bind(self._context, "context")
-        code.line(f"{context}.time = {time}")
-        code.line(
-            f"{code.bind(self._function.invoke_in, 'invoke')}({code.bind(self, 'sink')}._open, {value}, {context})"
-        )
-
-    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        self._function.pre_commit(self._open)
-        self._waiting.append((checkpoint_id, self._open))
-        self._open = self._function.begin_transaction()
-        state = self.states.get_list_state(_TRANSACTIONS)
-        state.update([(i, "prepared", t) for i, t in self._waiting] + [(None, "open", self._open)])
-        super().before_snapshot(checkpoint_id, now_ms)
-
-    def checkpoint_completed(self, checkpoint_id: int) -> None:
-        super().checkpoint_completed(checkpoint_id)
-        while self._waiting and self._waiting[0][0] <= checkpoint_id:
-            self._function.commit(self._waiting[0][1])
-            del self._waiting[0]
-
-    def finish(self) -> None:
-        super().finish()
-        if not self._checkpointing:
-            self._function.pre_commit(self._open)
-            self._function.commit(self._open)
-            self._open, self._finished = None, True
-
-    def close(self) -> None:
-        # What is prepared belongs to a checkpoint that may yet be restored: only the open one is dropped.
-        if self._open is not None and not self._finished:
-            self._function.abort(self._open)
-            self._open = None
-        super().close()
-
-
 class WriterOperator(RuntimeOperator):
     """A `Sink`: its writer, and the committables that wait for their checkpoint."""
 
@@ -121,13 +61,13 @@ class WriterOperator(RuntimeOperator):
         self._sink = spec.sink.with_input_type(operator.input_type)
         self._committer = self._sink.create_committer()
         self._waiting: list[tuple[int, Any]] = []  # (checkpoint, committable), oldest first
-        self._checkpointing = place.graph.settings.checkpointing
+        settings = place.graph.settings
+        self._checkpointing = settings.checkpointing
+        self._at_once = settings.checkpointing and settings.releases_at_once
 
     def initialize(self) -> None:
         super().initialize()
-        restored = [c for _, c in self.states.get_list_state(_COMMITTABLES).get()]
-        if restored and self._committer is not None:
-            self._committer.commit(restored)
+        self._commit([c for _, c in self.states.get_list_state(_COMMITTABLES).get()])
         self.states.get_list_state(_COMMITTABLES).clear()
         place = self.place
         context = WriterContext(
@@ -136,6 +76,7 @@ class WriterOperator(RuntimeOperator):
             attempt=place.attempt,
             job_id=place.job_id,
             operator_id=self.operator.id,
+            exactly_once=not self._at_once,
         )
         self._writer = self._sink.create_writer(context, list(self.states.get_list_state(_WRITERS).get()))
 
@@ -143,24 +84,32 @@ class WriterOperator(RuntimeOperator):
         code.line(f"{code.bind(self._writer.write, 'write')}({value}, {time})")
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        self._waiting += [(checkpoint_id, c) for c in self._writer.prepare_commit()]
+        prepared = list(self._writer.prepare_commit())
+        if self._at_once:
+            self._commit(prepared)
+        else:
+            self._waiting += [(checkpoint_id, c) for c in prepared]
         self.states.get_list_state(_COMMITTABLES).update(list(self._waiting))
         self.states.get_list_state(_WRITERS).update(list(self._writer.snapshot_state()))
         super().before_snapshot(checkpoint_id, now_ms)
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         super().checkpoint_completed(checkpoint_id)
-        due = [c for i, c in self._waiting if i <= checkpoint_id]
-        if due and self._committer is not None:
-            self._committer.commit(due)
+        self._commit([c for i, c in self._waiting if i <= checkpoint_id])
         self._waiting = [(i, c) for i, c in self._waiting if i > checkpoint_id]
 
     def finish(self) -> None:
         self._writer.finish()
         if not self._checkpointing:
-            committables = list(self._writer.prepare_commit())
-            if committables and self._committer is not None:
-                self._committer.commit(committables)
+            # What waits was prepared for a savepoint, and savepoints commit nothing.
+            self._commit([c for _, c in self._waiting] + list(self._writer.prepare_commit()))
+            self._waiting.clear()
+
+    def _commit(self, committables: list[Any]) -> None:
+        if committables and self._committer is not None:
+            point("sink-commit", self.place.index)
+            self._committer.commit(committables)
+            point("sink-committed", self.place.index)
 
     def close(self) -> None:
         writer = getattr(self, "_writer", None)
