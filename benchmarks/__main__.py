@@ -1,6 +1,6 @@
 """`make bench`: records per second on this machine, in one run, against PyFlink and PySpark's own Python state APIs.
 
-    python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only throughput,epoch,first,memory,linear,checkpoints]
+    python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only epoch,checkpoints]
 
 Every figure comes from a process of its own, one after another, on two cores. Peers get fewer records than Tamias
 where they are slow, and a time limit after which an upper bound of their rate is taken: always in their favour.
