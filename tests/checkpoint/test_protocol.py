@@ -132,6 +132,7 @@ class SmallJob:
         self.sink = sink
         self.step = step  # called before every effect on the world outside
         self.storage = CheckpointStorage(files, JOB)
+        self.storage._janitor.add = lambda task: task()  # every call to the storage is a step of its own
         self.storage.initialise(driver(name), 0, take_over=True)
         self.retention = Retention(num_retained)
         found = choose_checkpoint(self.storage)

@@ -2,13 +2,16 @@
 
 import os
 import re
+import threading
 
 import pytest
 from checkpoint_values import JOB, all_files, driver, graph, metadata, opened, vertex
 from faulty_files import Fault, FaultyFiles
+from tests.object_store import FakeObjects, object_store
 
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.names import SnapshotNames, created_for
+from tamias.checkpoint.ownership import Fenced
 from tamias.checkpoint.storage import CheckpointStorage, Listing, resolve
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
 from tamias.state.files import LocalFiles, MemoryFiles, read_state
@@ -244,3 +247,57 @@ def test_metadata_that_is_a_link_to_elsewhere_is_refused(retained, tmp_path):
 def test_a_scheme_without_storage_is_refused():
     with pytest.raises(ConfigurationError, match="neither pyarrow nor fsspec knows it"):
         resolve("nosuch://bucket/chk-1")
+
+
+# ------------------------------------------------------------------------------------------ cleaning in the background
+
+
+def remote_storage(**kwargs):
+    access = FakeObjects(**kwargs)
+    storage = CheckpointStorage(object_store(access), JOB)
+    storage.initialise(driver(), 0)
+    storage.start_from(None)
+    return storage, access
+
+
+def test_on_remote_storage_nobody_waits_for_a_deletion():
+    gate = threading.Event()
+    waits = []
+
+    def hook():
+        if threading.current_thread().name == "checkpoint-janitor":
+            waits.append(gate.wait(20))
+
+    storage, _ = remote_storage(hook=hook)
+    for checkpoint_id in (1, 2):
+        storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id))
+    storage.discard(1)
+    storage.delete_files(["shared/x"])
+    assert storage.files.exists("chk-1/_metadata")
+    gate.set()
+    assert storage.completed_ids() == [2]  # what was asked for is done before anyone looks
+    assert waits and all(waits)
+
+
+def test_a_deletion_that_fails_in_the_background_is_logged_and_harms_nobody(caplog):
+    def hook():
+        if threading.current_thread().name == "checkpoint-janitor":
+            raise OSError("503")
+
+    storage, _ = remote_storage(hook=hook)
+    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    storage.discard(1)
+    assert storage.completed_ids() == [1]
+    assert "could not be deleted" in caplog.text and "503" in caplog.text
+
+
+def test_a_replaced_driver_deletes_nothing_in_the_background_either(caplog):
+    storage, access = remote_storage()
+    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    successor = CheckpointStorage(object_store(FakeObjects(access.objects)), JOB)
+    successor.initialise(driver("two"), 0, take_over=True)
+    storage.discard(1)
+    storage._janitor.wait()
+    assert successor.completed_ids() == [1]
+    with pytest.raises(Fenced):
+        storage.delete_everything()

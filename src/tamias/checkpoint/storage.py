@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.names import METADATA, SHARED, TASK_OWNED, checkpoint_directory, checkpoint_id_of, created_for
 from tamias.checkpoint.ownership import OWNER, Driver, History, Ownership, claim
@@ -60,6 +61,7 @@ class CheckpointStorage:
         self._base = store if create_subdir else None
         self._ownership: Ownership | None = None
         self._terms: dict[int, int] = {}  # of the checkpoints loaded here
+        self._janitor = Janitor(self.files.url)
 
     @property
     def directory(self) -> str:
@@ -123,6 +125,7 @@ class CheckpointStorage:
 
     def release(self) -> None:
         """At the end of the job: the next driver need not wait."""
+        self._janitor.wait()
         self._owner.release()
 
     # ------------------------------------------------------------------------------------------------------- writing
@@ -175,6 +178,7 @@ class CheckpointStorage:
 
     def completed_ids(self) -> list[int]:
         """Checkpoints whose metadata exists, oldest first; whether it can be read is another question."""
+        self._janitor.wait()  # what is about to go is not to be chosen
         found = []
         ids = {*self.listing(shared=False).checkpoints, *History(self.files).known_ids()}
         for checkpoint_id in sorted(ids):
@@ -220,25 +224,45 @@ class CheckpointStorage:
         """Remove one checkpoint's directory, then the given files, which nothing else refers to.
 
         The metadata goes first, and where it cannot be deleted nothing else is: it may exist although writing it
-        seemed to fail, and a checkpoint that exists must be whole.
+        seemed to fail, and a checkpoint that exists must be whole. On remote storage this happens in the background.
         """
-        self._owner.check()
-        directory = checkpoint_directory(checkpoint_id)
-        self.files.delete(f"{directory}/{METADATA}")
-        self.files.delete_tree(directory)
-        for path in paths:
-            self.files.delete(path)
+        paths = tuple(paths)
+
+        def clean() -> None:
+            self._owner.check()
+            directory = checkpoint_directory(checkpoint_id)
+            self.files.delete(f"{directory}/{METADATA}")
+            self.files.delete_tree(directory)
+            for path in paths:
+                self.files.delete(path)
+
+        self._do_or_leave_to_janitor(clean)
 
     def delete_files(self, paths: Iterable[str]) -> None:
-        """Remove single state files that no checkpoint, complete or half written, refers to."""
-        self._owner.check()
-        for path in paths:
-            self.files.delete(path)
+        """Remove single state files that no checkpoint, complete or half written, refers to; as `discard` does."""
+        paths = tuple(paths)
+        if not paths:
+            return
+
+        def clean() -> None:
+            self._owner.check()
+            for path in paths:
+                self.files.delete(path)
+
+        self._do_or_leave_to_janitor(clean)
+
+    def _do_or_leave_to_janitor(self, clean: Callable[[], None]) -> None:
+        if self.files.exclusive:
+            clean()
+        else:
+            self._janitor.add(clean)
 
     def delete_everything(self) -> None:
         """Remove all checkpoints and the job's directory, at its end."""
         for checkpoint_id in self.listing(shared=False).checkpoints:
             self.discard(checkpoint_id)
+        self._janitor.wait()
+        self._owner.check()
         if self._base is not None:
             self._base.delete_tree(self.job_id)
         else:

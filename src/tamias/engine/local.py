@@ -26,6 +26,8 @@ from tamias.wire.values import dumps
 class LocalEngine:
     """Runs one job inside the calling process."""
 
+    in_process = True
+
     def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
         self._graph = graph
         self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()

@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 _FINAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR}
 _FINAL_KINDS = (FileNotFoundError, FileExistsError, PermissionError, TamiasError, TypeError, ValueError)
 # As the libraries word them; their errors have no codes of their own.
-_FINAL_WORDS = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
+_FINAL_WORDS = ("allow_bucket_creation", "ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT")
 
 
 @dataclass(frozen=True)
