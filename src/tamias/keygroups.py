@@ -52,6 +52,19 @@ def key_group(key: Any, max_parallelism: int) -> KeyGroup:
     return KeyGroup((mixed ^ (mixed >> 15)) % max_parallelism)
 
 
+def key_group_of_text(utf8: bytes, max_parallelism: int) -> int:
+    """The key group of a str, given as its bytes; for who has these at hand and is in a hurry."""
+    mixed = (zlib.crc32(utf8) * 0x9E3779B1) & _MASK
+    return (mixed ^ (mixed >> 15)) % max_parallelism
+
+
+def key_group_of_int(key: int, max_parallelism: int) -> int:
+    """The key group of an int; for who is in a hurry."""
+    number = hash(key) % _NUMERIC_HASH_WIDTH
+    mixed = ((number ^ (number >> 32)) & _MASK) * 0x9E3779B1 & _MASK
+    return (mixed ^ (mixed >> 15)) % max_parallelism
+
+
 def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
     """The subtask that owns a key group."""
     return group * parallelism // max_parallelism

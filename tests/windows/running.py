@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +18,16 @@ from tamias.engine.base import Deployment, SnapshotWritten
 from tamias.engine.local import LocalEngine
 from tamias.graph.job_graph import JobGraph
 from tamias.runtime.epoch import EpochOrder
+from tamias.state.rocksdb_settings import RocksDBSettings
 from tamias.state.snapshots import RestorePlan
+
+# A cache of a few entries: most of what windows keep goes through RocksDB. In memory where there is such a file system.
+SMALL = RocksDBSettings(
+    write_buffer_bytes=1 << 16,
+    cache_bytes=1000,
+    transfer_threads=1,
+    local_directories=("/dev/shm",) if os.access("/dev/shm", os.W_OK) else (),
+)
 
 Event = tuple[Any, int, int | None]
 """A value, its timestamp, and the watermark that follows it (None for none)."""
@@ -48,6 +58,7 @@ class Run:
     graph: JobGraph
     clock: ManualClock = field(default_factory=ManualClock)
     directory: str | None = None
+    state_backend: str = "hashmap"
 
     def __post_init__(self) -> None:
         self.engine = LocalEngine(self.graph, self.clock)
@@ -59,7 +70,13 @@ class Run:
 
     def deploy(self, restore: RestorePlan | None = None, graph: JobGraph | None = None) -> None:
         deployment = Deployment(
-            "0" * 32, graph or self.graph, self.attempt, checkpoint_directory=self.directory, restore=restore
+            "0" * 32,
+            graph or self.graph,
+            self.attempt,
+            checkpoint_directory=self.directory,
+            state_backend=self.state_backend,
+            rocksdb=SMALL,
+            restore=restore,
         )
         failure = self.engine.deploy(deployment)
         if failure is not None:
@@ -122,9 +139,9 @@ def graph_of(stream: DataStream) -> JobGraph:
     return stream.get_execution_environment()._job_graph("test")
 
 
-def collected(stream: DataStream, *, max_records: int = 1 << 30) -> list[Any]:
+def collected(stream: DataStream, *, max_records: int = 1 << 30, state_backend: str = "hashmap") -> list[Any]:
     """What a stream gives when its job runs to the end."""
-    run = Run(graph_of(stream))
+    run = Run(graph_of(stream), state_backend=state_backend)
     run.deploy()
     while not run.finished:
         run.step(max_records)
@@ -138,13 +155,15 @@ def collected_with_crashes(
     max_records: int,
     crash_after: set[int],
     parallelism: int = 1,
+    state_backends: tuple[str, ...] = ("hashmap",),
 ) -> list[Any]:
     """The same with a checkpoint in every epoch, and after some of them a failure and a restart from it.
 
-    After the checkpoint one more epoch runs, whose output is lost with the attempt.
+    After the checkpoint one more epoch runs, whose output is lost with the attempt. Attempts take the backends by turns.
     """
     with tempfile.TemporaryDirectory() as directory:
         run = Run(graph_of(build(environment(parallelism, checkpoints=True))), directory=directory)
+        run.state_backend = state_backends[0]
         run.deploy()
         checkpoint_id = 0
         while not run.finished:
@@ -155,6 +174,7 @@ def collected_with_crashes(
                 run.step(max_records)
                 del run.records[kept:]
                 run.attempt += 1
+                run.state_backend = state_backends[run.attempt % len(state_backends)]
                 run.finished = False
                 run.deploy(plan)
         run.close()

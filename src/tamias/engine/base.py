@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tamias.graph.job_graph import JobGraph
 from tamias.runtime.epoch import Ack, EpochOrder
+from tamias.state.rocksdb_settings import RocksDBSettings
 from tamias.state.snapshots import RestorePlan, SubtaskSnapshot
 
 
@@ -22,6 +23,7 @@ class Deployment:
     inline_threshold: int = 20 * 1024
     max_state_size: int = 5 * 1024 * 1024  # of one state kept in memory
     state_backend: str = "hashmap"
+    rocksdb: RocksDBSettings | None = None
     incremental: bool = True
     asynchronous: bool = True  # snapshots are written while the job goes on; else before an epoch is acknowledged
     compression: bool = False  # of state files

@@ -99,7 +99,9 @@ class SlotHost:
             metrics={},
             cached_file=self.files.path_of,
             state_backend=deployment.state_backend,
+            rocksdb=deployment.rocksdb,
             incremental=deployment.incremental,
+            reuses_restored=_restores_its_own(deployment),
             scratch=self._scratch,
             loops=self._loops,
         )
@@ -175,3 +177,8 @@ class SlotHost:
         self._writer.stop()
         self.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _restores_its_own(deployment: Deployment) -> bool:
+    """Whether the restored checkpoint lies where this job's checkpoints go: they may then refer to its files."""
+    return deployment.restore is not None and deployment.restore.directory == deployment.checkpoint_directory

@@ -12,6 +12,7 @@ from typing import Literal
 from tamias.common.job_id import JobID
 from tamias.common.restart_strategy import NoRestartStrategyConfiguration, RestartStrategyConfiguration
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from tamias.state.rocksdb_settings import RocksDBSettings
 
 KEEP_ALL_FAILURES = 2**31 - 1  # as a number of tolerable checkpoint failures: never fail the job
 
@@ -80,7 +81,8 @@ class JobSettings:
     restore_path: str | None = None
     allow_non_restored_state: bool = False
     claim_mode: Literal["NO_CLAIM", "CLAIM", "LEGACY"] = "NO_CLAIM"
-    state_backend: Literal["hashmap"] = "hashmap"
+    state_backend: Literal["hashmap", "rocksdb"] = "hashmap"
+    rocksdb: RocksDBSettings | None = None
     savepoint_directory: str | None = None
     python: PythonDependencies = field(default_factory=PythonDependencies)
     heartbeat_interval_ms: int = 10_000

@@ -11,6 +11,7 @@ from tamias.common.accumulators import Accumulator
 from tamias.common.clock import Clock
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.metrics.metricbase import MetricGroup
+from tamias.state.rocksdb_settings import RocksDBSettings
 
 Loops = dict[tuple[int, int], deque[tuple[Any, int | None]]]
 """What is on its way from the tail of a loop to its head: by loop and subtask, records with their times."""
@@ -30,9 +31,16 @@ class Place:
     cached_file: Callable[[str], str]  # name -> local path
     accumulators: dict[str, Accumulator[Any, Any]] = field(default_factory=dict)
     state_backend: str = "hashmap"
+    rocksdb: RocksDBSettings | None = None
     incremental: bool = True
+    reuses_restored: bool = False  # checkpoints go where the restored one is, and may refer to its files
     loops: Loops = field(default_factory=dict)  # of the slot: head and tail of a loop meet there
     scratch: Callable[[], str] | None = None  # makes a folder on local disk that is removed with the job
+
+    @property
+    def on_rocksdb(self) -> bool:
+        """Whether keyed state is in RocksDB; of one key at a time, as in BATCH mode, there is never too much for it."""
+        return self.state_backend == "rocksdb" and not self.graph.settings.batch
 
     @property
     def name(self) -> str:

@@ -152,6 +152,8 @@ class Subtask:
             if not self.finished:
                 for operator in self.operators:
                     operator.end_epoch()
+                    if operator.backend is not None:
+                        operator.backend.end_epoch()
             self._look_at_the_clock()
             yield from self.outbox.flush()
         self._complete(ack)

@@ -9,14 +9,14 @@ in ascending order, each in the order of registration.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from tamias.common.clock import Clock
 from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.contracts.timers import TimerService
-from tamias.state.heap import HeapStateBackend, Table
+from tamias.state.heap import Table
 from tamias.state.heap_snapshots import Entries
 from tamias.state.keyed import KeyedStateBackend
 from tamias.state.snapshots import StateInfo
@@ -44,7 +44,7 @@ class TimerTable(Table):
         self._heap: list[int] = []
         self._stale = 0  # buckets that were emptied by deletions
         # Net changes since the last snapshot: a timer that came and went in between leaves no trace.
-        self._added: set[tuple[Any, int]] = set()
+        self._added: dict[tuple[Any, int], None] = {}  # in the order of registration, which restored ones fire in
         self._removed: set[tuple[Any, int]] = set()
         self._firing: dict[Any, None] = {}
         self._firing_ms: int | None = None
@@ -65,7 +65,7 @@ class TimerTable(Table):
             if timer in self._removed:
                 self._removed.discard(timer)
             else:
-                self._added.add(timer)
+                self._added[timer] = None
 
     def remove(self, entry: Any, time_ms: int) -> None:
         """Delete a timer; nothing happens if there is none."""
@@ -118,7 +118,7 @@ class TimerTable(Table):
     def _note_removed(self, entry: Any, time_ms: int) -> None:
         timer = (entry, time_ms)
         if timer in self._added:
-            self._added.discard(timer)
+            del self._added[timer]
         else:
             self._removed.add(timer)
 
@@ -135,8 +135,8 @@ class TimerTable(Table):
         entry = next((entry for bucket in self._by_time.values() for entry in bucket), None)
         return entry[0] if entry is not None and self._windowed else entry
 
-    def take_changed(self) -> set[Any]:
-        changed = {self._address(*timer) for timer in self._added | self._removed}
+    def take_changed(self) -> Collection[Any]:
+        changed = [self._address(*timer) for timer in (*self._added, *self._removed)]
         self._added.clear()
         self._removed.clear()
         return changed
@@ -145,7 +145,7 @@ class TimerTable(Table):
         there = [self._address(e, time_ms) for time_ms, bucket in self._by_time.items() for e in bucket]
         return Entries(self.info, there, [None] * len(there), [], full=True)
 
-    def some(self, keys: set[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> Entries:
         there = [a for a in keys if self._has(a)]
         gone = [a for a in keys if not self._has(a)]
         return Entries(self.info, there, [None] * len(there), gone, full=False)
@@ -190,7 +190,6 @@ class Timers(TimerService):
         prefix: str = "_timers",
         windowed: bool = False,
     ) -> None:
-        assert isinstance(backend, HeapStateBackend), "timers are kept on the heap"
         self._clock = clock
         self.cell = cell
         self.watermark_ms = MIN_TIMESTAMP

@@ -6,7 +6,7 @@ is restored into another range. Per entry that leaves one dictionary slot, the k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Protocol, TypeVar
 
 from tamias.common.clock import Clock, SystemClock
@@ -68,7 +68,7 @@ class Table:
         self.mark: Callable[[Any], None] = self.changed.add if tracked else _untracked
         self.leave_out: Callable[[dict[Any, Any]], dict[Any, Any]] | None = None  # gives what a snapshot writes
 
-    def take_changed(self) -> set[Any]:
+    def take_changed(self) -> Collection[Any]:
         """The keys that changed since this was last called."""
         changed = self.changed.copy()
         self.changed.clear()
@@ -94,7 +94,7 @@ class Table:
         copy = _COPIES.get(self.info.kind)
         return Entries(self.info, list(data), [copy(v) for v in values] if copy else values, [], full=True)
 
-    def some(self, keys: set[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> Entries:
         """The entries of some keys, and which of those keys have none."""
         data, copy = self.data, _COPIES.get(self.info.kind)
         if self.leave_out is not None:
@@ -328,16 +328,21 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         key_groups: tuple[int, int],
         translate: Translate | None = None,
     ) -> None:
-        self._heap.restored = {info.name: info for info in restored.states}
-        self._heap.operator = restored.label
+        self.expect(restored)
         tables = {info.name: (info, entries) for info, entries in read_entries(restored, store, key_groups)}
         if translate is not None:
             translate(tables)
         for info, entries in tables.values():
             self.load(info, entries)
 
+    def expect(self, restored: OperatorRestore) -> None:
+        """What a checkpoint says of its states is held against what the job declares."""
+        self._heap.restored = {info.name: info for info in restored.states}
+        self._heap.operator = restored.label
+
     def load(self, info: StateInfo, entries: dict[Any, Any]) -> None:
         """Take over restored entries of a state that nobody has asked for yet."""
+        self._heap.restored.setdefault(info.name, info)
         table = self._heap.by_name.get(info.name)
         if table is None:
             table = self._heap.by_name[info.name] = Table(info, tracked=self._heap.tracked)

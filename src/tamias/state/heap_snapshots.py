@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ class ChangeLog:
 
     def __init__(self, *, incremental: bool) -> None:
         self._incremental = incremental
-        self._pending: dict[int, dict[str, set[Any]]] = {}  # keys changed before each snapshot not yet completed
+        self._pending: dict[int, dict[str, Collection[Any]]] = {}  # keys changed before each snapshot not yet completed
         self._chains: dict[int, tuple[StateFile, ...]] = {}  # written, not yet completed
         self._base: tuple[StateFile, ...] | None = None  # files of the last completed checkpoint
         self._lock = threading.Lock()  # `written` comes from the writing thread
@@ -49,7 +49,7 @@ class ChangeLog:
             return CapturedTables(self, checkpoint_id, (), {n: t.whole() for n, t in tables.items()})
         changed: dict[str, Entries] = {}
         for name, table in tables.items():
-            keys = set().union(*(p.get(name, ()) for p in self._pending.values()))
+            keys = dict.fromkeys(key for p in self._pending.values() for key in p.get(name, ()))
             if keys:
                 changed[name] = table.some(keys)
         return CapturedTables(self, checkpoint_id, self._base, changed)

@@ -134,6 +134,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         return _RocksStates(self._rocks, self.window_cell, prefix, WINDOWED)
 
     def adopt(self, table: Table) -> None:
+        self._beside.key_type = self.key_type
         self._beside.adopt(table)
 
     def has_entries(self, state_name: str) -> bool:

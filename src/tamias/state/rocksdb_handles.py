@@ -22,11 +22,12 @@ from tamias.wire.values import own
 class RocksValueState(HeapValueState):
     """Asks the dictionary itself, which fetches only what it misses."""
 
-    __slots__ = ("_check_room",)
+    __slots__ = ("_limit", "_make_room")
 
     def __init__(self, cell: list[Any], table: ValueTable, default: Any) -> None:
         super().__init__(cell, table, default)
-        self._check_room = table.check_room
+        self._limit = table.limit
+        self._make_room = table.make_room
 
     def value(self) -> Any:  # hot
         kept = self._data[self._cell[0]]
@@ -39,20 +40,24 @@ class RocksValueState(HeapValueState):
         if value is None:
             self._data.pop(key)
             return
-        self._check_room()
-        self._data[key] = value if type(value) in self._as_is else self._stored(value)
+        data = self._data
+        if len(data) >= self._limit[0]:
+            self._make_room()
+        data[key] = value if type(value) in self._as_is else self._stored(value)
         self._mark(key)
 
 
 class RocksTtlValueState(TtlValueState):
-    __slots__ = ("_check_room",)
+    __slots__ = ("_limit", "_make_room")
 
     def __init__(self, cell: list[Any], table: ValueTable, expiry: Expiry) -> None:
         super().__init__(cell, table, expiry)
-        self._check_room = table.check_room
+        self._limit = table.limit
+        self._make_room = table.make_room
 
     def _write(self, key: Any, now_ms: int, value: Any) -> None:
-        self._check_room()
+        if len(self._data) >= self._limit[0]:
+            self._make_room()
         super()._write(key, now_ms, value)
 
 

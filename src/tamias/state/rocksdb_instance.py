@@ -104,6 +104,7 @@ class RocksTables:
         """Make the table of a state that nobody has declared yet."""
         if number is None:
             number = 1 + max((table.number for table in self.by_name.values()), default=0)
+        self.shared.enter()
         table = self.by_name[info.name] = make_table(info, number, self.shared)
         return table
 
@@ -141,6 +142,7 @@ class RocksTables:
         self.by_name.clear()
         self.sweeps.clear()
         if self._shared is not None:
+            self._shared.leave()
             self._shared.store.destroy()
             self._shared = None
 

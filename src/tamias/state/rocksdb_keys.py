@@ -26,10 +26,12 @@ from typing import Any
 
 from tamias.common.types import Row
 from tamias.errors import StateError
-from tamias.keygroups import user_key
+from tamias.keygroups import key_group, key_group_of_int, key_group_of_text, user_key
 from tamias.wire.values import dumps
 
 PREFIX = struct.Struct(">HH")  # key group, state
+_TEXT_ADDRESS = struct.Struct(">HHcH")  # the prefix and the beginning of a key that is text
+_INT_ADDRESS = struct.Struct(">HHcQ")
 _SEQUENCE = struct.Struct(">Q")
 _SHORT = struct.Struct(">cH")
 _LONG = struct.Struct(">cI")
@@ -41,11 +43,32 @@ _LIMIT = 1 << 16
 Out = list[bytes]
 
 
-def key_bytes(key: Any) -> tuple[bytes, bool]:
-    """A key, as tables hold it, as bytes, and whether these say all of it."""
-    out: Out = []
-    exact = _put_key(out, user_key(key))
+def address_of(key: Any, groups: int, state: int) -> tuple[bytes, bool]:  # hot
+    """Where the entries of a key of a state begin, and whether that says all of the key.
+
+    Args:
+        key: The key, as tables hold it.
+        groups: The number of key groups.
+        state: The state's number.
+    """
+    cls = key.__class__
+    if cls is str:
+        raw = key.encode("utf-8", "surrogatepass")
+        if len(raw) < _LIMIT:
+            return _TEXT_ADDRESS.pack(key_group_of_text(raw, groups), state, b"s", len(raw)) + raw, True
+    elif cls is int and -_SIGN <= key < _SIGN:
+        return _INT_ADDRESS.pack(key_group_of_int(key, groups), state, b"i", key + _SIGN), True
+    user = user_key(key)
+    out = [PREFIX.pack(key_group(user, groups), state)]
+    exact = _put_key(out, user)
     return b"".join(out), exact
+
+
+def window_bytes(window: Any) -> bytes:
+    """A window, as tables hold it, as bytes."""
+    out: Out = []
+    _put_key(out, window)
+    return b"".join(out)
 
 
 def entry_bytes(key: Any) -> tuple[bytes, bool]:

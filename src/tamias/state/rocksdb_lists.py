@@ -54,7 +54,7 @@ class ListTable(RocksTable):
     def of(self, key: Any, more: int = 1) -> KnownList:
         """What is known of a key's list, with room for some more elements."""
         self._held += more
-        if self._held > self._limit:
+        if self._held > self.limit[0]:
             self.make_room()
             self._held = more
         known: KnownList = self.data[key]

@@ -57,7 +57,7 @@ class MapTable(RocksTable):
     def of(self, key: Any, more: int = 1) -> KnownMap:
         """What is known of a key's map, with room for some more entries."""
         self._held += more
-        if self._held > self._limit:
+        if self._held > self.limit[0]:
             self.make_room()
             self._held = more
         known: KnownMap = self.data[key]

@@ -43,6 +43,7 @@ def restore_into(
     """
     rocks.restored = {info.name: info for info in restored.states}
     rocks.operator = restored.label
+    beside.expect(restored)
     check_formats(restored)
     native = [part for part in restored.keyed if part.format == ROCKSDB]
     opened = _open_instances(rocks, native, store)

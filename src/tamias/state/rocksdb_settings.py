@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,7 +56,7 @@ class RocksDBSettings:
     local_directories: tuple[str, ...] = ()
     transfer_threads: int = 4
     options_factory: str | None = None
-    cache_bytes: int = 128 * MEBIBYTE  # of entries in use, in front of one instance
+    cache_bytes: int = 256 * MEBIBYTE  # of entries in use, in front of all instances in a slot
 
 
 PREDEFINED: dict[str, dict[str, Any]] = {
@@ -99,6 +100,22 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     if not USE_BLOOM_FILTER.read(configuration):
         given["bloom_bits_per_key"] = 0
     return replace(settings, **given)
+
+
+def local_folder(directories: tuple[str, ...], index: int) -> str:
+    """A new folder for one subtask's instance, in the directories by turns.
+
+    Raises:
+        ConfigurationError: It cannot be made.
+    """
+    directory = directories[index % len(directories)]
+    try:
+        os.makedirs(directory, exist_ok=True)
+        return tempfile.mkdtemp(prefix="tamias-rocksdb-", dir=directory)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{LOCAL_DIRECTORIES.key} is {directory!r}, where this slot cannot make a folder: {error}"
+        ) from error
 
 
 def require_rocksdict() -> None:
@@ -251,7 +268,7 @@ _FIELDS: dict[str, ConfigOption[Any]] = {
         _DEFAULT.cache_bytes,
         (),
         "bytes",
-        "Memory for entries in use, in front of one instance.",
+        "Memory for entries in use, in front of all instances in a slot.",
         _at_least(1 << 16),
     ),
 }

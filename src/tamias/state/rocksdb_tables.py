@@ -17,9 +17,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tamias.keygroups import key_group, state_key, user_key
+from tamias.keygroups import state_key
 from tamias.state.declared import Declaration
-from tamias.state.rocksdb_keys import PREFIX, key_bytes, read_part
+from tamias.state.rocksdb_keys import PREFIX, address_of, read_part, window_bytes
 from tamias.state.rocksdb_store import Batch, RocksStore
 from tamias.state.rocksdb_values import (
     decode,
@@ -39,16 +39,28 @@ _ENTRY_BYTES = 250  # what an entry in use takes beside its value
 class Shared:
     """What the tables of one instance share: RocksDB, memory for what is in use, and numbers for pieces of lists."""
 
+    in_slot = 0  # tables of all instances in this process, which share the memory
+
     def __init__(self, store: RocksStore, groups: int, cache_bytes: int = 0) -> None:
         self.store = store
         self.groups = groups  # the number of key groups
-        self.tables = 0
         self.next_piece = 1  # 0 is every list's first
         self._cache_bytes = cache_bytes
+        self._tables = 0
+
+    def enter(self) -> None:
+        """A table has come; `leave` is for all of them together."""
+        self._tables += 1
+        Shared.in_slot += 1
+
+    def leave(self) -> None:
+        """The instance is no longer used."""
+        Shared.in_slot -= self._tables
+        self._tables = 0
 
     def room(self, value_bytes: int) -> int:
         """How many entries with values of this size one table may hold in its dictionary: an equal part for each."""
-        return max(self._cache_bytes // max(self.tables, 1) // (_ENTRY_BYTES + 3 * value_bytes), 1)
+        return max(self._cache_bytes // max(Shared.in_slot, 1) // (_ENTRY_BYTES + 3 * value_bytes), 1)
 
     def take_piece(self) -> int:
         """A number that is larger than those before it."""
@@ -65,8 +77,8 @@ class RocksTable(ABC):
         self.number = number
         self._shared = shared
         self._store = shared.store
-        shared.tables += 1
-        self._limit = shared.room(0)  # of entries in the dictionary, until the size of values is known
+        self._groups = shared.groups
+        self.limit = [shared.room(0)]  # of entries in the dictionary; in a cell, for handles that look often
         self._windowed = info.kind.startswith(WINDOWED)
         self._some_key: Any = None
         self.changed: set[Any] = set()
@@ -84,13 +96,11 @@ class RocksTable(ABC):
 
     def address(self, key: Any) -> tuple[bytes, bool]:
         """Where a key's entries begin, and whether that says all of the key."""
-        if self._windowed:
-            key, window = key
-            raw, exact = key_bytes(key)
-            raw += key_bytes(window)[0]
-        else:
-            raw, exact = key_bytes(key)
-        return PREFIX.pack(key_group(user_key(key), self._shared.groups), self.number) + raw, exact
+        if not self._windowed:
+            return address_of(key, self._groups, self.number)
+        key, window = key
+        address, exact = address_of(key, self._groups, self.number)
+        return address + window_bytes(window), exact
 
     def key_at(self, address: bytes, original: Any) -> tuple[Any, int]:
         """The key of an address, as tables hold it, and where the key ends in it."""
@@ -114,7 +124,7 @@ class RocksTable(ABC):
         if self.changed:
             self._some_key = next(iter(self.changed))
             count, size = self._flush(batch)
-            self._limit = self._shared.room(size // max(count, 1))
+            self.limit[0] = self._shared.room(size // max(count, 1))
             self.changed.clear()
 
     @abstractmethod
@@ -215,7 +225,7 @@ class ValueTable(RocksTable):
         self._fresh: set[Any] = set()  # keys that RocksDB is known not to hold
 
     def _load(self, key: Any) -> Any:
-        if len(self.data) >= self._limit:
+        if len(self.data) >= self.limit[0]:
             self.make_room()
         raw = self._store.get(self.address(key)[0])
         if raw is None:
@@ -225,11 +235,6 @@ class ValueTable(RocksTable):
             value = self._decode(without_original(raw))
         self.data[key] = value
         return value
-
-    def check_room(self) -> None:
-        """Before a value is written that nobody has read."""
-        if len(self.data) >= self._limit:
-            self.make_room()
 
     def _flush(self, batch: Batch) -> tuple[int, int]:  # hot
         data, fresh, put, size = self.data, self._fresh, batch.put, 0
@@ -260,7 +265,8 @@ class ValueTable(RocksTable):
         batch.put(address, raw if exact else with_original(key, raw))
 
     def replace_whole(self, key: Any, value: Any) -> None:
-        self.check_room()
+        if len(self.data) >= self.limit[0]:
+            self.make_room()
         self.data[key] = value
         self.mark(key)
 

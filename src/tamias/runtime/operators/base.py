@@ -11,6 +11,7 @@ from tamias.contracts.functions import Function
 from tamias.contracts.runtime_context import RuntimeContext
 from tamias.contracts.state import ListStateDescriptor
 from tamias.graph.job_graph import Operator
+from tamias.keygroups import key_group_range
 from tamias.metrics.metricbase import MetricGroup
 from tamias.runtime.code import Code
 from tamias.runtime.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
@@ -22,6 +23,7 @@ from tamias.state.keyed import KeyedStateBackend
 from tamias.state.operator_state import OperatorState
 from tamias.state.operator_store import OperatorStates
 from tamias.state.restore_checks import check_keys
+from tamias.state.rocksdb_settings import RocksDBSettings, local_folder
 from tamias.state.snapshots import OperatorRestore, StateInfo
 
 Emit = Callable[[str, str], None]
@@ -88,8 +90,6 @@ class RuntimeOperator(ABC):
 
     def key_groups(self) -> tuple[int, int]:
         """The first and last key group of this subtask."""
-        from tamias.keygroups import key_group_range
-
         vertex = self.place.vertex
         return key_group_range(vertex.max_parallelism, vertex.parallelism, self.place.index)
 
@@ -216,7 +216,31 @@ class RuntimeOperator(ABC):
 def make_backend(place: Place) -> KeyedStateBackend:
     """The keyed state backend that the job is configured with."""
     tracked = place.graph.settings.checkpointing
+    if place.on_rocksdb:
+        return _make_rocksdb(place, tracked=tracked)
     return HeapStateBackend(tracked=tracked, incremental=place.incremental, clock=place.clock)
+
+
+def _make_rocksdb(place: Place, *, tracked: bool) -> KeyedStateBackend:
+    from tamias.state.rocksdb import RocksDBKeyedBackend
+
+    settings = place.rocksdb or RocksDBSettings()
+    if settings.local_directories:
+        folder = local_folder(settings.local_directories, place.index)
+    else:
+        assert place.scratch is not None, "a slot has a place for files"
+        folder = place.scratch()
+    vertex = place.vertex
+    return RocksDBKeyedBackend(
+        folder,
+        max_parallelism=vertex.max_parallelism,
+        key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, place.index),
+        settings=settings,
+        tracked=tracked,
+        incremental=place.incremental,
+        clock=place.clock,
+        reuses_restored=place.reuses_restored,
+    )
 
 
 def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:

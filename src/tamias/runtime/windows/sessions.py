@@ -7,7 +7,7 @@ was entered, it is either due or entered again for the end that it has by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -99,7 +99,7 @@ class SessionTable(Table):
     def whole(self) -> Entries:
         return Entries(self.info, list(self.data), [self._frozen(s) for s in self.data.values()], [], full=True)
 
-    def some(self, keys: set[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> Entries:
         there = [k for k in keys if k in self.data]
         gone = [k for k in keys if k not in self.data]
         return Entries(self.info, there, [self._frozen(self.data[k]) for k in there], gone, full=False)
