@@ -22,10 +22,11 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
-from tamias.common.basic_types import IntegerTypeInfo, PickledBytesTypeInfo
-from tamias.common.composite_types import TupleTypeInfo
+from tamias.common.basic_types import BasicTypeInfo, IntegerTypeInfo, PickledBytesTypeInfo
+from tamias.common.composite_types import RowTypeInfo, TupleTypeInfo
 from tamias.common.serializer import SerializerTypeInfo
 from tamias.common.type_information import TypeInformation
+from tamias.common.types import Row
 from tamias.errors import RecordTypeError, StateError, preview
 from tamias.state.classes import ClassFields, Noting
 from tamias.state.schemas import Schema, describe
@@ -35,11 +36,16 @@ PLAIN: frozenset[type] = IMMUTABLE - {type, types.FunctionType, types.BuiltinFun
 """Types whose values are kept as they are. Classes and functions are not: a checkpoint would hold them unnoticed."""
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:  # hot
     cls = type(value)
     if cls in PLAIN:
         return True
-    return (cls is tuple or cls is frozenset) and all(type(v) in PLAIN or _is_plain(v) for v in value)
+    if cls is not tuple and cls is not frozenset:
+        return False
+    for field in value:  # noqa: SIM110 - a generator takes three times as long
+        if type(field) not in PLAIN and not _is_plain(field):
+            return False
+    return True
 
 
 class Codec(ABC):
@@ -108,25 +114,31 @@ class TypedCodec(PickledCodec):
     def __init__(self, state: str, type_info: TypeInformation) -> None:
         super().__init__(state, type_info)
         self.as_is = _FITTING.get(str(type_info), frozenset())
-        self._is_fine = quick_check(type_info)
-        self._conform = type_info.conform
+        fits = quick_check(type_info)
+        self._fits = fits if fits is not None else _never
+        if fits is not None and _is_of_plain(type_info):
+            slow = self._checked
+            self.stored = lambda value: value if fits(value) else slow(value)  # type: ignore[method-assign]
 
-    def stored(self, value: Any) -> Any:  # hot
-        if self._is_fine is not None and self._is_fine(value):
-            return value
+    def stored(self, value: Any) -> Any:
+        return bytearray(self._noting.dumps(value)) if self._fits(value) else self._checked(value)
+
+    def _checked(self, value: Any) -> Any:
         if value is None:  # a map's value; other states do not get here with None
             return None
-        self._check(value)
-        return super().stored(value)
-
-    def _check(self, value: Any) -> None:
+        assert self.type_info is not None
         try:
-            self._conform([value])
+            self.type_info.conform([value])
         except RecordTypeError as misfit:
             raise StateError(
                 f"state {self.state!r} is declared as {self.type_info} and cannot hold {misfit.value_preview}: "
                 f"{misfit.reason}"
             ) from None
+        return super().stored(value)
+
+
+def _never(value: Any) -> bool:
+    return False
 
 
 _FITTING: dict[str, frozenset[type]] = {
@@ -138,7 +150,7 @@ _FITTING: dict[str, frozenset[type]] = {
 
 
 def quick_check(type_info: TypeInformation) -> Callable[[Any], bool] | None:
-    """Whether a value is plain and fits its type as it is, compiled to one expression; None for types without one.
+    """Whether a value fits its type as it is, compiled to one expression; None for types without one.
 
     `conform` is made for runs of records; for one value of the commonest types this takes a tenth of its time.
 
@@ -150,11 +162,13 @@ def quick_check(type_info: TypeInformation) -> Callable[[Any], bool] | None:
     condition = _condition(type_info, "v")
     if condition is None:
         return None
-    check: Callable[[Any], bool] = eval(f"lambda v: {condition}")  # made of the names and numbers below only
+    # Made of the names and numbers in `_condition` only, and of the names of a row's fields, which are quoted.
+    check: Callable[[Any], bool] = eval(f"lambda v: {condition}", {"Row": Row})
     return check
 
 
 def _condition(type_info: TypeInformation, value: str) -> str | None:
+    """An expression that is true for values that fit; some that fit after a conversion may be left to `conform`."""
     match type_info:
         case IntegerTypeInfo() if str(type_info) != "BigInteger":
             low, high = type_info.bounds()
@@ -162,12 +176,28 @@ def _condition(type_info: TypeInformation, value: str) -> str | None:
         case TupleTypeInfo():
             types = type_info.get_field_types()
             fields = [_condition(each, f"{value}[{i}]") for i, each in enumerate(types)]
-            if None in fields:
-                return None
-            return " and ".join([f"{value}.__class__ is tuple", f"len({value}) == {len(types)}", *map(str, fields)])
+            return _all_of(f"{value}.__class__ is tuple", f"len({value}) == {len(types)}", *fields)
+        case RowTypeInfo():
+            types, names = type_info.get_field_types(), type_info.get_field_names()
+            inside = [_condition(each, f"{value}._values[{i}]") for i, each in enumerate(types)]
+            nullable = [f and f"({value}._values[{i}] is None or {f})" for i, f in enumerate(inside)]
+            is_row = f"{value}.__class__ is Row and ({value}._names is None or {value}._names == {names!r})"
+            return _all_of(is_row, f"len({value}._values) == {len(types)}", *nullable)
         case _:
             found = next(iter(_FITTING.get(str(type_info), ())), None)
             return None if found is None else f"{value}.__class__ is {found.__name__}"
+
+
+def _all_of(*conditions: str | None) -> str | None:
+    known = [condition for condition in conditions if condition is not None]
+    return " and ".join(known) if len(known) == len(conditions) else None
+
+
+def _is_of_plain(type_info: TypeInformation) -> bool:
+    """Whether values of a type, as the quick check lets them pass, cannot change."""
+    if isinstance(type_info, TupleTypeInfo):
+        return all(map(_is_of_plain, type_info.get_field_types()))
+    return isinstance(type_info, BasicTypeInfo)
 
 
 class SerializerCodec(Codec):
@@ -204,7 +234,6 @@ class MapKeyCodec:
 
     def __init__(self, state: str, type_info: TypeInformation | None) -> None:
         self.values = codec_for(state, type_info)
-        self.as_is = self.values.as_is
         self.lookup = self.stored if isinstance(self.values, SerializerCodec) else _itself
         """The form in which a key is looked for: `==` to the kept one."""
 
@@ -215,7 +244,7 @@ class MapKeyCodec:
             StateError: the key does not fit the declared type, or cannot be the key of a map.
         """
         kept = self.values.stored(key)
-        if type(kept) is not bytearray:
+        if type(kept) is not bytearray:  # hot up to here
             return kept
         if isinstance(self.values, SerializerCodec):
             return bytes(kept)
