@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from dataclasses import replace
 
 import pytest
 from checkpoint_values import JOB, graph, metadata, snapshots, texts, vertex
@@ -42,6 +43,8 @@ def operators(draw, number):
     def snapshot():
         first = draw(st.integers(0, maximum - 1))
         keyed = KeyedFiles(first, draw(st.integers(first, maximum - 1)), tuple(draw(st.lists(files, max_size=3))))
+        if draw(st.booleans()):
+            keyed = replace(keyed, format="rocksdb", names=tuple(f"{i:06}.sst" for i in range(len(keyed.files))))
         return OperatorSnapshot(
             operator_id=f"{number:032x}",
             uid=uid,
@@ -110,9 +113,20 @@ def test_a_cut_is_found_wherever_it_is(encoded):
 
 
 def test_a_newer_format_is_refused_with_both_versions(encoded):
-    message = refused(encoded.replace(b"CHECKPOINT 1 ", b"CHECKPOINT 2 ", 1))
+    message = refused(encoded.replace(b"CHECKPOINT 2 ", b"CHECKPOINT 3 ", 1))
+    assert "version 3" in message
     assert "version 2" in message
-    assert "version 1" in message
+
+
+def test_the_format_before_keyed_state_had_several_is_still_read(encoded):
+    assert decode_metadata(encoded.replace(b"CHECKPOINT 2 ", b"CHECKPOINT 1 ", 1), "x") == decode_metadata(encoded, "x")
+
+
+def test_every_file_of_a_format_with_names_has_one(encoded):
+    def change(document):
+        document["operators"][0]["subtasks"][0]["keyed"] |= {"format": "rocksdb", "names": ["CURRENT", "000001.sst"]}
+
+    assert "2 names for 1 files" in refused(forged(encoded, change))
 
 
 def test_a_foreign_file_is_refused():
@@ -125,7 +139,7 @@ def forged(encoded, change):
     document = json.loads(encoded.split(b"\n", 1)[1])
     change(document)
     body = json.dumps(document).encode()
-    return b"TAMIAS-CHECKPOINT 1 %d %08x\n" % (len(body), zlib.crc32(body)) + body
+    return b"TAMIAS-CHECKPOINT 2 %d %08x\n" % (len(body), zlib.crc32(body)) + body
 
 
 def first_file(document):
@@ -188,5 +202,5 @@ def test_a_subtask_that_finished_before_takes_no_part_but_keeps_its_place():
 
 def test_the_file_is_legible():
     text = encode_metadata(CheckpointMetadata(7, "j", "wörd count", 5, ())).decode()
-    assert text.startswith("TAMIAS-CHECKPOINT 1 ")
+    assert text.startswith("TAMIAS-CHECKPOINT 2 ")
     assert '"job_name": "wörd count"' in text

@@ -17,7 +17,7 @@ from tamias.errors import ConfigurationError, CorruptFileError
 from tamias.graph.job_graph import JobGraph
 from tamias.state.declared import merged
 from tamias.state.files import check_path
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
+from tamias.state.snapshots import NEUTRAL, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
 
 __all__ = [
     "FORMAT_VERSION",
@@ -30,7 +30,8 @@ __all__ = [
 
 # docs/formats/metadata.md
 MAGIC = "TAMIAS-CHECKPOINT"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READABLE = (1, 2)  # 1 knows one format of keyed state
 LONGEST_HEADER = 100
 
 Kind = Literal["checkpoint", "savepoint"]
@@ -198,12 +199,7 @@ def _encode_operator(operator: OperatorMetadata) -> dict[str, Any]:
 def _encode_snapshot(snapshot: OperatorSnapshot, numbers: dict[StateInfo, Any]) -> dict[str, Any]:
     keyed = snapshot.keyed
     return {
-        "keyed": None
-        if keyed is None
-        else {
-            "key_groups": [keyed.key_group_first, keyed.key_group_last],
-            "files": [_encode_file(file) for file in keyed.files],
-        },
+        "keyed": None if keyed is None else _encode_keyed(keyed),
         "operator_state": None if snapshot.operator_state is None else _encode_file(snapshot.operator_state),
         # By number where the operator's list has it; in full where subtasks disagree about a state.
         "states": [
@@ -211,6 +207,16 @@ def _encode_snapshot(snapshot: OperatorSnapshot, numbers: dict[StateInfo, Any]) 
             for info in snapshot.states
         ],
     }
+
+
+def _encode_keyed(keyed: KeyedFiles) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "key_groups": [keyed.key_group_first, keyed.key_group_last],
+        "files": [_encode_file(file) for file in keyed.files],
+    }
+    if keyed.format != NEUTRAL:
+        document |= {"format": keyed.format, "names": list(keyed.names)}
+    return document
 
 
 def _encode_info(info: StateInfo) -> dict[str, Any]:
@@ -259,7 +265,7 @@ def _check_header(data: bytes, where: str) -> bytes:
         raise CorruptFileError(where, f"a file that starts with {data[:24]!r}", f"checkpoint metadata ({MAGIC})")
     body = data[len(line) + 1 :]
     # Compared as the text that would have been written, so that "007", "+7" or upper case are not taken for 7.
-    if words[1] != str(FORMAT_VERSION).encode("ascii"):
+    if words[1] not in [str(version).encode("ascii") for version in _READABLE]:
         found = f"metadata format version {words[1].decode('ascii', 'replace')}"
         expected = f"version {FORMAT_VERSION}, the newest this release of tamias reads; use the release that wrote it"
         raise CorruptFileError(where, found, expected)
@@ -343,7 +349,11 @@ def _decode_keyed(document: dict[str, Any], max_parallelism: int) -> KeyedFiles:
     first, last = (_number(bound, at_least=0) for bound in document["key_groups"])
     if not first <= last < max_parallelism:
         raise ValueError(f"key groups {first} to {last} of {max_parallelism}")
-    return KeyedFiles(first, last, tuple(_decode_file(file) for file in document["files"]))
+    files = tuple(_decode_file(file) for file in document["files"])
+    names = tuple(_text(name) for name in document.get("names", ()))
+    if names and len(names) != len(files):
+        raise ValueError(f"{len(names)} names for {len(files)} files")
+    return KeyedFiles(first, last, files, format=_text(document.get("format", NEUTRAL)), names=names)
 
 
 def _decode_file(document: dict[str, Any]) -> StateFile:
