@@ -29,7 +29,14 @@ from tamias.testing.scripted import Crash, Script, run_scripted
 
 TIMED = ("window", "count_window", "timer", "side_output", "process")
 KEYED = ("state", "reduce", "rolling", "keyed")
+MANY = ("connect", "broadcast", "union", "diamond", "deep", "wide")
 SHORT = (
+    "broadcast_state_by_name",
+    "connect_open_and_close",
+    "connect_plain_function_with_keys",
+    "connect_then_connect",
+    "connect_union_on_a_side",
+    "diamond_of_diamonds",
     "keyed_collected_typed",
     "keyed_function_without_key",
     "keyed_project",
@@ -39,12 +46,23 @@ SHORT = (
     "rolling_basic_position_single",
     "rolling_name_on_unnamed_rows",
     "rolling_negative_position",
+    "side_output_keyed_and_summed",
+    "side_output_same_id_of_two",
     "side_output_unused_tag",
     "state_map_dict_syntax",
     "state_map_iteration",
     "state_same_name_twice",
     "state_value_conversion",
+    "union_of_three",
+    "union_of_unions",
+    "union_with_itself",
+    "union_with_nothing",
 )
+NOT_IN_CHECKPOINTS = {
+    "broadcast_contexts": "it asks for the year, and the script's clock has just begun",
+    "connect_order_within_side": "it keeps what it knows in attributes",
+    "connect_shared_attributes": "it keeps what it knows in attributes",
+}
 
 
 def left_out(name):
@@ -60,7 +78,7 @@ def left_out(name):
         return "a batch job takes no checkpoints"
     if name in SHORT:
         return "one or two records have no middle"
-    return ""
+    return NOT_IN_CHECKPOINTS.get(name, "")
 
 
 def chosen(*prefixes):
@@ -129,7 +147,7 @@ CRASHES = {
 
 
 @pytest.mark.parametrize("when", CRASHES)
-@pytest.mark.parametrize("name", chosen(*TIMED, *KEYED))
+@pytest.mark.parametrize("name", chosen(*TIMED, *KEYED, *MANY))
 def test_a_crash_does_not_change_what_pyflink_gave(name, when, opened):
     records = records_of(name)
     assert records >= 3, "too short to crash after a checkpoint and before the end"
@@ -141,6 +159,10 @@ def test_a_crash_does_not_change_what_pyflink_gave(name, when, opened):
     assert opened[-1] == position, "it did not go on from the newest checkpoint"
     found = {"outcome": "values", "values": [encode(record) for record in done.records]}
     assert not outcome.differences(recording_of(name), found, program.ordered)
+
+
+def test_programs_of_many_streams_are_run():
+    assert len(chosen(*MANY)) >= 45
 
 
 def test_programs_of_windows_timers_and_side_outputs_are_left_out_for_a_reason():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import logging
 import os
 import sys
 import traceback
@@ -44,6 +45,8 @@ def run_script(script: str, arguments: Sequence[str] = ()) -> ModuleType:
         The script's module.
     """
     install()
+    # Scripts often log to standard output from INFO on: PySpark's bridge would tell of its connections there.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     path = os.path.abspath(script)
     loader = SourceFileLoader("__main__", path)
     module = ModuleType("__main__")

@@ -1,0 +1,134 @@
+"""Unmodified PyFlink scripts print what PyFlink printed."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from runs import EXAMPLES, HERE, OTHER_EXAMPLES, OURS, is_fresh, lines_of, recorded
+
+from tamias.pyflink import run_script
+from tamias.pyflink.script import main
+from tamias.testing.local_run import on_local_engine
+from tamias.testing.process_engine import on_process_engine
+
+SCRIPTS = HERE / "scripts"
+ROOT = HERE.parent.parent
+
+
+def installed_examples():
+    """PyFlink's examples, if it is installed: in this environment, where `make bench` puts it, or in PYFLINK_FOLDER."""
+    here = find_spec("pyflink")
+    found = [Path(location) for location in (here.submodule_search_locations or [])] if here is not None else []
+    found += ROOT.glob(".venvs/flink/lib/python*/site-packages/pyflink")
+    found += [Path(os.environ["PYFLINK_FOLDER"])] if "PYFLINK_FOLDER" in os.environ else []
+    return next((p / "examples" / "datastream" for p in found if (p / "examples" / "datastream").is_dir()), None)
+
+
+EXAMPLES_FOLDER = installed_examples()
+needs_examples = pytest.mark.skipif(EXAMPLES_FOLDER is None, reason="apache-flink is not installed")
+
+
+def names(run):
+    return run.name
+
+
+@pytest.mark.parametrize("run", OURS, ids=names)
+def test_a_script_is_as_it_was_when_it_was_recorded(run):
+    assert is_fresh(run), f"{run.script} was changed: run runs.py with PyFlink again"
+
+
+@pytest.mark.usefixtures("aliased")
+class TestInThisProcess:
+    @pytest.mark.parametrize("run", OURS, ids=names)
+    def test_a_script_prints_what_pyflink_printed(self, run, capsys):
+        with on_local_engine():
+            run_script(str(SCRIPTS / run.script), run.arguments)
+        assert lines_of(capsys.readouterr().out) == recorded()[run.name]
+
+    @needs_examples
+    @pytest.mark.parametrize("run", EXAMPLES, ids=names)
+    def test_an_example_of_pyflinks_prints_the_same(self, run, capsys):
+        with on_local_engine():
+            run_script(str(EXAMPLES_FOLDER / run.script), run.arguments)
+        assert lines_of(capsys.readouterr().out) == recorded()[run.name]
+
+    @needs_examples
+    @pytest.mark.parametrize("script", ["streaming_word_count.py", "asyncio/remote_model_inference.py"])
+    def test_an_example_with_tables_says_what_is_missing(self, script):
+        with pytest.raises(ImportError, match=r"Tamias has no pyflink\.table"):
+            run_script(str(EXAMPLES_FOLDER / script))
+
+    @needs_examples
+    def test_every_example_is_run_or_left_out_for_a_reason(self):
+        found = {str(path.relative_to(EXAMPLES_FOLDER)) for path in EXAMPLES_FOLDER.rglob("*.py")}
+        assert found == {run.script for run in EXAMPLES} | OTHER_EXAMPLES.keys()
+
+    def test_arguments_and_the_script_s_own_name(self, tmp_path, capsys):
+        script = tmp_path / "show.py"
+        script.write_text("import sys, __main__\nprint(__name__, __file__, sys.argv, __main__.__dict__ is globals())\n")
+        run_script(str(script), ["--a", "b"])
+        assert capsys.readouterr().out == f"__main__ {script} {[str(script), '--a', 'b']} True\n"
+
+    def test_files_are_read_and_written(self, tmp_path):
+        text, out = tmp_path / "text.txt", tmp_path / "out"
+        text.write_text("a b a\nb a\n")
+        with on_local_engine():
+            run_script(str(SCRIPTS / "word_count.py"), ["--input", str(text), "--output", str(out)])
+        (written,) = out.rglob("words*.txt")
+        assert sorted(written.read_text().splitlines()) == ["(a,3)", "(b,2)"]
+
+    @pytest.mark.parametrize(
+        "run", [run for run in OURS if run.script == "beside.py" or "dynamic" in run.arguments], ids=names
+    )
+    def test_slots_understand_what_the_script_and_its_modules_import(self, run, capfd):
+        with on_process_engine():
+            run_script(str(SCRIPTS / run.script), run.arguments)
+        assert lines_of(capfd.readouterr().out) == recorded()[run.name]
+
+
+class TestOnTheCommandLine:
+    def run(self, *arguments):
+        command = [sys.executable, "-m", "tamias.pyflink", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    def test_an_error_shows_the_lines_of_the_script_alone(self, tmp_path):
+        script = tmp_path / "fails.py"
+        script.write_text("from pyflink.common import Row\n\ndef fail():\n    raise ValueError('so')\n\nfail()\n")
+        done = self.run(str(script))
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == "ValueError: so"
+        assert "line 6, in <module>" in done.stderr
+        assert "tamias" not in done.stderr
+
+    def test_an_exit_status_is_passed_on(self, tmp_path):
+        script = tmp_path / "ends.py"
+        script.write_text("import sys\nsys.exit(7)\n")
+        assert self.run(str(script)).returncode == 7
+
+    def test_a_mistake_in_the_syntax(self, tmp_path):
+        script = tmp_path / "broken.py"
+        script.write_text("def (:\n")
+        done = self.run(str(script))
+        assert done.returncode == 1
+        assert "SyntaxError" in done.stderr
+
+    def test_the_modules_beside_the_script_are_found_and_not_those_beside_the_shell(self, tmp_path):
+        script = tmp_path / "sees.py"
+        (tmp_path / "neighbour.py").write_text("from pyflink.common import Types\nWHO = str(Types.INT())\n")
+        script.write_text("import neighbour\nprint(neighbour.WHO)\n")
+        assert self.run(str(script)).stdout.strip() != ""
+
+
+def test_without_a_script(capsys):
+    assert main([]) == 2
+    assert "usage" in capsys.readouterr().err
+    assert main(["--help"]) == 0
+    assert "usage" in capsys.readouterr().out
+    assert main(["no_such_script.py"]) == 2
+    assert "no_such_script.py" in capsys.readouterr().err

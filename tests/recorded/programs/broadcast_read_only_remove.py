@@ -1,0 +1,25 @@
+"""The data side has no remove."""
+
+from pyflink.common import Types
+from pyflink.datastream.functions import BroadcastProcessFunction
+from pyflink.datastream.state import MapStateDescriptor
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
+
+
+class Both(BroadcastProcessFunction):
+    def process_element(self, value, ctx: BroadcastProcessFunction.ReadOnlyContext):
+        ctx.get_broadcast_state(RULES).remove("x")
+        yield value
+
+    def process_broadcast_element(self, value, ctx: BroadcastProcessFunction.Context):
+        pass
+
+
+def build(env):
+    return env.from_collection(["x"]).connect(env.from_collection(["a", "b"]).broadcast(RULES)).process(Both())

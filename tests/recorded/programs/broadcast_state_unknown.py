@@ -1,0 +1,26 @@
+"""A broadcast state that was not declared."""
+
+from pyflink.common import Types
+from pyflink.datastream.functions import BroadcastProcessFunction
+from pyflink.datastream.state import MapStateDescriptor
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
+OTHER = MapStateDescriptor("other", Types.STRING(), Types.INT())
+
+
+class Both(BroadcastProcessFunction):
+    def process_element(self, value, ctx: BroadcastProcessFunction.ReadOnlyContext):
+        pass
+
+    def process_broadcast_element(self, value, ctx: BroadcastProcessFunction.Context):
+        ctx.get_broadcast_state(OTHER).put(value, 1)
+        yield sorted(ctx.get_broadcast_state(OTHER).items())
+
+
+def build(env):
+    return env.from_collection([1]).connect(env.from_collection(["a", "b"]).broadcast(RULES)).process(Both())

@@ -1,0 +1,23 @@
+"""A processing-time session that grows with each record fires by count."""
+
+from pyflink.common import Time
+from pyflink.datastream.functions import ProcessWindowFunction
+from pyflink.datastream.window import CountTrigger, ProcessingTimeSessionWindows
+
+PARALLELISM = 1
+MODE = "STREAMING"
+ORDERED = True
+
+
+class Show(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, [element[1] for element in elements], context.current_watermark()
+
+
+VALUES = [("a", 1), ("b", 2), ("a", 3), ("a", 4), ("b", 5), ("a", 6), ("a", 7)]
+
+
+def build(env):
+    keyed = env.from_collection(VALUES).key_by(lambda value: value[0])
+    windows = keyed.window(ProcessingTimeSessionWindows.with_gap(Time.days(10000)))
+    return windows.trigger(CountTrigger.of(2)).process(Show())
