@@ -19,6 +19,7 @@ from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, enco
 from tamias.checkpoint.names import METADATA, SHARED, TASK_OWNED, checkpoint_directory, checkpoint_id_of, created_for
 from tamias.checkpoint.ownership import OWNER, Driver, History, Ownership, claim
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
+from tamias.faults import point
 from tamias.state.files import FileStore, open_files
 from tamias.state.locations import scheme_of, shown, split_last
 
@@ -106,11 +107,13 @@ class CheckpointStorage:
     def start_from(self, checkpoint_id: int | None) -> None:
         """Record which checkpoint *of this directory* the driver starts from, after `initialise` and before anything
         is deployed; None when it starts empty or from another directory."""
+        point("driver-start")
         checkpoint = None
         if checkpoint_id is not None:
             term = self._terms.get(checkpoint_id)
             checkpoint = (checkpoint_id, self.load(checkpoint_id).term if term is None else term)
         self._owner.start_from(checkpoint, self.highest_id() + 1)
+        point("driver-started")
 
     def renew(self, now_ms: int) -> None:
         """Show that this driver lives. Call it from the loop, as often as convenient."""
@@ -206,9 +209,14 @@ class CheckpointStorage:
         self._terms[checkpoint_id] = metadata.term
         return metadata
 
-    def check_history(self, metadata: CheckpointMetadata, where: str) -> None:
-        """Raise `GivenUp` for what a replaced driver completed after its successor had started from something older."""
+    def accept_savepoint(self, metadata: CheckpointMetadata, where: str) -> None:
+        """Let a savepoint of this job count among its checkpoints.
+
+        Raises:
+            GivenUp: A replaced driver completed it after its successor had started from something older.
+        """
         _check_history(self.files, metadata, where)
+        self._terms[metadata.checkpoint_id] = metadata.term
 
     def listing(self, *, shared: bool = True) -> Listing:
         """What lies there now."""
@@ -232,6 +240,7 @@ class CheckpointStorage:
             self._owner.check()
             directory = checkpoint_directory(checkpoint_id)
             self.files.delete(f"{directory}/{METADATA}")
+            point("discard")
             self.files.delete_tree(directory)
             for path in paths:
                 self.files.delete(path)

@@ -71,6 +71,7 @@ class SlotHost:
             self._subtasks[vertex_id, index] = subtask
             saved = restore.subtasks.get((vertex_id, index)) if restore is not None else None
             subtask.open(saved, store)
+        point("restored", self.slot)
 
     def _kept(self, deployment: Deployment, subtasks: Sequence[SubtaskId]) -> dict[SubtaskId, Subtask]:
         """The subtasks that go on, taken out of the others, which are closed."""

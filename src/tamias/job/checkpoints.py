@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tamias.checkpoint import coordinator as rules
 from tamias.checkpoint.metadata import CheckpointMetadata, assemble
-from tamias.checkpoint.ownership import Driver, Fenced
+from tamias.checkpoint.ownership import Driver
 from tamias.checkpoint.restore import apply_max_parallelism, plan_restore, settled
 from tamias.checkpoint.retention import JobEnd, Retention, RetentionPolicy
 from tamias.checkpoint.savepoints import SavepointPlace, new_savepoint
@@ -21,7 +21,7 @@ from tamias.common.clock import Clock
 from tamias.common.job_status import JobStatus
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.engine.base import Engine, Failure, SnapshotWritten
-from tamias.errors import CheckpointError, TamiasError
+from tamias.errors import CheckpointError, ConfigurationError, Fenced, TamiasError
 from tamias.faults import point
 from tamias.graph.job_graph import JobGraph
 from tamias.job.attempt import AttemptFailed, Restored
@@ -48,6 +48,15 @@ class Carried:
 
     epoch: int
     records_read: int
+
+
+@dataclass(frozen=True)
+class Due:
+    """The checkpoint, or savepoint, that an epoch is to carry, and the subtasks that take part."""
+
+    checkpoint_id: int
+    participants: frozenset[tuple[int, int]]
+    savepoint: SavepointOrder | None
 
 
 class JobCheckpoints:
@@ -118,7 +127,15 @@ class JobCheckpoints:
         Args:
             engine: Where its subtasks live.
             on_completed: Called with the cut of each checkpoint that came to exist, before the subtasks hear of it.
+
+        Raises:
+            ConfigurationError: The checkpoint directory cannot be seen from there.
         """
+        if self.address is not None and self._storage.files.in_process and not getattr(engine, "in_process", False):
+            raise ConfigurationError(
+                f"{self._storage.directory!r} is in the memory of this process, where slots cannot write; give a "
+                "directory that every machine sees (execution.checkpointing.dir)"
+            )
         self._engine = engine
         self._on_completed = on_completed
 
@@ -193,22 +210,20 @@ class JobCheckpoints:
         )
         self._perform(self._coordinator.handle(event))
 
-    def start_due(self, cut: Carried) -> rules.StartCheckpoint | None:
+    def start_due(self, cut: Carried) -> Due | None:
         """The checkpoint that the epoch about to run carries, if one is due; `cut` as far as it is known."""
         actions = self._coordinator.handle(rules.EpochStarting(self._clock.now_ms()))
         start = next((a for a in actions if isinstance(a, rules.StartCheckpoint)), None)
+        due = None
         if start is not None:
             self._carried[start.checkpoint_id] = cut
-            if start.kind == "savepoint":
-                request = self._savepoints[start.checkpoint_id] = self._requests[start.request_id]
+            request = self._requests[start.request_id] if start.kind == "savepoint" else None
+            if request is not None:
+                self._savepoints[start.checkpoint_id] = request
                 request.checkpoint_id = start.checkpoint_id
+            due = Due(start.checkpoint_id, start.participants, request.order if request is not None else None)
         self._perform([a for a in actions if a is not start])
-        return start
-
-    def savepoint_order(self, checkpoint_id: int) -> SavepointOrder | None:
-        """What slots are told of a savepoint; None of a checkpoint."""
-        request = self._savepoints.get(checkpoint_id)
-        return request.order if request is not None else None
+        return due
 
     def barrier_passed(self, checkpoint_id: int) -> None:
         """The epoch that carried it is over."""
@@ -326,6 +341,7 @@ class JobCheckpoints:
         except OSError as error:  # the checkpoint exists; what could not be deleted is found again next time
             _log.warning("old checkpoints of job %s could not be deleted: %s", self._settings.job_name, error)
         self._on_completed(cut)
+        point("before-notify")
         _notified(self._engine.notify_completed(checkpoint_id))
         point("notified")
 

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from tamias.checkpoint.ownership import Fenced
 from tamias.common.clock import Clock
 from tamias.common.constants import MIN_TIMESTAMP
 from tamias.common.job_execution_result import JobExecutionResult
@@ -22,6 +21,7 @@ from tamias.engine.base import Deployment, Engine, EpochResult, Failure
 from tamias.errors import (
     CheckpointError,
     CorruptFileError,
+    Fenced,
     JobCancelledError,
     JobExecutionError,
     RestoreError,
@@ -87,7 +87,11 @@ class JobLoop:
         self._handle.publish_metrics(self._metrics.values)
         self._records_read = self._read_by_completed = 0  # by sources: up to now, up to the last checkpoint
         self._engine = make_engine(graph)
-        self._checkpoints.start(self._engine, self._committed)
+        try:
+            self._checkpoints.start(self._engine, self._committed)
+        except BaseException:
+            self._engine.shutdown()
+            raise
 
     # ---------------------------------------------------------------------------------------------- the whole life
 
@@ -213,6 +217,7 @@ class JobLoop:
         self._metrics.restart(self._subtasks if only is None else only)
         plan = self._checkpoints.plan(restored) if restored is not None else None
         checkpoints = self._settings.checkpoints
+        point("driver-deploy")
         failure = self._engine.deploy(
             Deployment(
                 job_id=str(self._settings.job_id),
@@ -223,6 +228,7 @@ class JobLoop:
                 inline_threshold=checkpoints.inline_threshold_bytes,
                 max_state_size=checkpoints.max_state_bytes,
                 state_backend=self._settings.state_backend,
+                rocksdb=self._settings.rocksdb,
                 incremental=checkpoints.incremental,
                 asynchronous=checkpoints.asynchronous,
                 compression=checkpoints.compression,
@@ -246,7 +252,7 @@ class JobLoop:
             checkpoint_id=start.checkpoint_id,
             checkpoint_ms=self._clock.now_ms(),
             settled=self._subtasks - start.participants,
-            savepoint=self._checkpoints.savepoint_order(start.checkpoint_id),
+            savepoint=start.savepoint,
         )
 
     def _plain_order(self, pacer: EpochPacer) -> EpochOrder:
@@ -336,6 +342,7 @@ class JobLoop:
             self._engine.wait(0.05)
 
     def _close(self) -> None:
+        point("driver-close")
         failure = self._engine.close_subtasks()
         if failure is not None:
             raise AttemptFailed(failure)

@@ -15,6 +15,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from tamias.errors import ConfigurationError, CorruptFileError
+from tamias.faults import point
 from tamias.state.local_files import LocalFiles
 from tamias.state.locations import check_path, scheme_of, shown
 from tamias.state.memory_files import MemoryFiles
@@ -136,6 +137,7 @@ def write_state(
     assert inline.inline is not None
     flags = 0 if inline.raw_size is None else COMPRESSED
     header = _STATE_HEADER.pack(STATE_MAGIC, STATE_VERSION, flags, inline.crc32, inline.size)
+    point("state-file")
     store.write(path, header + inline.inline)
     return replace(inline, path=path, inline=None)
 

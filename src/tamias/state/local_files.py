@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 
 from tamias.errors import ConfigurationError
+from tamias.faults import point
 from tamias.state.locations import check_path
 
 __all__ = ["LocalFiles"]
@@ -53,6 +54,7 @@ class LocalFiles:
         target = self._locate_new(path)
         draft = self._draft(target, data)
         try:
+            point("publish")
             # A rename would replace what another writer published in the meantime; a link never does.
             os.link(draft, target)
         except OSError as error:

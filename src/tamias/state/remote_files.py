@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from tamias.errors import ConfigurationError
+from tamias.faults import point
 from tamias.state.locations import check_path, join, masked, options_of, scheme_of, secrets_of, shown
 from tamias.state.retrying import Patience
 
@@ -179,6 +180,7 @@ class RemoteFiles:
         there = self._do("read", path, lambda: self._current(place))
         if there is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.url}/{path}")
+        point("publish")
         self._do("publish", path, lambda: self._put_whole(place, data))
 
     def replace(self, path: str, data: bytes) -> None:
