@@ -17,6 +17,8 @@ __all__ = [
     "ConfigurationError",
     "CorruptFileError",
     "DeploymentError",
+    "DirectoryInUse",
+    "Fenced",
     "InvalidKeyError",
     "InvalidProgramError",
     "JobCancelledError",
@@ -403,6 +405,41 @@ class CorruptFileError(CheckpointError):
         return (
             f"cannot read {path!r}: found {found}, expected {expected}; "
             "restore from an older checkpoint, or from a copy of this file"
+        )
+
+
+class DirectoryInUse(CheckpointError):
+    """A second driver was started on a checkpoint directory whose owner is alive."""
+
+    def __init__(self, directory: str, host: str, pid: int) -> None:
+        super().__init__(directory, host, pid)
+
+    directory = _Field[str](0)
+    host = _Field[str](1)
+    pid = _Field[int](2)
+
+    def __str__(self) -> str:
+        directory, host, pid = self.args
+        return (
+            f"checkpoint directory {directory!r} is in use by the driver with process id {pid} on host {host!r}; "
+            "stop that one first, or run this job under another job id"
+        )
+
+
+class Fenced(CheckpointError):
+    """This driver was replaced by another one on the same job: it must stop, commit nothing and delete nothing."""
+
+    def __init__(self, directory: str, term: int) -> None:
+        super().__init__(directory, term)
+
+    directory = _Field[str](0)
+    term = _Field[int](1)
+
+    def __str__(self) -> str:
+        directory, term = self.args
+        return (
+            f"this driver (term {term}) no longer owns checkpoint directory {directory!r}: another driver took the job "
+            "over, or the directory was removed; this one stops without committing anything"
         )
 
 

@@ -12,10 +12,10 @@ from checkpoint_values import JOB, driver, graph, metadata, opened, vertex
 from faulty_files import FaultyFiles
 
 from tamias.checkpoint.metadata import encode_metadata
-from tamias.checkpoint.ownership import DirectoryInUse, Driver, Fenced, claim
+from tamias.checkpoint.ownership import Driver, claim
 from tamias.checkpoint.recovery import choose_checkpoint
 from tamias.checkpoint.storage import CheckpointStorage
-from tamias.errors import CheckpointError, CorruptFileError
+from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced
 from tamias.state.files import LocalFiles, MemoryFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True))

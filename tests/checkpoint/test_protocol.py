@@ -28,12 +28,11 @@ from tamias.checkpoint.coordinator import (
 )
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.names import SnapshotNames
-from tamias.checkpoint.ownership import Fenced
 from tamias.checkpoint.recovery import choose_checkpoint
 from tamias.checkpoint.restore import plan_restore
 from tamias.checkpoint.retention import Retention
 from tamias.checkpoint.storage import CheckpointStorage
-from tamias.errors import CorruptFileError
+from tamias.errors import CorruptFileError, Fenced
 from tamias.state.files import MemoryFiles, read_state, write_state
 from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
 

@@ -11,9 +11,8 @@ from tests.object_store import FakeObjects, object_store
 
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.names import SnapshotNames, created_for
-from tamias.checkpoint.ownership import Fenced
 from tamias.checkpoint.storage import CheckpointStorage, Listing, resolve
-from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
+from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
 from tamias.state.files import LocalFiles, MemoryFiles, read_state
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))

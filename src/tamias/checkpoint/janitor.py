@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 
-from tamias.checkpoint.ownership import Fenced
+from tamias.errors import Fenced
 
 __all__ = ["Janitor"]
 

@@ -34,42 +34,14 @@ import socket
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tamias.errors import CheckpointError
+from tamias.errors import DirectoryInUse, Fenced
 from tamias.state.files import FileStore
 
-__all__ = ["DirectoryInUse", "Driver", "Fenced", "History", "Ownership", "claim"]
+__all__ = ["Driver", "History", "Ownership", "claim"]
 
 OWNER = "owner"
 LEASE_MS = 30_000
 RENEW_MS = 5_000
-
-
-class DirectoryInUse(CheckpointError):
-    """A second driver was started on a checkpoint directory whose owner is alive."""
-
-    def __init__(self, directory: str, host: str, pid: int) -> None:
-        super().__init__(directory, host, pid)
-
-    def __str__(self) -> str:
-        directory, host, pid = self.args
-        return (
-            f"checkpoint directory {directory!r} is in use by the driver with process id {pid} on host {host!r}; "
-            "stop that one first, or run this job under another job id"
-        )
-
-
-class Fenced(CheckpointError):
-    """This driver was replaced by another one on the same job: it must stop, commit nothing and delete nothing."""
-
-    def __init__(self, directory: str, term: int) -> None:
-        super().__init__(directory, term)
-
-    def __str__(self) -> str:
-        directory, term = self.args
-        return (
-            f"this driver (term {term}) no longer owns checkpoint directory {directory!r}: another driver took the job "
-            "over, or the directory was removed; this one stops without committing anything"
-        )
 
 
 @dataclass(frozen=True, slots=True)
