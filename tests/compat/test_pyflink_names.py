@@ -19,10 +19,6 @@ MODULES = read_listing()
 CACHED_STREAMS = """
 tamias.datastream.data_stream:DataStream.cache
 """
-ROCKSDB = """
-tamias.datastream:EmbeddedRocksDBStateBackend tamias.datastream:PredefinedOptions
-tamias.datastream.state_backend:EmbeddedRocksDBStateBackend tamias.datastream.state_backend:PredefinedOptions
-"""
 CONNECTORS = """
 tamias.datastream.connectors.kafka tamias.datastream.connectors.jdbc tamias.datastream.connectors.hybrid_source
 tamias.datastream.connectors.file_system:FileCompactStrategy tamias.datastream.connectors.file_system:FileCompactor
@@ -36,11 +32,7 @@ tamias.datastream.formats.avro:AvroRowDeserializationSchema tamias.datastream.fo
 tamias.datastream.formats.parquet tamias.datastream.formats.orc
 tamias.datastream.stream_execution_environment:StreamExecutionEnvironment.create_input
 """
-SAVEPOINTS = """
-    tamias.common.job_client:JobClient.stop_with_savepoint
-    tamias.common.job_client:JobClient.trigger_savepoint
-"""
-NOT_YET = frozenset((SAVEPOINTS + CACHED_STREAMS + ROCKSDB + CONNECTORS).split())
+NOT_YET = frozenset((CACHED_STREAMS + CONNECTORS).split())
 
 BRIDGE = "hands out or takes a Java object; there is no JVM behind these classes"
 NOT_OFFERED = {

@@ -108,7 +108,7 @@ def _load(
         if metadata.checkpoint_id != checkpoint_id or metadata.job_id != storage.job_id:
             found = f"savepoint {metadata.checkpoint_id} of job {metadata.job_id}"
             raise CorruptFileError(files.url, found, f"savepoint {checkpoint_id} of job {storage.job_id}")
-        storage.check_history(metadata, files.url)
+        storage.accept_savepoint(metadata, files.url)
     verify_files(files, metadata, cheap_bytes=cheap_bytes)
     return files, metadata
 

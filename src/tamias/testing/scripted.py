@@ -143,6 +143,7 @@ class ScriptedEngine(LocalEngine):
         self._dead = False
         self.handle: JobHandle | None = None
         self.epochs: list[EpochOrder] = []
+        self.restored_ids: list[int | None] = []  # what each attempt started from
         self.bytes_written: Counter[int] = Counter()  # by checkpoint
         self.advance_clock()
 
@@ -165,6 +166,7 @@ class ScriptedEngine(LocalEngine):
         return True
 
     def deploy(self, deployment: Deployment) -> Failure | None:
+        self.restored_ids.append(deployment.restore.checkpoint_id if deployment.restore is not None else None)
         if self.come_by("before-deploy"):
             return _gone("before deploy")
         failure = super().deploy(deployment)
