@@ -19,6 +19,7 @@ import pickle
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -160,8 +161,11 @@ def quick_check(type_info: TypeInformation) -> Callable[[Any], bool] | None:
     (True, False, False)
     """
     condition = _condition(type_info, "v")
-    if condition is None:
-        return None
+    return None if condition is None else _compiled(condition)
+
+
+@lru_cache(maxsize=1000)
+def _compiled(condition: str) -> Callable[[Any], bool]:
     # Made of the names and numbers in `_condition` only, and of the names of a row's fields, which are quoted.
     check: Callable[[Any], bool] = eval(f"lambda v: {condition}", {"Row": Row})
     return check

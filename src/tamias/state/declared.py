@@ -114,6 +114,22 @@ class Declaration:
         return noting.described() | (self.map_key.values.classes() if self.map_key is not None else {})
 
 
+def says_the_same(one: StateDescriptor | None, other: StateDescriptor) -> bool:
+    """Whether two descriptors of one name declare the same; much less work than to `declare` both and compare."""
+    if one is other:
+        return True
+    if one is None or one.kind != other.kind or (one.ttl_config is None) != (other.ttl_config is None):
+        return False
+    if isinstance(one, MapStateDescriptor) and isinstance(other, MapStateDescriptor):
+        return _is_same(one.key_type, other.key_type) and _is_same(one.value_type, other.value_type)
+    return _is_same(one.type_info, other.type_info)
+
+
+def _is_same(one: TypeInformation | None, other: TypeInformation | None) -> bool:
+    # Flink: rows with other names are equal types; as state they are not, and their text says so.
+    return one is other or (one == other and str(one) == str(other))
+
+
 def declare(
     descriptor: StateDescriptor, kind: str, key_type: TypeInformation | None = None, name: str | None = None
 ) -> Declaration:

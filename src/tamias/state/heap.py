@@ -30,7 +30,7 @@ from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.errors import StateError
 from tamias.keygroups import user_key
 from tamias.state.codecs import Codec, PickledCodec
-from tamias.state.declared import Declaration, declare
+from tamias.state.declared import Declaration, declare, says_the_same
 from tamias.state.expiry import Expiry, expire
 from tamias.state.files import FileStore
 from tamias.state.heap_handles import (
@@ -199,8 +199,8 @@ class TableStates(KeyedStates):
         make_expiring: Callable[[Any, Expiry], H],
     ) -> H:
         handle: H | None = self._handles.get(descriptor.name)
-        if handle is not None and self._asked_with.get(descriptor.name) is descriptor:
-            return handle  # functions that ask with every record keep their descriptor
+        if handle is not None and says_the_same(self._asked_with.get(descriptor.name), descriptor):
+            return handle  # some functions ask with every record
         tables = self._tables
         name = self._name_prefix + descriptor.name
         table = tables.table(declare(descriptor, self._kind_prefix + kind, tables.backend.key_type, name))
