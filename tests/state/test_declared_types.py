@@ -158,6 +158,16 @@ def test_a_snapshot_class_that_is_gone_is_named():
         restored((changed, store)).value_state(ValueStateDescriptor("state", PointSerializer()))
 
 
+def test_nothing_but_a_snapshot_class_is_called_by_its_name():
+    before = BACKENDS["heap"]()
+    before.value_state(ValueStateDescriptor("state", PointSerializer()))
+    restore, store = snapshot_of(before)
+    schema = restore.states[0].schema.replace(f"{__name__}:PointSnapshot", "os:abort")
+    changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
+    with pytest.raises(StateMigrationError, match="abort, which says how its serializer wrote it, is no snapshot"):
+        restored((changed, store)).value_state(ValueStateDescriptor("state", PointSerializer()))
+
+
 def test_operator_state_is_written_through_its_serializer():
     states = OperatorStates()
     states.get_list_state(ListStateDescriptor("split", PointSerializer(","))).add((1, 2))

@@ -13,6 +13,7 @@ import io
 import pickle
 import types
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from tamias.common.record_classes import RecordClass, is_named_tuple, record_class
@@ -80,6 +81,7 @@ class _NotingPickler(pickle.Pickler):
         return NotImplemented
 
 
+@lru_cache(maxsize=1000)
 def fields_of(found: Any) -> list[list[Any]] | None:
     """The fields of a dataclass or named tuple that pickles as such do; None of anything else."""
     described = record_class(found) if isinstance(found, type) and _pickles_by_fields(found) else None

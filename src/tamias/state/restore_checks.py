@@ -218,7 +218,9 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
         raise Incompatible(
             f"the class {name.replace(':', '.')}, which says how its serializer wrote it, is gone: {error}"
         ) from error
-    snapshot: TypeSerializerSnapshot[Any] = cls()
+    if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):  # nothing else is called by its name
+        raise Incompatible(f"{name.replace(':', '.')}, which says how its serializer wrote it, is no snapshot class")
+    snapshot = cls()
     snapshot.read_snapshot(int(saved["version"]), BytesIO(base64.b64decode(saved["configuration"])))
     return snapshot
 
