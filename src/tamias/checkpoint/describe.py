@@ -37,9 +37,8 @@ def describe_metadata(metadata: CheckpointMetadata, where: str) -> str:
 
 
 def _lines(metadata: CheckpointMetadata, where: str) -> Iterator[str]:
-    taken = datetime.fromtimestamp(metadata.timestamp_ms / 1000, UTC)
     yield f"{metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r} ({metadata.job_id})"
-    yield f"  taken     {taken:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"  taken     {_time_text(metadata.timestamp_ms)}"
     yield f"  files in  {where}"
     yield f"  state     {_amount(list(metadata.files()))}"
     for operator in metadata.operators:
@@ -62,6 +61,13 @@ def _operator(operator: OperatorMetadata) -> Iterator[str]:
         yield from _table([("state", "kind", "type"), *(_row(info) for info in operator.states)])
     elif not operator.has_state:
         yield "  no state"
+
+
+def _time_text(timestamp_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):  # whatever the file says, its listing is shown
+        return f"{timestamp_ms} ms after 1970"
 
 
 def _finished(operator: OperatorMetadata) -> str:
