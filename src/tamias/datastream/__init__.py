@@ -66,7 +66,15 @@ from tamias.datastream.functions import (
 from tamias.datastream.output_tag import OutputTag
 from tamias.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from tamias.datastream.split_stream import SplitStream
-from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
+from tamias.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    FsStateBackend,
+    HashMapStateBackend,
+    MemoryStateBackend,
+    PredefinedOptions,
+    RocksDBStateBackend,
+    StateBackend,
+)
 from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
 from tamias.datastream.time_characteristic import TimeCharacteristic
 from tamias.datastream.time_domain import TimeDomain
@@ -109,11 +117,13 @@ __all__ = [
     "CountWindow",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
     "FoldFunction",
+    "FsStateBackend",
     "Function",
     "GlobalWindow",
     "HashMapStateBackend",
@@ -127,14 +137,17 @@ __all__ = [
     "ListCheckpointed",
     "MapFunction",
     "MemorySize",
+    "MemoryStateBackend",
     "MergingWindowAssigner",
     "OutputSelector",
     "OutputTag",
     "ParallelSourceFunction",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
+    "RocksDBStateBackend",
     "RuntimeContext",
     "RuntimeExecutionMode",
     "SinkFunction",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 from tamias.common import options
 from tamias.common.config_file import load_configuration
@@ -19,6 +20,7 @@ from tamias.errors import ConfigurationError
 from tamias.graph.build import GraphSettings
 from tamias.graph.job_graph import CachedFile, ExecutionSettings
 from tamias.job.settings import JobSettings, PythonArchive, PythonDependencies
+from tamias.state.rocksdb_settings import RocksDBSettings, require_rocksdict, rocksdb_settings
 
 CONF_DIR_VARIABLE = "TAMIAS_CONF_DIR"
 CHAIN_DIFFERENT_MAX_PARALLELISM = "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
@@ -107,7 +109,8 @@ def job_settings(
         restore_path=options.get(configuration, options.RESTORE_PATH),
         allow_non_restored_state=options.get(configuration, options.RESTORE_IGNORE_UNCLAIMED),
         claim_mode=options.get(configuration, options.RESTORE_CLAIM_MODE),  # type: ignore[arg-type]
-        state_backend=state_backend_name(configuration),  # type: ignore[arg-type]
+        state_backend=state_backend_name(configuration),
+        rocksdb=rocksdb_of(configuration),
         savepoint_directory=options.get(configuration, options.SAVEPOINT_DIR),
         python=python_dependencies(configuration),
         heartbeat_interval_ms=options.get(configuration, options.HEARTBEAT_INTERVAL),
@@ -118,12 +121,23 @@ def job_settings(
     )
 
 
-def state_backend_name(configuration: Configuration) -> str:
+def state_backend_name(configuration: Configuration) -> Literal["hashmap", "rocksdb"]:
     """Where working state is kept."""
     given = options.get(configuration, options.STATE_BACKEND)
-    if given.strip().lower() in _HEAP_NAMES:
+    name = given.strip().lower()
+    if name in _HEAP_NAMES:
         return "hashmap"
-    raise ConfigurationError(f"{options.STATE_BACKEND.key} is {given!r}; there is 'hashmap'")
+    if name == "rocksdb":
+        return "rocksdb"
+    raise ConfigurationError(f"{options.STATE_BACKEND.key} is {given!r}; there are 'hashmap' and 'rocksdb'")
+
+
+def rocksdb_of(configuration: Configuration) -> RocksDBSettings | None:
+    """How RocksDB is set up, if it is used at all."""
+    if state_backend_name(configuration) != "rocksdb":
+        return None
+    require_rocksdict()
+    return rocksdb_settings(configuration)
 
 
 def job_id(configuration: Configuration) -> JobID:

@@ -26,7 +26,7 @@ from tamias.datastream.closure_check import check_function, check_instance
 from tamias.datastream.collection_source import CollectionSource
 from tamias.datastream.job_futures import JobFutures
 from tamias.datastream.slot_sharing_group import SlotSharingGroup
-from tamias.datastream.state_backend import HashMapStateBackend, StateBackend
+from tamias.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from tamias.datastream.stream import DataStream, check_output_type
 from tamias.engine.cached_files import checked
 from tamias.graph.build import build_job_graph
@@ -72,6 +72,7 @@ class StreamExecutionEnvironment:
         self._cached_files: dict[str, CachedFile] = {}
         self._slot_groups: dict[str, SlotSharingGroup] = {}
         self._restart: RestartStrategyConfiguration | None = None
+        self._state_backend: StateBackend | None = None
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -242,13 +243,16 @@ class StreamExecutionEnvironment:
             raise TypeError(
                 f"set_state_backend() takes a StateBackend such as HashMapStateBackend(), got {state_backend!r}"
             )
-        self._configuration.set_string(options.STATE_BACKEND.key, state_backend.backend_name)
+        state_backend._apply(self._configuration, self._checkpoints)
+        self._state_backend = state_backend
         return self
 
     def get_state_backend(self) -> StateBackend:
         """Where working state is kept."""
-        settings.state_backend_name(self._configuration)
-        return HashMapStateBackend()
+        name = settings.state_backend_name(self._configuration)
+        if self._state_backend is not None and self._state_backend.backend_name == name:
+            return self._state_backend
+        return EmbeddedRocksDBStateBackend._of(self._configuration) if name == "rocksdb" else HashMapStateBackend()
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
         """Let checkpoints write what changed since the last one; the same as incremental checkpoints."""

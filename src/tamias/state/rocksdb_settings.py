@@ -167,11 +167,12 @@ def _only(key: str, allowed: str, why: str) -> ConfigOption[str]:
 
 
 def _folders(text: str) -> tuple[str, ...]:
-    folders = tuple(f for part in text.split(",") for f in part.split(os.pathsep) if f.strip())
+    parts = text.replace("file://", "").replace(os.pathsep, ",").split(",")
+    folders = tuple(part.strip() for part in parts if part.strip())
     for folder in folders:
-        if not os.path.isabs(folder.removeprefix("file://")):
+        if not os.path.isabs(folder):
             raise ValueError(f"{folder!r} is not an absolute path")
-    return tuple(folder.strip().removeprefix("file://") for folder in folders)
+    return folders
 
 
 def _compressions(text: str) -> tuple[str, ...]:
