@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Time, Types
+from tamias.common import Configuration, Time, Types
 from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
@@ -82,6 +82,20 @@ def test_another_harness_goes_on_from_a_snapshot():
     with counting() as harness:
         harness.restore(saved)
         assert (harness.state("a", COUNT), harness.state("b", COUNT)) == (2, 1)
+
+
+def test_state_in_rocksdb_is_read_snapshotted_and_restored_alike():
+    pytest.importorskip("rocksdict")
+    configuration = Configuration()
+    configuration.set_string("state.backend.type", "rocksdb")
+    with counting(configuration=configuration) as harness:
+        harness.process_elements("a", "b", "a")
+        assert (harness.state("a", COUNT), harness.state("c", COUNT)) == (2, None)
+        saved = harness.snapshot()
+        harness.process_element("a")
+        harness.restore(saved, parallelism=2)
+        assert (harness.state("a", COUNT), harness.state("b", COUNT)) == (2, 1)
+        assert len(harness.timers("a")) == 4
 
 
 @settings(max_examples=15)
