@@ -23,6 +23,7 @@ __all__ = [
     "InvalidProgramError",
     "JobCancelledError",
     "JobExecutionError",
+    "JobHasFinished",
     "NoCurrentKey",
     "RecordTypeError",
     "RestoreError",
@@ -405,6 +406,22 @@ class CorruptFileError(CheckpointError):
         return (
             f"cannot read {path!r}: found {found}, expected {expected}; "
             "restore from an older checkpoint, or from a copy of this file"
+        )
+
+
+class JobHasFinished(CheckpointError):
+    """A driver was started for a job that has finished, and whose checkpoints were being removed when it ended."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
+
+    directory = _Field[str](0)
+
+    def __str__(self) -> str:
+        (directory,) = self.args
+        return (
+            f"the job of checkpoint directory {directory!r} has finished, and all its output is committed; to run it "
+            "again from the beginning, delete that directory or use another job id"
         )
 
 

@@ -15,7 +15,7 @@ from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.ownership import Driver, claim
 from tamias.checkpoint.recovery import choose_checkpoint
 from tamias.checkpoint.storage import CheckpointStorage
-from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced
+from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
 from tamias.state.files import LocalFiles, MemoryFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True))
@@ -247,3 +247,20 @@ def test_the_errors_are_checkpoint_errors_and_survive_pickling():
     for error in (Fenced("dir", 3), DirectoryInUse("dir", "host", 7)):
         assert isinstance(error, CheckpointError)
         assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_a_job_that_has_finished_is_not_begun_again(store):
+    storage, _ = start(store, "one")
+    complete(storage, 1)
+    storage._base.delete_tree = lambda path: None  # its driver dies here
+    storage.files.delete_tree = lambda path: None
+    storage.delete_everything(finished=True)
+    with pytest.raises(JobHasFinished, match="has finished, and all its output is committed; to run it again"):
+        start(store, "two", take_over=True)
+
+
+def test_after_a_finished_job_is_gone_its_directory_is_free(store):
+    storage, _ = start(store, "one")
+    complete(storage, 1)
+    storage.delete_everything(finished=True)
+    assert start(store, "two")[1] is None

@@ -34,14 +34,14 @@ import socket
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tamias.errors import DirectoryInUse, Fenced
+from tamias.errors import DirectoryInUse, Fenced, JobHasFinished
 from tamias.state.files import FileStore
 
 __all__ = ["Driver", "History", "Ownership", "claim"]
 
 OWNER = "owner"
 LEASE_MS = 30_000
-RENEW_MS = 5_000
+RENEWALS = 6  # in the time of a lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,12 @@ class Start:
 class Ownership:
     """The right of one driver to write to a job's directory; may be lost at any moment."""
 
-    def __init__(self, store: FileStore, driver: Driver, term: int, now_ms: int) -> None:
+    def __init__(self, store: FileStore, driver: Driver, term: int, now_ms: int, lease_ms: int = LEASE_MS) -> None:
         self.term = term
         self._store = store
         self._driver = driver
         self._renewed_ms = now_ms
+        self._renew_ms = lease_ms // RENEWALS
         self._completed: int | None = None
 
     def check(self) -> None:
@@ -154,13 +155,16 @@ class Ownership:
 
     def renew(self, now_ms: int) -> None:
         """Show that this driver lives; cheap to call often."""
-        if now_ms - self._renewed_ms >= RENEW_MS or now_ms < self._renewed_ms:
+        if now_ms - self._renewed_ms >= self._renew_ms or now_ms < self._renewed_ms:
             self._store.replace(_name("alive", self.term), _dump({"now_ms": now_ms}))
             self._renewed_ms = now_ms
 
-    def release(self) -> None:
-        """Let the next driver in at once; the claim itself stays, so that terms keep counting up."""
-        self._store.replace(_name("alive", self.term), _dump({"released": True}))
+    def release(self, *, finished: bool = False) -> None:
+        """Let the next driver in at once, or, when the job has finished, none any more.
+
+        The claim itself stays, so that terms keep counting up.
+        """
+        self._store.replace(_name("alive", self.term), _dump({"released": True, "finished": finished}))
 
 
 def claim(
@@ -177,11 +181,14 @@ def claim(
 
     Raises:
         DirectoryInUse: The owner is alive.
+        JobHasFinished: There is nothing left to do; the directory is about to be removed.
     """
     least = 1
     while True:
         newest = _newest_claim(store)
         mine = newest is not None and newest.driver.token == driver.token
+        if newest is not None and (_read(store, _name("alive", newest.term)) or {}).get("finished") is True:
+            raise JobHasFinished(store.url)
         if newest is not None and not mine and not take_over and _is_alive(store, newest, driver, now_ms, lease_ms):
             raise DirectoryInUse(store.url, newest.driver.host, newest.driver.pid)
         if newest is not None and mine and newest.term >= least:
@@ -194,7 +201,7 @@ def claim(
             except FileExistsError:
                 continue  # another driver was quicker: look at it
         if store.exclusive or _alone_in_term(store, term, driver):
-            return Ownership(store, driver, term, now_ms)
+            return Ownership(store, driver, term, now_ms, lease_ms)
         least = term + 1
 
 

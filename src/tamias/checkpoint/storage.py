@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.names import METADATA, SHARED, TASK_OWNED, checkpoint_directory, checkpoint_id_of, created_for
-from tamias.checkpoint.ownership import OWNER, Driver, History, Ownership, claim
+from tamias.checkpoint.ownership import LEASE_MS, OWNER, Driver, History, Ownership, claim
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
 from tamias.faults import point
 from tamias.state.files import FileStore, open_files
@@ -84,12 +84,15 @@ class CheckpointStorage:
         assert self._ownership is not None, "initialise() comes first"
         return self._ownership
 
-    def initialise(self, driver: Driver, now_ms: int, *, take_over: bool = False) -> None:
+    def initialise(
+        self, driver: Driver, now_ms: int, *, lease_ms: int = LEASE_MS, take_over: bool = False
+    ) -> None:
         """Make the directories, prove that they can be written to, and claim them for this driver.
 
         Raises:
             CheckpointError: They cannot be written to; says why. This is before any input is read.
             DirectoryInUse: Another driver runs on them.
+            JobHasFinished: The last driver finished the job, and only did not come to removing them.
         """
         try:
             for directory in (SHARED, TASK_OWNED, OWNER):
@@ -97,7 +100,7 @@ class CheckpointStorage:
             # One name for all drivers: what one that was killed left here goes with the next one's.
             self.files.replace(PROBE, b"")
             self.files.delete(PROBE)
-            self._ownership = claim(self.files, driver, now_ms, take_over=take_over)
+            self._ownership = claim(self.files, driver, now_ms, lease_ms=lease_ms, take_over=take_over)
         except OSError as error:
             raise CheckpointError(
                 f"cannot write checkpoints to {self.directory!r}: {error}; "
@@ -266,17 +269,25 @@ class CheckpointStorage:
         else:
             self._janitor.add(clean)
 
-    def delete_everything(self) -> None:
-        """Remove all checkpoints and the job's directory, at its end."""
+    def delete_everything(self, *, finished: bool = False) -> None:
+        """Remove all checkpoints and the job's directory, at its end.
+
+        Args:
+            finished: All has been done. Should this driver die while it deletes, the next one is told, and does not
+                begin from nothing what has been done already.
+        """
+        if finished:
+            self._owner.check()
+            self._owner.release(finished=True)
         for checkpoint_id in self.listing(shared=False).checkpoints:
             self.discard(checkpoint_id)
         self._janitor.wait()
         self._owner.check()
+        for directory in (SHARED, TASK_OWNED, OWNER):
+            self.files.delete_tree(directory)
+            point("delete-everything")
         if self._base is not None:
             self._base.delete_tree(self.job_id)
-        else:
-            for directory in (SHARED, TASK_OWNED, OWNER):
-                self.files.delete_tree(directory)
 
 
 def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:

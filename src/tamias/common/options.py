@@ -369,6 +369,9 @@ FAILOVER_STRATEGY = _choice(
     "What is restarted: everything, or a region.",
 )
 
+OWNER_LEASE = _millis(
+    "tamias.checkpoint.owner-lease", 30_000, "How long a driver on another host may be silent before it is replaced."
+)
 HEARTBEAT_INTERVAL = _millis("heartbeat.interval", 10_000, "How often a slot shows that it lives.")
 HEARTBEAT_TIMEOUT = _millis("heartbeat.timeout", 50_000, "How long a slot may be silent before it is replaced.")
 

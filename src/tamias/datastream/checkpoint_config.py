@@ -312,6 +312,7 @@ class CheckpointConfig:
             forced=self._forced,
             prefer_checkpoint_for_recovery=self.is_prefer_checkpoint_for_recovery(),
             ignored_in_flight_checkpoint_id=self._ignored_in_flight,
+            owner_lease_ms=self._get(options.OWNER_LEASE),
         )
         return self._with_place(settings)
 

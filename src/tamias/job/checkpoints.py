@@ -420,7 +420,7 @@ class JobCheckpoints:
             else:
                 self._storage.check_owner()
                 self._recovery.job_ended()
-                self._storage.delete_everything()
+                self._storage.delete_everything(finished=status is JobStatus.FINISHED)
         except (OSError, Fenced) as error:
             _log.warning("checkpoints of job %s were left behind: %s", self._settings.job_name, error)
 
@@ -437,7 +437,7 @@ class JobCheckpoints:
         in_files = checkpoints.enabled and checkpoints.storage == "filesystem" and checkpoints.directory is not None
         store: FileStore = open_files(checkpoints.directory) if in_files and checkpoints.directory else MemoryFiles()
         storage = CheckpointStorage(store, str(self._settings.job_id), create_subdir=checkpoints.create_subdir)
-        storage.initialise(Driver.this_process(), self._clock.now_ms())
+        storage.initialise(Driver.this_process(), self._clock.now_ms(), lease_ms=checkpoints.owner_lease_ms)
         return storage
 
     def _plan(self, graph: JobGraph, restored: Restored) -> RestorePlan:

@@ -43,6 +43,7 @@ class CheckpointSettings:
     forced: bool = False  # although the job has iterations
     prefer_checkpoint_for_recovery: bool = False
     ignored_in_flight_checkpoint_id: int | None = None
+    owner_lease_ms: int = 30_000
 
     @property
     def enabled(self) -> bool:
