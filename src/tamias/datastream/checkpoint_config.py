@@ -23,6 +23,7 @@ from tamias.datastream.checkpoint_storage import (
     JobManagerCheckpointStorage,
     checkpoint_uri,
 )
+from tamias.engine.local_copies import LocalCopySettings
 from tamias.errors import ConfigurationError
 from tamias.job.settings import KEEP_ALL_FAILURES, CheckpointSettings
 
@@ -306,6 +307,7 @@ class CheckpointConfig:
             incremental=self._get(options.CHECKPOINT_INCREMENTAL)
             or bool(self._configuration.get_boolean(CHANGELOG_ENABLED, False)),
             asynchronous=self._get(options.STATE_BACKEND_ASYNC),
+            local_copies=self._local_copies(),
             unaligned=self._unaligned(),
             after_tasks_finish=self._get(options.CHECKPOINT_AFTER_TASKS_FINISH),
             compression=self._get(options.SNAPSHOT_COMPRESSION),
@@ -315,6 +317,14 @@ class CheckpointConfig:
             owner_lease_ms=self._get(options.OWNER_LEASE),
         )
         return self._with_place(settings)
+
+    def _local_copies(self) -> LocalCopySettings:
+        directories: list[str] = self._get(options.LOCAL_BACKUP_DIRS)
+        return LocalCopySettings(
+            write=self._get(options.LOCAL_BACKUP),
+            read=self._get(options.RECOVER_FROM_LOCAL),
+            directories=tuple(directories),
+        )
 
     def _unaligned(self) -> bool:
         if not self.is_unaligned_checkpoints_enabled():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tamias.engine.local_copies import LocalCopySettings
 from tamias.graph.job_graph import JobGraph
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.state.rocksdb_settings import RocksDBSettings
@@ -27,6 +28,8 @@ class Deployment:
     incremental: bool = True
     asynchronous: bool = True  # snapshots are written while the job goes on; else before an epoch is acknowledged
     compression: bool = False  # of state files
+    write_buffer: int | None = None  # bytes handed over to the file system at once; None: whole files
+    local_copies: LocalCopySettings = field(default_factory=LocalCopySettings)
     restore: RestorePlan | None = None
     only: frozenset[tuple[int, int]] | None = None  # subtasks that start anew, the others go on; None: all start anew
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tamias.common.clock import Clock
 from tamias.engine.base import Deployment, SlotEvent
 from tamias.engine.cached_files import CachedFiles
+from tamias.engine.local_copies import LocalCopies
 from tamias.engine.snapshot_writer import SnapshotWriter
 from tamias.errors import SlotLostError
 from tamias.faults import point
@@ -46,6 +47,7 @@ class SlotHost:
         self._dirty: set[SubtaskId] = set()
         self._regions: dict[SubtaskId, int] = {}
         self._writer = SnapshotWriter(report)
+        self._copies: LocalCopies | None = None
 
     @property
     def attempt(self) -> int | None:
@@ -57,10 +59,13 @@ class SlotHost:
         kept = self._kept(deployment, subtasks)
         self._deployment = deployment
         self._regions = regions(deployment.graph)
-        self._writer.begin(deployment)
+        self._copies = LocalCopies(deployment.local_copies, deployment.job_id, self.slot)
+        self._writer.begin(deployment, self._copies)
         self.files.fetch(deployment.graph.settings.cached_files)
         restore = deployment.restore
-        store = open_files(restore.directory) if restore is not None and restore.directory else None
+        store = None
+        if restore is not None and restore.directory:
+            store = self._copies.reading(open_files(restore.directory), restore)
         point("restore", self.slot)
         for vertex_id, index in subtasks:
             if (vertex_id, index) in kept:
@@ -137,6 +142,8 @@ class SlotHost:
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Tell the subtasks that a checkpoint is complete."""
         point("notify", self.slot)
+        if self._copies is not None:
+            self._copies.completed(checkpoint_id)
         for subtask in reversed(self._subtasks.values()):
             subtask.checkpoint_completed(checkpoint_id)
 
@@ -178,6 +185,8 @@ class SlotHost:
         self._writer.stop()
         self.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._copies is not None:
+            self._copies.remove()
 
 
 def _restores_its_own(deployment: Deployment) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from tamias.checkpoint.names import SnapshotNames, savepoint_file
 from tamias.engine.base import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.engine.local_copies import LocalCopies
 from tamias.errors import CheckpointFailed
 from tamias.faults import point
 from tamias.runtime.subtask import Captured
@@ -31,14 +32,19 @@ class SnapshotWriter:
         self._queue: queue.SimpleQueue[tuple[Deployment, Captured] | None] = queue.SimpleQueue()
         self._deployment: Deployment | None = None
         self._store: FileStore | None = None
+        self._copies: LocalCopies | None = None
         self._thread = threading.Thread(target=self._run, name="snapshot-writer", daemon=True)
         self._thread.start()
 
-    def begin(self, deployment: Deployment) -> None:
+    def begin(self, deployment: Deployment, copies: LocalCopies | None = None) -> None:
         """A new attempt: what is still queued belongs to the old one and is skipped."""
         self._deployment = deployment
+        self._copies = copies
         directory = deployment.checkpoint_directory
-        self._store = open_files(directory) if directory is not None else None
+        self._store = None
+        if directory is not None:
+            store = open_files(directory, write_buffer=deployment.write_buffer)
+            self._store = store if copies is None else copies.copying(store)
 
     def add(self, captured: Captured) -> None:
         """Write this one: as soon as possible or, where snapshots are synchronous, before this call returns."""
@@ -66,6 +72,8 @@ class SnapshotWriter:
             point("snapshot", place.index)
             snapshot = captured.write(self._target(deployment, captured))
             point("state-written", place.index)
+            if self._copies is not None and captured.savepoint is None:
+                self._copies.written(captured.checkpoint_id, snapshot)
         except Exception as error:  # whatever went wrong, the coordinator decides what it means
             return SnapshotNotWritten(
                 captured.checkpoint_id,
@@ -79,7 +87,8 @@ class SnapshotWriter:
     def _target(self, deployment: Deployment, captured: Captured) -> SnapshotTarget:
         place = captured.place
         if captured.savepoint is not None:
-            return _SavepointTarget(deployment, captured, open_files(captured.savepoint.directory))
+            store = open_files(captured.savepoint.directory, write_buffer=deployment.write_buffer)
+            return _SavepointTarget(deployment, captured, store)
         if self._store is None:
             return _MemoryTarget(deployment, captured)
         names = SnapshotNames(place.vertex.id, place.index, f"{deployment.term}.{deployment.attempt}")

@@ -232,6 +232,8 @@ class JobLoop:
                 incremental=checkpoints.incremental,
                 asynchronous=checkpoints.asynchronous,
                 compression=checkpoints.compression,
+                write_buffer=checkpoints.write_buffer_bytes,
+                local_copies=checkpoints.local_copies,
                 restore=plan,
                 only=only,
             )

@@ -12,6 +12,7 @@ from typing import Literal
 from tamias.common.job_id import JobID
 from tamias.common.restart_strategy import NoRestartStrategyConfiguration, RestartStrategyConfiguration
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from tamias.engine.local_copies import LocalCopySettings
 from tamias.state.rocksdb_settings import RocksDBSettings
 
 KEEP_ALL_FAILURES = 2**31 - 1  # as a number of tolerable checkpoint failures: never fail the job
@@ -37,6 +38,7 @@ class CheckpointSettings:
     write_buffer_bytes: int = 20 * 1024
     incremental: bool = False
     asynchronous: bool = True
+    local_copies: LocalCopySettings = field(default_factory=LocalCopySettings)
     unaligned: bool = False
     after_tasks_finish: bool = True
     compression: bool = False

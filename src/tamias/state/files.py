@@ -31,6 +31,7 @@ __all__ = [
     "inline_state",
     "open_files",
     "read_state",
+    "state_in",
     "write_state",
 ]
 
@@ -166,6 +167,15 @@ def read_state(store: FileStore, state_file: StateFile) -> bytes:
         data = store.read(state_file.path)
     except FileNotFoundError:
         raise CorruptFileError(where, "no such file", _expected(state_file)) from None
+    return state_in(data, state_file, where)
+
+
+def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
+    """The payload of a state file that was read, proven to be the one that was written; `where` names it in errors.
+
+    Raises:
+        CorruptFileError: It is torn, changed, foreign, or of a newer format.
+    """
     if len(data) < STATE_HEADER_BYTES:
         raise CorruptFileError(where, f"{len(data)} bytes, less than a header", _expected(state_file))
     magic, version, flags, crc32, size = _STATE_HEADER.unpack_from(data)
@@ -235,12 +245,17 @@ def _expected(proof: StateFile) -> str:
 # ----------------------------------------------------------------------------------------------------------- the stores
 
 
-def open_files(address: str) -> FileStore:
+def open_files(address: str, *, write_buffer: int | None = None) -> FileStore:
     """The store for a directory given as a path or a URL.
 
     Local paths and `file://` are plain directories. `s3`, `gs`, `hdfs`, `viewfs`, `abfs` and their variants go through
     `pyarrow.fs`, every other scheme through `fsspec` (`pip install 'tamias[fsspec]'`, and the package of the scheme).
     Credentials come from the environment, as for these libraries themselves, or from the URL.
+
+    Args:
+        address: The path or URL.
+        write_buffer: How many bytes are written to a file of a directory at once; None for all. An object is always
+            sent as a whole.
 
     Raises:
         ConfigurationError: The address cannot be read, its scheme is unknown, or what opens it is not installed.
@@ -256,9 +271,9 @@ def open_files(address: str) -> FileStore:
         parts = urlsplit(address)
         if parts.netloc not in ("", "localhost"):
             raise ConfigurationError(f"{address!r} names the host {parts.netloc!r}; a local directory is file:///path")
-        return LocalFiles(unquote(parts.path))
+        return LocalFiles(unquote(parts.path), write_buffer=write_buffer)
     if scheme:
         from tamias.state.remote_files import open_remote
 
         return open_remote(address)
-    return LocalFiles(address)
+    return LocalFiles(address, write_buffer=write_buffer)

@@ -18,10 +18,16 @@ __all__ = ["LocalFiles"]
 
 
 class LocalFiles:
-    """A directory of this machine, or of a mounted file system."""
+    """A directory of this machine, or of a mounted file system.
 
-    def __init__(self, root: str | Path) -> None:
+    Args:
+        root: The directory.
+        write_buffer: How many bytes are handed over to the file system at once; None for a whole file.
+    """
+
+    def __init__(self, root: str | Path, *, write_buffer: int | None = None) -> None:
         self._root = os.path.abspath(root)
+        self._write_buffer = write_buffer
         self._links = True
 
     @property
@@ -111,7 +117,7 @@ class LocalFiles:
         _make_directories(self._locate(path))
 
     def below(self, path: str) -> LocalFiles:
-        return LocalFiles(self._locate(path))
+        return LocalFiles(self._locate(path), write_buffer=self._write_buffer)
 
     def _join(self, path: str) -> str:
         return os.path.join(self._root, *check_path(path))
@@ -135,14 +141,13 @@ class LocalFiles:
         self._create(draft, data)
         return draft
 
-    @staticmethod
-    def _create(target: str, data: bytes) -> None:
+    def _create(self, target: str, data: bytes) -> None:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
             with open(descriptor, "wb", buffering=0) as file:
-                view = memoryview(data)
+                view, piece = memoryview(data), self._write_buffer or len(data)
                 while view:
-                    view = view[file.write(view) :]
+                    view = view[file.write(view[:piece]) :]
                 os.fsync(file.fileno())
         except BaseException:
             # A full disk must not be kept full by what could not be finished.

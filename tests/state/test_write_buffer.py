@@ -1,0 +1,35 @@
+"""`execution.checkpointing.write-buffer-size`: how much is handed over to the file system at once."""
+
+import io
+
+import pytest
+
+from tamias.state import local_files
+from tamias.state.files import open_files
+
+
+@pytest.fixture
+def pieces(monkeypatch):
+    """The sizes of all writes to files."""
+    sizes = []
+
+    class Counting(io.FileIO):
+        def write(self, data):
+            sizes.append(len(data))
+            return super().write(data)
+
+    def opened(file, mode, buffering=-1):
+        return Counting(file, "wb") if mode == "wb" else open(file, mode)
+
+    monkeypatch.setattr(local_files, "open", opened, raising=False)
+    return sizes
+
+
+@pytest.mark.parametrize("buffer, expected", [(None, [95]), (40, [40, 40, 15]), (95, [95]), (1000, [95])])
+def test_a_file_is_written_in_pieces_of_the_buffer_s_size(tmp_path, pieces, buffer, expected):
+    for address in (str(tmp_path / "a"), f"file://{tmp_path}/b"):
+        store = open_files(address, write_buffer=buffer)
+        pieces.clear()
+        store.below("sub").write("file", b"x" * 95)
+        assert pieces == expected
+        assert store.read("sub/file") == b"x" * 95
