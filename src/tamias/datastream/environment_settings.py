@@ -36,7 +36,24 @@ JAVA_CLASSPATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath
 _HEAP_NAMES = frozenset({"hashmap", "jobmanager", "memory", "filesystem", "fs"})
 
 
+_command_line: Configuration | None = None
+
+
+def set_command_line(configuration: Configuration | None) -> None:
+    """What `tamias run` was told: all environments made from now on start with it, over the configuration file."""
+    global _command_line  # noqa: PLW0603 - a program is run once per process, and cannot be handed anything
+    _command_line = configuration
+
+
 def configuration_of_machine() -> Configuration:
+    """What an environment starts from: the configuration file, and over it what `tamias run` was told."""
+    found = configuration_of_file()
+    if _command_line is not None:
+        found.add_all(with_current_keys(_command_line))
+    return found
+
+
+def configuration_of_file() -> Configuration:
     """What the configuration file says, if the environment variable `TAMIAS_CONF_DIR` leads to one."""
     folder = os.environ.get(CONF_DIR_VARIABLE)
     if not folder:

@@ -1,0 +1,117 @@
+"""The command line: reads arguments, calls what does the work, turns errors into words and exit codes.
+
+    tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
+    tamias savepoint list DIRECTORY
+    tamias savepoint show PATH
+    tamias savepoint dispose PATH
+
+Exit codes: 0 when all went well, 1 when something failed, 2 when the command was not understood, 130 when interrupted;
+`run` ends as the program does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from tamias.cli import savepoints
+from tamias.cli.run import run_program
+from tamias.common import options
+from tamias.common.configuration import Configuration
+from tamias.errors import TamiasError
+
+__all__ = ["main"]
+
+FAILED, INTERRUPTED = 1, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; answers the exit code.
+
+    Args:
+        arguments: Those of the process when None.
+    """
+    parser = _parser()
+    given = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
+    command: Callable[[argparse.Namespace], int] = given.command
+    try:
+        return command(given)
+    except (TamiasError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tamias", description="Stateful stream processing in Python, on Spark.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
+    _add_savepoint(commands.add_parser("savepoint", help="list, show and dispose of savepoints and checkpoints"))
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]"
+    parser.add_argument("-s", "--from-savepoint", metavar="PATH", help="start from this savepoint or checkpoint")
+    parser.add_argument(
+        "-n",
+        "--allow-non-restored-state",
+        action="store_true",
+        help="drop saved state for which the program has no operator, instead of failing",
+    )
+    parser.add_argument(
+        "--claim-mode",
+        choices=["NO_CLAIM", "CLAIM", "LEGACY"],
+        type=str.upper,
+        help="whether the savepoint belongs to the job from now on; NO_CLAIM unless configured otherwise",
+    )
+    parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism of operators without their own")
+    parser.add_argument(
+        "-D",
+        dest="settings",
+        metavar="key=value",
+        action="append",
+        default=[],
+        type=_setting,
+        help="a configuration key; stronger than config.yaml, weaker than what the program sets itself",
+    )
+    parser.add_argument("script", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.set_defaults(command=_run)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key.strip() or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form key=value")
+    return key.strip(), value
+
+
+def _run(given: argparse.Namespace) -> int:
+    configuration = Configuration()
+    for key, value in given.settings:
+        configuration.set_string(key, value)
+    if given.from_savepoint is not None:
+        configuration.set_string(options.RESTORE_PATH.key, savepoints.absolute(given.from_savepoint))
+    if given.allow_non_restored_state:
+        configuration.set_boolean(options.RESTORE_IGNORE_UNCLAIMED.key, True)
+    if given.claim_mode is not None:
+        configuration.set_string(options.RESTORE_CLAIM_MODE.key, given.claim_mode)
+    if given.parallelism is not None:
+        configuration.set_integer(options.PARALLELISM.key, given.parallelism)
+    return run_program(given.script, given.arguments, configuration)
+
+
+def _add_savepoint(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    for name, command, help_text, argument in (
+        ("list", savepoints.list_all, "list the savepoints and checkpoints below a directory", "DIRECTORY"),
+        ("show", savepoints.show, "show what a savepoint or checkpoint holds", "PATH"),
+        ("dispose", savepoints.dispose, "delete a savepoint or checkpoint", "PATH"),
+    ):
+        one = commands.add_parser(name, help=help_text)
+        one.add_argument("path", metavar=argument)
+        one.set_defaults(command=lambda given, command=command: command(given.path))

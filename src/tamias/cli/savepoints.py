@@ -1,0 +1,59 @@
+"""`tamias savepoint`: what `tamias.checkpoint` can do without a job, printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tamias.checkpoint.describe import describe, size_text
+from tamias.checkpoint.savepoints import Found, dispose_savepoint, find_checkpoints
+from tamias.checkpoint.storage import resolve
+from tamias.state.locations import scheme_of, shown
+
+__all__ = ["absolute", "dispose", "list_all", "show"]
+
+
+def absolute(path: str) -> str:
+    """A path that means the same wherever the program goes; a URL does so anyway."""
+    return path if scheme_of(path) else os.path.abspath(path)
+
+
+def list_all(directory: str) -> int:
+    """Print a line for each savepoint and completed checkpoint; 1 when there is none."""
+    rows = [_row(found) for found in find_checkpoints(absolute(directory))]
+    if not rows:
+        print(f"no savepoints and no completed checkpoints below {shown(directory)}", file=sys.stderr)
+        return 1
+    table = [("path", "kind", "number", "job", "operators", "state"), *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _row(found: Found) -> tuple[str, str, str, str, str, str]:
+    metadata = found.metadata
+    if metadata is None:
+        return found.path, "unreadable", "", "", "", found.why
+    return (
+        found.path,
+        metadata.kind,
+        str(metadata.checkpoint_id),
+        metadata.job_name,
+        str(len(metadata.operators)),
+        size_text(metadata.state_bytes),
+    )
+
+
+def show(path: str) -> int:
+    """Print what a savepoint or checkpoint holds."""
+    print(describe(absolute(path)))
+    return 0
+
+
+def dispose(path: str) -> int:
+    """Delete a savepoint or checkpoint."""
+    metadata = resolve(absolute(path))[1]
+    dispose_savepoint(absolute(path))
+    print(f"disposed of {metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r}, {shown(path)}")
+    return 0
