@@ -236,7 +236,7 @@ def _entry_converter(saved: StateInfo, value: Converter) -> Converter:
             return lambda entry: [one(element) for element in entry]
         case "map":
             return lambda entry: {key: one(each) for key, each in entry.items()}
-        case "panes":
+        case "panes" | "slices":
             return lambda entry: (_contents(entry[0], value), *entry[1:])
         case "sessions":
             return lambda entry: [(start, end, _contents(kept, value), *rest) for start, end, kept, *rest in entry]
