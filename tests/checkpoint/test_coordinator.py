@@ -659,3 +659,31 @@ def test_the_savepoint_that_a_job_ends_with_may_fail_in_the_driver_without_the_j
         else:
             actions = job.tick(100)
         assert kinds(actions) == [NotifyAborted, DiscardFiles], outcome
+
+
+# ---------------------------------------------------------------------------------------------------- a backlog
+
+
+def test_with_a_backlog_triggers_come_at_their_own_interval():
+    job = Driven(backlog_interval_ms=3000)
+    coordinator = job.coordinator
+    assert coordinator.handle(EpochStarting(1000, backlog=True)) == []
+    assert coordinator.handle(EpochStarting(2999, backlog=True)) == []
+    assert kinds(coordinator.handle(EpochStarting(3000, backlog=True))) == [StartCheckpoint]
+    job.complete(1, 3000)
+    assert coordinator.handle(EpochStarting(5999, backlog=True)) == []
+    assert kinds(coordinator.handle(EpochStarting(5999, backlog=False))) == [StartCheckpoint]  # it has caught up
+
+
+def test_with_a_backlog_there_may_be_no_triggers_but_requests_count():
+    job = Driven(backlog_interval_ms=0)
+    assert job.coordinator.handle(EpochStarting(10**6, backlog=True)) == []
+    assert job.coordinator.next_due_ms(10**6) is None
+    job.coordinator.handle(CheckpointRequested(10**6, "savepoint"))
+    assert kinds(job.coordinator.handle(EpochStarting(10**6, backlog=True))) == [StartCheckpoint]
+
+
+def test_an_interval_during_backlog_is_not_below_the_usual_one():
+    CheckpointSettings(interval_ms=1000, backlog_interval_ms=1000)
+    with pytest.raises(ConfigurationError, match="interval during backlog"):
+        CheckpointSettings(interval_ms=1000, backlog_interval_ms=999)

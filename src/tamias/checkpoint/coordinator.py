@@ -89,6 +89,8 @@ class CheckpointSettings:
         max_concurrent: Checkpoints under way at once.
         tolerable_failures: So many failures in a row are borne; the next one fails the job. None: any number.
         after_tasks_finish: Checkpoints go on when some subtasks have read their whole input.
+        backlog_interval_ms: Between two periodic triggers while sources have a backlog, 0 for no triggers then; None
+            for the same as always.
     """
 
     interval_ms: int | None
@@ -97,6 +99,7 @@ class CheckpointSettings:
     max_concurrent: int = 1
     tolerable_failures: int | None = 0
     after_tasks_finish: bool = True
+    backlog_interval_ms: int | None = None
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -108,6 +111,12 @@ class CheckpointSettings:
         ):
             if value is not None and value < least:
                 raise ConfigurationError(f"checkpoint setting {name!r} is {value}, but must be at least {least}")
+        slower, usual = self.backlog_interval_ms, self.interval_ms
+        if slower is not None and usual is not None and slower != 0 and slower < usual:
+            raise ConfigurationError(
+                f"checkpoint setting 'interval during backlog' is {slower}, but must be 0 or at least the interval, "
+                f"{usual}"
+            )
 
     @property
     def pause_ms(self) -> int:
@@ -185,6 +194,8 @@ class CheckpointCoordinator:
         self._finished: frozenset[Subtask] = frozenset()  # as a completed checkpoint says: they are asked no more
         self._over = False  # some have finished, and checkpoints then are off
         self._next_trigger_ms: int | None = None
+        self._last_trigger_ms = 0  # or when the run began
+        self._backlog = False
         self._last_completion_ms: int | None = None
         self._last_completed_id: int | None = None
         self._failures_in_a_row = 0
@@ -219,6 +230,7 @@ class CheckpointCoordinator:
         """Take note of what happened; answer with what is to be done, in this order."""
         match event:
             case EpochStarting():
+                self._backlog = event.backlog
                 expired = self._expire(event.now_ms)
                 failing = any(isinstance(action, FailJob) for action in expired)
                 return expired if failing else [*expired, *self._start(event.now_ms)]
@@ -302,15 +314,19 @@ class CheckpointCoordinator:
         return forced or len(self._pending) < self._settings.concurrent
 
     def _trigger_ms(self) -> int | None:
-        if self._next_trigger_ms is None or self._last_completion_ms is None:
-            return self._next_trigger_ms
+        trigger_ms, slower = self._next_trigger_ms, self._settings.backlog_interval_ms
+        if self._backlog and slower is not None and trigger_ms is not None:
+            trigger_ms = None if slower == 0 else max(trigger_ms, self._last_trigger_ms + slower)
+        if trigger_ms is None or self._last_completion_ms is None:
+            return trigger_ms
         # Flink: only a successful checkpoint starts a pause.
-        return max(self._next_trigger_ms, self._last_completion_ms + self._settings.pause_ms)
+        return max(trigger_ms, self._last_completion_ms + self._settings.pause_ms)
 
     def _schedule_after(self, now_ms: int) -> None:
         """The next trigger on the grid of intervals; triggers missed while one was postponed are not made up for."""
         assert self._next_trigger_ms is not None and self._settings.period_ms is not None
         period_ms = self._settings.period_ms
+        self._last_trigger_ms = now_ms
         self._next_trigger_ms += period_ms * max(1, (now_ms - self._next_trigger_ms) // period_ms + 1)
 
     # --------------------------------------------------------------------------------------------------- completing
@@ -465,6 +481,7 @@ class CheckpointCoordinator:
             self._next_id = max(self._next_id, event.restored_id + 1)
         period_ms = self._settings.period_ms
         self._next_trigger_ms = None if period_ms is None else event.now_ms + period_ms
+        self._last_trigger_ms = event.now_ms
         return actions
 
     def _end_run(self, event: JobFailed) -> list[Action]:

@@ -35,6 +35,7 @@ class EpochStarting:
     """The loop is about to run an epoch, which can carry a checkpoint."""
 
     now_ms: int
+    backlog: bool = False  # sources left off reading in the last epoch although there was more
 
 
 @dataclass(frozen=True, slots=True)

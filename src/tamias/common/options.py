@@ -243,6 +243,14 @@ CHECKPOINT_INTERVAL = ConfigOption[int | None](
     sentence="How often a checkpoint is begun; unset is never.",
     check=_at_least(0),
 )
+CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
+    "execution.checkpointing.interval-during-backlog",
+    parse_duration_ms,
+    None,
+    unit="ms",
+    sentence="How often a checkpoint is begun while sources have a backlog; 0 is never, unset as always.",
+    check=_at_least(0),
+)
 CHECKPOINT_TIMEOUT = _millis("execution.checkpointing.timeout", 600_000, "How long a checkpoint may take.")
 CHECKPOINT_MIN_PAUSE = _millis("execution.checkpointing.min-pause", 0, "The least time between two checkpoints.")
 CHECKPOINT_MAX_CONCURRENT = _count(

@@ -68,6 +68,16 @@ class CheckpointConfig:
         interval = _whole("checkpoint interval", checkpoint_interval, MINIMAL_CHECKPOINT_TIME_MS)
         return self._set(options.CHECKPOINT_INTERVAL, interval)
 
+    def get_checkpoint_interval_during_backlog(self) -> int:
+        """Milliseconds from one checkpoint to the next while sources have a backlog; 0 for none then."""
+        interval = self._get(options.CHECKPOINT_INTERVAL_DURING_BACKLOG)
+        return self.get_checkpoint_interval() if interval is None else interval
+
+    def set_checkpoint_interval_during_backlog(self, checkpoint_interval: int) -> CheckpointConfig:
+        """While sources have more to read than an epoch takes, take checkpoints this seldom; 0 for none until then."""
+        interval = _whole("checkpoint interval during backlog", checkpoint_interval, 0)
+        return self._set(options.CHECKPOINT_INTERVAL_DURING_BACKLOG, interval)
+
     def get_checkpointing_mode(self) -> CheckpointingMode:
         """What a record counts for after a failure."""
         return CheckpointingMode[self._get(options.CHECKPOINT_MODE)]
@@ -291,6 +301,7 @@ class CheckpointConfig:
         min_pause = min(self.get_min_pause_between_checkpoints(), _ONE_YEAR_MS)
         settings = CheckpointSettings(
             interval_ms=None if interval is None else max(interval, min_pause),
+            backlog_interval_ms=self._backlog_interval(interval),
             mode=self.get_checkpointing_mode(),
             timeout_ms=timeout,
             min_pause_ms=min_pause,
@@ -317,6 +328,16 @@ class CheckpointConfig:
             owner_lease_ms=self._get(options.OWNER_LEASE),
         )
         return self._with_place(settings)
+
+    def _backlog_interval(self, interval: int | None) -> int | None:
+        given = self._get(options.CHECKPOINT_INTERVAL_DURING_BACKLOG)
+        if given and interval is not None and given < interval:
+            raise ConfigurationError(
+                f"{options.CHECKPOINT_INTERVAL_DURING_BACKLOG.key} is {given} ms; it must be 0, for none then, or at "
+                f"least {options.CHECKPOINT_INTERVAL.key}, {interval} ms"
+            )
+        # With a pause longer than both, neither counts.
+        return given if not given or interval is None else max(given, self.get_min_pause_between_checkpoints())
 
     def _local_copies(self) -> LocalCopySettings:
         directories: list[str] = self._get(options.LOCAL_BACKUP_DIRS)

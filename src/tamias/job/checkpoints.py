@@ -210,9 +210,9 @@ class JobCheckpoints:
         )
         self._perform(self._coordinator.handle(event))
 
-    def start_due(self, cut: Carried) -> Due | None:
+    def start_due(self, cut: Carried, *, backlog: bool = False) -> Due | None:
         """The checkpoint that the epoch about to run carries, if one is due; `cut` as far as it is known."""
-        actions = self._coordinator.handle(rules.EpochStarting(self._clock.now_ms()))
+        actions = self._coordinator.handle(rules.EpochStarting(self._clock.now_ms(), backlog))
         start = next((a for a in actions if isinstance(a, rules.StartCheckpoint)), None)
         due = None
         if start is not None:
@@ -458,6 +458,7 @@ class JobCheckpoints:
             max_concurrent=checkpoints.max_concurrent,
             tolerable_failures=None if tolerable >= KEEP_ALL_FAILURES else tolerable,
             after_tasks_finish=checkpoints.after_tasks_finish,
+            backlog_interval_ms=checkpoints.backlog_interval_ms,
         )
         subtasks = frozenset((v.id, i) for v in self._graph.vertices for i in range(v.parallelism))
         return rules.CheckpointCoordinator(subtasks, settings, first_id=self._recovery.highest_id() + 1)

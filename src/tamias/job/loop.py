@@ -81,6 +81,7 @@ class JobLoop:
         self._attempt = 0
         self._hit: frozenset[SubtaskId] | None = None  # by the last failure, when it was not everyone
         self._epoch = 0
+        self._backlog = False  # of the sources, in the last epoch
         self._stop: SavepointRequest | None = None  # the savepoint that the job is to end with
         self._collected = CollectedRecords(self._handle)
         self._metrics = JobMetrics(graph)
@@ -211,6 +212,7 @@ class JobLoop:
                 backlog=any(a.backlog for a in sources),
                 bytes_read=sum(a.bytes_out for a in sources),
             )
+            self._backlog = report.backlog
             self._idle(pacer.observe(report).idle_wait_ms, acks)
 
     def _deploy(self, restored: Restored | None, only: frozenset[SubtaskId] | None) -> None:
@@ -245,7 +247,7 @@ class JobLoop:
         self._checkpoints.begin_attempt(restored, plan)
 
     def _next_order(self, pacer: EpochPacer) -> EpochOrder:
-        start = self._checkpoints.start_due(Carried(self._epoch, self._records_read))
+        start = self._checkpoints.start_due(Carried(self._epoch, self._records_read), backlog=self._backlog)
         order = self._plain_order(pacer)
         if start is None:
             return order

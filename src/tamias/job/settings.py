@@ -24,6 +24,7 @@ class CheckpointSettings:
 
     interval_ms: int | None = None  # None: off
     mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
+    backlog_interval_ms: int | None = None  # while sources have a backlog; 0: none then
     timeout_ms: int = 600_000
     min_pause_ms: int = 0
     max_concurrent: int = 1

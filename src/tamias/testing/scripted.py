@@ -116,6 +116,7 @@ class Script:
         checkpoints: Whether an epoch carries a checkpoint, over and over.
         crashes: What fails when.
         failed_snapshots: Which snapshots (the n-th of all, from 1) are lost on their way to the storage.
+        late_snapshots: Which snapshots (the n-th of all, from 1) are heard of so many epochs later.
         kill: A crash takes the subtasks with it and nothing is closed, as when a process is killed; else they are
             closed as after an exception.
         driver_dies: A crash takes the driver with it: `run_scripted` raises `DriverDied`.
@@ -125,6 +126,7 @@ class Script:
     checkpoints: Sequence[bool] = (True,)
     crashes: Sequence[Crash] = ()
     failed_snapshots: Collection[int] = ()
+    late_snapshots: Mapping[int, int] = field(default_factory=dict)
     kill: bool = True
     driver_dies: bool = False
     deeds: Mapping[int, Callable[[JobHandle], object]] = field(default_factory=dict)
@@ -141,8 +143,10 @@ class ScriptedEngine(LocalEngine):
         self._passed: Counter[str] = Counter()
         self._hosts = [_ScriptedHost(host, self) for host in self._hosts]  # type: ignore[misc]
         self._dead = False
+        self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which they are heard of
         self.handle: JobHandle | None = None
         self.epochs: list[EpochOrder] = []
+        self.started_ms: list[int] = []  # when each epoch began
         self.restored_ids: list[int | None] = []  # what each attempt started from
         self.bytes_written: Counter[int] = Counter()  # by checkpoint
         self.advance_clock()
@@ -176,6 +180,9 @@ class ScriptedEngine(LocalEngine):
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         self.epochs.append(order)
+        self.started_ms.append(self._clock.now_ms())
+        self._held += [event for due, event in self._late if due <= len(self.epochs)]
+        self._late = [(due, event) for due, event in self._late if due > len(self.epochs)]
         if self.come_by("before-epoch"):
             return EpochResult(failure=_gone("before an epoch"))
         result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))  # the source decides
@@ -207,7 +214,11 @@ class ScriptedEngine(LocalEngine):
                             event.checkpoint_id, event.attempt, part.vertex, part.subtask, "lost by the script"
                         )
                 if event is not None:
-                    self._held.append(event)
+                    later = self._script.late_snapshots.get(self._passed["snapshot"], 0)
+                    if later:
+                        self._late.append((len(self.epochs) + later, event))
+                    else:
+                        self._held.append(event)
 
     def wait(self, timeout_s: float) -> None:
         """Time passes at once."""
