@@ -40,7 +40,7 @@ from tamias.checkpoint.events import (
     WriteMetadata,
 )
 from tamias.checkpoint.names import files_created_for
-from tamias.errors import ConfigurationError
+from tamias.checkpoint.schedule import CheckpointSettings, Schedule
 from tamias.state.snapshots import SubtaskSnapshot
 
 __all__ = [
@@ -68,70 +68,12 @@ __all__ = [
     "WriteMetadata",
 ]
 
-SHORTEST_MS = 10  # Flink: intervals and timeouts below this are refused
-LONGEST_PAUSE_MS = 365 * 24 * 3600 * 1000
 REMEMBERED = 100  # finished checkpoints kept for display
 MOST_REQUESTS = 1000  # that wait for their turn
 _SOME_FINISHED = (
     "some subtasks have read their whole input, and checkpoints then are off "
     "(execution.checkpointing.checkpoints-after-tasks-finish)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointSettings:
-    """How often, how long, how many.
-
-    Args:
-        interval_ms: Between two periodic triggers; None when checkpoints are only taken on request.
-        timeout_ms: A checkpoint without all its answers after this is given up.
-        min_pause_ms: From the completion of a checkpoint to the next periodic trigger, at least.
-        max_concurrent: Checkpoints under way at once.
-        tolerable_failures: So many failures in a row are borne; the next one fails the job. None: any number.
-        after_tasks_finish: Checkpoints go on when some subtasks have read their whole input.
-        backlog_interval_ms: Between two periodic triggers while sources have a backlog, 0 for no triggers then; None
-            for the same as always.
-    """
-
-    interval_ms: int | None
-    timeout_ms: int = 600_000
-    min_pause_ms: int = 0
-    max_concurrent: int = 1
-    tolerable_failures: int | None = 0
-    after_tasks_finish: bool = True
-    backlog_interval_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, value, least in (
-            ("interval", self.interval_ms, SHORTEST_MS),
-            ("timeout", self.timeout_ms, SHORTEST_MS),
-            ("min pause", self.min_pause_ms, 0),
-            ("max concurrent checkpoints", self.max_concurrent, 1),
-            ("tolerable checkpoint failures", self.tolerable_failures, 0),
-        ):
-            if value is not None and value < least:
-                raise ConfigurationError(f"checkpoint setting {name!r} is {value}, but must be at least {least}")
-        slower, usual = self.backlog_interval_ms, self.interval_ms
-        if slower is not None and usual is not None and slower != 0 and slower < usual:
-            raise ConfigurationError(
-                f"checkpoint setting 'interval during backlog' is {slower}, but must be 0 or at least the interval, "
-                f"{usual}"
-            )
-
-    @property
-    def pause_ms(self) -> int:
-        """The pause that counts."""
-        return min(self.min_pause_ms, LONGEST_PAUSE_MS)
-
-    @property
-    def period_ms(self) -> int | None:
-        """The interval that counts: never shorter than the pause."""
-        return None if self.interval_ms is None else max(self.interval_ms, self.pause_ms)
-
-    @property
-    def concurrent(self) -> int:
-        """The limit that counts: a pause is measured from the end of the previous one, so it leaves room for one."""
-        return 1 if self.pause_ms > 0 else self.max_concurrent
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +135,7 @@ class CheckpointCoordinator:
         self._requests: list[CheckpointRequested] = []
         self._finished: frozenset[Subtask] = frozenset()  # as a completed checkpoint says: they are asked no more
         self._over = False  # some have finished, and checkpoints then are off
-        self._next_trigger_ms: int | None = None
-        self._last_trigger_ms = 0  # or when the run began
-        self._backlog = False
-        self._last_completion_ms: int | None = None
+        self._schedule = Schedule(settings)
         self._last_completed_id: int | None = None
         self._failures_in_a_row = 0
         self.history: deque[CheckpointStats] = deque(maxlen=REMEMBERED)
@@ -230,7 +169,7 @@ class CheckpointCoordinator:
         """Take note of what happened; answer with what is to be done, in this order."""
         match event:
             case EpochStarting():
-                self._backlog = event.backlog
+                self._schedule.backlog = event.backlog
                 expired = self._expire(event.now_ms)
                 failing = any(isinstance(action, FailJob) for action in expired)
                 return expired if failing else [*expired, *self._start(event.now_ms)]
@@ -261,7 +200,7 @@ class CheckpointCoordinator:
         due = [p.triggered_ms + self._settings.timeout_ms for p in self._pending.values() if not p.writing]
         if any(self._may_start(forced=request.forced) for request in self._requests):
             due.append(now_ms)
-        elif self._may_start(forced=False) and (trigger := self._trigger_ms()) is not None:
+        elif self._may_start(forced=False) and (trigger := self._schedule.due_ms()) is not None:
             due.append(trigger)
         return max(now_ms, min(due)) if due else None
 
@@ -281,10 +220,10 @@ class CheckpointCoordinator:
     def _start(self, now_ms: int) -> list[Action]:
         request = self._take_request()
         if request is None:
-            trigger_ms = self._trigger_ms()
+            trigger_ms = self._schedule.due_ms()
             if trigger_ms is None or now_ms < trigger_ms or not self._may_start(forced=False):
                 return []
-            self._schedule_after(now_ms)
+            self._schedule.triggered(now_ms)
         pending = _Pending(
             checkpoint_id=self._next_id,
             kind=request.kind if request else "checkpoint",
@@ -312,22 +251,6 @@ class CheckpointCoordinator:
         if not self._running or self._over:
             return False
         return forced or len(self._pending) < self._settings.concurrent
-
-    def _trigger_ms(self) -> int | None:
-        trigger_ms, slower = self._next_trigger_ms, self._settings.backlog_interval_ms
-        if self._backlog and slower is not None and trigger_ms is not None:
-            trigger_ms = None if slower == 0 else max(trigger_ms, self._last_trigger_ms + slower)
-        if trigger_ms is None or self._last_completion_ms is None:
-            return trigger_ms
-        # Flink: only a successful checkpoint starts a pause.
-        return max(trigger_ms, self._last_completion_ms + self._settings.pause_ms)
-
-    def _schedule_after(self, now_ms: int) -> None:
-        """The next trigger on the grid of intervals; triggers missed while one was postponed are not made up for."""
-        assert self._next_trigger_ms is not None and self._settings.period_ms is not None
-        period_ms = self._settings.period_ms
-        self._last_trigger_ms = now_ms
-        self._next_trigger_ms += period_ms * max(1, (now_ms - self._next_trigger_ms) // period_ms + 1)
 
     # --------------------------------------------------------------------------------------------------- completing
 
@@ -398,7 +321,7 @@ class CheckpointCoordinator:
         actions: list[Action] = [NotifyComplete(done.checkpoint_id)]
         if done.kind == "checkpoint":
             self._last_completed_id = done.checkpoint_id
-            self._last_completion_ms = event.now_ms
+            self._schedule.completed(event.now_ms)
             self._failures_in_a_row = 0
             for older in [p for p in self._pending.values() if p.checkpoint_id < done.checkpoint_id]:
                 if older.kind == "checkpoint":
@@ -479,9 +402,7 @@ class CheckpointCoordinator:
         self._over = bool(event.finished) and not self._settings.after_tasks_finish
         if event.restored_id is not None:
             self._next_id = max(self._next_id, event.restored_id + 1)
-        period_ms = self._settings.period_ms
-        self._next_trigger_ms = None if period_ms is None else event.now_ms + period_ms
-        self._last_trigger_ms = event.now_ms
+        self._schedule.begin(event.now_ms)
         return actions
 
     def _end_run(self, event: JobFailed) -> list[Action]:
