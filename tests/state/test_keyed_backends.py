@@ -1,6 +1,6 @@
 """Keyed state backends against plain dictionaries: any operations, snapshots, aborts, restores and rescalings.
 
-Every backend goes through the same machine.
+RocksDB, and jobs that go from one backend to another, go through the same machine in `test_backends_machine.py`.
 """
 
 import copy
@@ -137,7 +137,7 @@ def operation(**strategies):
 class KeyedBackendMachine(RuleBasedStateMachine):
     """An operator with some subtasks; the model holds for each state what a dictionary would."""
 
-    make = None
+    backends = ()  # what subtasks are made with, by turns
 
     def __init__(self):
         super().__init__()
@@ -148,14 +148,15 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.infos = ()
         self.model = {name: {} for name in DESCRIPTORS}
 
-    @initialize(parallelism=st.integers(1, 4))
-    def start(self, parallelism):
-        self.begin(parallelism)
+    @initialize(data=st.data(), parallelism=st.integers(1, 4))
+    def start(self, data, parallelism):
+        self.begin(data, parallelism)
 
-    def begin(self, parallelism, restored=None, store=None):
+    def begin(self, data, parallelism, restored=None, store=None):
         self.parallelism = parallelism
+        make = data.draw(st.sampled_from(self.backends), "backend") if len(self.backends) > 1 else self.backends[0]
         ranges = [key_group_range(GROUPS, parallelism, index) for index in range(parallelism)]
-        self.subtasks = [Subtask(type(self).make, groups, restored, store or self.store) for groups in ranges]
+        self.subtasks = [Subtask(make, groups, restored, store or self.store) for groups in ranges]
 
     def close(self):
         for subtask in getattr(self, "subtasks", ()):
@@ -323,19 +324,20 @@ class KeyedBackendMachine(RuleBasedStateMachine):
                 if f"shared/{name}" not in keep:
                     self.store.delete(f"shared/{name}")
 
-    @rule(parallelism=st.integers(1, 4))
-    def restore(self, parallelism):
+    @rule(data=st.data(), parallelism=st.integers(1, 4))
+    def restore(self, data, parallelism):
         self.pending.clear()
+        self.close()
         if self.completed is None:
             self.model = {name: {} for name in DESCRIPTORS}
-            self.begin(parallelism)
+            self.begin(data, parallelism)
             return
         checkpoint_id, parts, model = self.completed
         self.model = copy.deepcopy(model)
         restored = OperatorRestore(
             "operator", keyed=parts, states=self.infos, restored_checkpoint_id=checkpoint_id, max_parallelism=GROUPS
         )
-        self.begin(parallelism, restored)
+        self.begin(data, parallelism, restored)
 
     @rule(data=st.data(), parallelism=st.integers(1, 4), native=st.booleans())
     def savepoint(self, data, parallelism, native):
@@ -347,9 +349,10 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         parts = tuple(c.write(Target(store)) for c in captured)
         running = self.subtasks, self.parallelism, self.model
         self.model = model
-        self.begin(parallelism, OperatorRestore("operator", parts, (), infos, checkpoint_id, GROUPS), store)
+        self.begin(data, parallelism, OperatorRestore("operator", parts, (), infos, checkpoint_id, GROUPS), store)
         self.every_state_of_every_key_is_as_in_the_model()
         self.exactly_the_keys_with_an_entry_are_listed()
+        self.close()
         self.subtasks, self.parallelism, self.model = running
 
     # -------------------------------------------------------------------------------------------------- comparing
@@ -397,14 +400,11 @@ class KeyedBackendMachine(RuleBasedStateMachine):
 
 
 def machine(name):
-    return type(f"Machine of {name}", (KeyedBackendMachine,), {"make": staticmethod(BACKENDS[name])})
+    return type(f"Machine of {name}", (KeyedBackendMachine,), {"backends": (BACKENDS[name],)})
 
 
 TestHeap = machine("heap").TestCase
 TestHeapWithWholeSnapshots = machine("heap, whole snapshots").TestCase
-TestRocksDB = machine("rocksdb").TestCase
-TestRocksDBWithWholeSnapshots = machine("rocksdb, whole snapshots").TestCase
-TestRocksDBWithOneEntryInMemory = machine("rocksdb, cramped").TestCase
 
 
 @pytest.fixture(params=list(BACKENDS))

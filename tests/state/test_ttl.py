@@ -8,6 +8,7 @@ import itertools
 import pickle
 
 import pytest
+from backends import EVERYTHING, heap, rocksdb
 from expiring import GROUPS, GROWING, KINDS, TTL_MS, Target, descriptor_of, handle_of
 
 from tamias.common import WatermarkStrategy
@@ -22,12 +23,27 @@ from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import NoCurrentKey, StateError, StateMigrationError
 from tamias.state.files import MemoryFiles
-from tamias.state.heap import HeapStateBackend
 from tamias.state.operator_store import OperatorStates
 from tamias.state.snapshots import OperatorRestore
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
-EVERYTHING = (0, GROUPS - 1)
+BACKENDS = {"heap": heap, "rocksdb": rocksdb}
+ON_HEAP = pytest.mark.parametrize("backends", ["heap"], indirect=True)  # RocksDB's cleanup: test_rocksdb_ttl.py
+
+
+@pytest.fixture(autouse=True, params=list(BACKENDS))
+def backends(request):
+    """Every test goes over all backends, but for those that say otherwise."""
+    made = []
+
+    def make(*args, **more):
+        made.append(BACKENDS[request.param](*args, **more))
+        return made[-1]
+
+    Kept.make = staticmethod(make)
+    yield make
+    for backend in made:
+        backend.close()
 
 
 def builder(ttl_ms=TTL_MS):
@@ -41,7 +57,7 @@ class Kept:
     def __init__(self, kind, configured=None, *, clock=None, incremental=True, restored=None, windowed=False):
         self.kind = kind
         self.clock = clock or ManualClock()
-        self.backend = HeapStateBackend(tracked=True, incremental=incremental, clock=self.clock)
+        self.backend = Kept.make(EVERYTHING, self.clock, incremental=incremental)
         if restored is not None:
             self.backend.restore(*restored, EVERYTHING)
         states = self.backend.in_windows("w/") if windowed else self.backend
@@ -196,7 +212,7 @@ def test_a_value_may_live_longer_than_time_itself(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_that_expires_cannot_be_used_without_a_key(kind):
     kept = Kept(kind, StateTtlConfig.new_builder(Time.milliseconds(TTL_MS)))
-    fresh = HeapStateBackend(tracked=True, clock=kept.clock)
+    fresh = Kept.make(EVERYTHING, kept.clock)
     kept.state = handle_of(fresh, kind, builder().build())
     for use in (kept.read, lambda: kept.write("v"), kept.state.clear):
         with pytest.raises(NoCurrentKey):
@@ -304,7 +320,7 @@ def test_none_is_refused_where_states_without_ttl_refuse_it():
     for use in (lambda: kept.state.add(None), lambda: kept.state.add_all([None]), lambda: kept.state.update(None)):
         with pytest.raises(StateError, match="None"):
             use()
-    backend = HeapStateBackend(tracked=True, clock=ManualClock())
+    backend = Kept.make(EVERYTHING, ManualClock())
     backend.cell[0] = "key"
     descriptor = ReducingStateDescriptor("reducing", lambda a, b: None)
     descriptor.enable_time_to_live(builder().build())
@@ -378,6 +394,7 @@ def incremental(size, every_record):
     return StateTtlConfig.new_builder(Time.milliseconds(TTL_MS)).cleanup_incrementally(size, every_record)
 
 
+@ON_HEAP
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_access_looks_at_a_few_entries(kind):
     kept = Kept(kind, incremental(3, False))
@@ -391,6 +408,7 @@ def test_each_access_looks_at_a_few_entries(kind):
     assert all(0 <= before - after <= 3 for before, after in itertools.pairwise([10, *left]))
 
 
+@ON_HEAP
 def test_by_default_five_entries_are_looked_at():
     kept = Kept("value")
     fill(kept, 20)
@@ -413,6 +431,7 @@ def test_with_background_cleanup_off_only_reads_remove(kind):
     assert len(kept.physical) == 20
 
 
+@ON_HEAP
 def test_what_rocksdb_would_do_means_nothing_here():
     kept = Kept("value", builder().cleanup_in_rocksdb_compact_filter(1000))
     fill(kept, 20)
@@ -422,6 +441,7 @@ def test_what_rocksdb_would_do_means_nothing_here():
     assert len(kept.physical) == 20
 
 
+@ON_HEAP
 def test_an_explicit_cleanup_stays_when_the_default_one_is_off():
     kept = Kept("value", builder().cleanup_incrementally(7, False))
     fill(kept, 20)
@@ -431,6 +451,7 @@ def test_an_explicit_cleanup_stays_when_the_default_one_is_off():
     assert kept.physical == []
 
 
+@ON_HEAP
 @pytest.mark.parametrize("kind", ["list", "map"])
 def test_the_cleanup_removes_expired_parts_and_keeps_the_others(kind):
     kept = Kept(kind, incremental(1, False).return_expired_if_not_cleaned_up())
@@ -445,6 +466,7 @@ def test_the_cleanup_removes_expired_parts_and_keeps_the_others(kind):
     assert list(kept.state) == ["young"]
 
 
+@ON_HEAP
 def test_the_cleanup_reaches_every_entry_although_others_come_and_go():
     kept = Kept("value", incremental(2, False))
     fill(kept, 100)
@@ -457,6 +479,7 @@ def test_the_cleanup_reaches_every_entry_although_others_come_and_go():
     assert not [key for key in kept.physical if key < 1000]
 
 
+@ON_HEAP
 def test_every_record_is_for_states_that_ask_for_it():
     for every_record, left in ((False, 20), (True, 0)):
         kept = Kept("value", incremental(5, every_record))
@@ -468,6 +491,7 @@ def test_every_record_is_for_states_that_ask_for_it():
         assert len(kept.physical) == left
 
 
+@ON_HEAP
 def test_what_the_cleanup_removes_is_gone_from_the_next_snapshot():
     kept, store = Kept("value", incremental(5, False)), MemoryFiles()
     fill(kept, 20)
@@ -505,19 +529,20 @@ def test_another_time_to_live_holds_for_old_stamps_too(kind):
 def test_time_to_live_is_not_put_on_or_taken_off_by_a_restore(kind):
     kept = Kept(kind)
     kept.write("v")
-    backend = HeapStateBackend(tracked=True)
+    backend = Kept.make()
     backend.restore(*kept.snapshot(), EVERYTHING)
     with pytest.raises(StateMigrationError, match="saved with time-to-live and is declared without"):
         handle_of(backend, kind, None)
 
     plain = Kept(kind)
     handle_of(plain.backend, kind, None, "other")
-    backend = HeapStateBackend(tracked=True)
+    backend = Kept.make()
     backend.restore(*plain.snapshot(), EVERYTHING)
     with pytest.raises(StateMigrationError, match="saved without time-to-live and is declared with"):
         handle_of(backend, kind, builder().build(), "other")
 
 
+@ON_HEAP
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole snapshots", "incremental"])
 def test_full_snapshots_leave_expired_entries_out_and_the_state_alone(kind, whole):
@@ -533,6 +558,7 @@ def test_full_snapshots_leave_expired_entries_out_and_the_state_alone(kind, whol
     assert len(list(kept.backend.keys(kind))) == 6
 
 
+@ON_HEAP
 @pytest.mark.parametrize("kind", ["list", "map"])
 def test_full_snapshots_leave_expired_parts_out(kind):
     kept = Kept(kind, builder().return_expired_if_not_cleaned_up().cleanup_full_snapshot())
@@ -546,6 +572,7 @@ def test_full_snapshots_leave_expired_parts_out(kind):
     assert list(restored.state) == ["young"]
 
 
+@ON_HEAP
 def test_a_changed_entry_that_has_expired_is_not_in_the_checkpoint_that_follows():
     kept, store = Kept("value", builder().cleanup_full_snapshot()), MemoryFiles()
     kept.write("first")
@@ -565,6 +592,7 @@ def test_without_the_setting_snapshots_hold_expired_entries_too():
     assert Kept("value", visible, clock=ManualClock(50), restored=kept.snapshot()).read() == "v"
 
 
+@ON_HEAP
 def test_only_built_in_types_go_to_a_checkpoint():
     class BuiltIn(pickle.Unpickler):
         def find_class(self, module, name):

@@ -6,6 +6,7 @@ Operations, clocks that go on and back, snapshots, restores at another paralleli
 import itertools
 import pickle
 
+from backends import heap
 from expiring import GROUPS, ONE_STAMP, TTL_MS, Target, handle_of
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -15,7 +16,6 @@ from tamias.common.time import Time
 from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.keygroups import key_group, key_group_range, subtask_of
 from tamias.state.files import MemoryFiles
-from tamias.state.heap import HeapStateBackend
 from tamias.state.snapshots import OperatorRestore
 
 UPDATES = ("update_ttl_on_create_and_write", "update_ttl_on_read_and_write")
@@ -60,6 +60,7 @@ class TtlMachine(RuleBasedStateMachine):
     """
 
     kind = ""
+    backends = (heap,)  # what subtasks are made with, by turns
 
     def __init__(self):
         super().__init__()
@@ -69,26 +70,39 @@ class TtlMachine(RuleBasedStateMachine):
         self.names = itertools.count()
         self.saved = None  # checkpoint id, files, state infos, model
         self.model = {}
+        self.subtasks = []
 
-    @initialize(config=configs, parallelism=st.integers(1, 3), windowed=st.booleans(), incremental=st.booleans())
-    def start(self, config, parallelism, windowed, incremental):
+    @initialize(
+        data=st.data(),
+        config=configs,
+        parallelism=st.integers(1, 3),
+        windowed=st.booleans(),
+        incremental=st.booleans(),
+    )
+    def start(self, data, config, parallelism, windowed, incremental):
         self.config, self.windowed, self.incremental = config, windowed, incremental
-        self.begin(parallelism)
+        self.begin(data, parallelism)
 
-    def begin(self, parallelism, restored=None):
+    def begin(self, data, parallelism, restored=None):
+        self.teardown()
         self.parallelism = parallelism
+        make = data.draw(st.sampled_from(self.backends), "backend") if len(self.backends) > 1 else self.backends[0]
         configured = CLEANUPS[self.config["cleanup"]](StateTtlConfig.new_builder(Time.milliseconds(self.ttl_ms)))
         getattr(configured, self.config["update"])()
         getattr(configured, self.config["visibility"])()
         self.subtasks = []
         for index in range(parallelism):
-            backend = HeapStateBackend(tracked=True, incremental=self.incremental, clock=self.clock)
             groups = key_group_range(GROUPS, parallelism, index)
+            backend = make(groups, self.clock, incremental=self.incremental)
             if restored is not None:
                 backend.restore(restored, self.store, groups)
             states = backend.in_windows("w/") if self.windowed else backend
             self.subtasks.append((backend, groups, handle_of(states, self.kind, configured.build())))
         self.note_what_has_expired()
+
+    def teardown(self):
+        for backend, _, _ in self.subtasks:
+            backend.close()
 
     # ------------------------------------------------------------------------------------------------- the model
 
@@ -144,6 +158,11 @@ class TtlMachine(RuleBasedStateMachine):
     def time_passes(self, millis):
         self.clock.advance(millis)
         self.note_what_has_expired()
+
+    @rule()
+    def an_epoch_ends(self):
+        for backend, _, _ in self.subtasks:
+            backend.end_epoch()
 
     @rule(millis=st.sampled_from([1, 5, 12]))
     def the_clock_is_set_back(self, millis):
@@ -283,8 +302,13 @@ class TtlMachine(RuleBasedStateMachine):
         self.saved = (checkpoint_id, tuple(files), self.subtasks[0][0].infos(), model)
 
     @precondition(lambda self: self.saved is not None)
-    @rule(parallelism=st.integers(1, 3), changed=st.one_of(st.none(), configs), down_ms=st.sampled_from([0, 0, 9]))
-    def restore(self, parallelism, changed, down_ms):
+    @rule(
+        data=st.data(),
+        parallelism=st.integers(1, 3),
+        changed=st.one_of(st.none(), configs),
+        down_ms=st.sampled_from([0, 0, 9]),
+    )
+    def restore(self, data, parallelism, changed, down_ms):
         """At another parallelism and perhaps with another configuration, after a while."""
         self.clock.advance(down_ms)
         self.config = changed or self.config
@@ -293,13 +317,13 @@ class TtlMachine(RuleBasedStateMachine):
             key: [(entry, Stamped(stamp, value, maybe_gone=doubt)) for entry, stamp, value, doubt in parts]
             for key, parts in model.items()
         }
-        self.begin(parallelism, OperatorRestore("operator", files, (), infos, checkpoint_id, GROUPS))
+        self.begin(data, parallelism, OperatorRestore("operator", files, (), infos, checkpoint_id, GROUPS))
 
     # ------------------------------------------------------------------------------------------------- comparing
 
     @invariant()
     def the_tables_hold_what_the_model_holds(self):
-        for key in KEYS if hasattr(self, "subtasks") else ():
+        for key in KEYS if self.subtasks else ():
             found = self.physical(key)
             known = [(entry, s.stamp, s.value) for entry, s in self.parts(key)]
             sure = [(entry, s.stamp, s.value) for entry, s in self.parts(key) if not s.maybe_gone]
@@ -312,7 +336,8 @@ class TtlMachine(RuleBasedStateMachine):
 
     def physical(self, key):
         """What the table holds for a key, without a read of the state: (entry, stamp, value) of each part."""
-        kept = self.subtask_of(key)[2]._data.get((key, WINDOW) if self.windowed else key, {})
+        entries = dict(self.subtask_of(key)[0].entries(f"w/{self.kind}" if self.windowed else self.kind))
+        kept = entries.get((key, WINDOW) if self.windowed else key, {})
         if self.kind == "map":
             return [(entry, stamp, value) for entry, (stamp, value) in kept.items()]
         if self.kind in ONE_STAMP:

@@ -305,7 +305,9 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         table = self._heap.by_name.get(state_name)
         if table is None:
             return iter(())
+        leave_out, table.leave_out = table.leave_out, None
         whole = table.whole()
+        table.leave_out = leave_out
         return zip(whole.keys, whole.values, strict=True)
 
     def drop_all(self) -> None:

@@ -57,6 +57,7 @@ class RocksTables:
         self.sweeps: list[Sweep] = []
         self.left_out_of_full: dict[str, StateTtlConfig] = {}
         self._clock = clock
+        self._written_meta = b""
         self._shared: Shared | None = None
 
     @property
@@ -123,7 +124,10 @@ class RocksTables:
         batch = self.store.batch()
         for table in self.by_name.values():
             table.flush(batch)
-        batch.put(_META_KEY, self._meta())
+        meta = self._meta()
+        if meta != self._written_meta:  # a checkpoint of what has not changed costs no file
+            batch.put(_META_KEY, meta)
+            self._written_meta = meta
         batch.done()
 
     def _meta(self) -> bytes:

@@ -151,6 +151,15 @@ class MapTable(RocksTable):
         super().forget()
         self._held = 0
 
+    def forget_one(self, address: bytes, value: bytes) -> None:
+        original = split_original(value)[0]
+        key, end = self.key_at(address, None if original is None else original[0])
+        known: KnownMap | None = self.data.get(key)
+        if known is not None:
+            entry = read_part(address, end)[0] if original is None else original[1]
+            if entry not in known.changed:
+                known.entries.pop(entry, None)
+
     def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
         begin, key_exact = self.address(key)
         for entry, kept in value.items():

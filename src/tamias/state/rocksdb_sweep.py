@@ -5,7 +5,7 @@ epoch, and deletes what has expired; RocksDB then drops it when it merges files,
 deletions. A round that found nothing to expire before some time rests until then: a state whose entries live for long
 is not looked at in vain.
 
-What is in the dictionary of a table is in use: it is not touched, and reads remove what they meet there.
+What has changed since it was last written to RocksDB is not touched, nor a list in use: reads remove what they meet.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ class Sweep:
             self._oldest_ms = min(self._oldest_ms, stamp_ms)
             return 0
         batch.delete(address)
+        self._table.forget_one(address, value)
         return 1
 
     def _clean_list(self, table: ListTable, pieces: Pieces, dead_ms: int, batch: Batch) -> int:

@@ -136,6 +136,10 @@ class RocksTable(ABC):
         self.data.clear()
         self.changed.clear()
 
+    @abstractmethod
+    def forget_one(self, address: bytes, value: bytes) -> None:
+        """Forget what RocksDB had at an address, and no longer has, unless it has changed since."""
+
     def make_room(self) -> None:
         """Write what changed and forget the rest."""
         batch = self._store.batch()
@@ -258,6 +262,11 @@ class ValueTable(RocksTable):
     def forget(self) -> None:
         super().forget()
         self._fresh.clear()
+
+    def forget_one(self, address: bytes, value: bytes) -> None:
+        key = self._whose(address, value)[0]
+        if dict.__contains__(self.data, key) and key not in self.changed:
+            dict.__delitem__(self.data, key)
 
     def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
         address, exact = self.address(key)

@@ -1,0 +1,37 @@
+"""Jobs that go from one backend to another: whatever happens to them, their state is that of a plain dictionary.
+
+The machines of `test_keyed_backends.py` (all kinds of state; snapshots that complete, are given up or overtaken;
+restores at another parallelism; savepoints) and of `test_ttl_machine.py` (state that expires, under every
+configuration, on clocks that go on and back), with a backend drawn anew whenever the job starts.
+"""
+
+from backends import BACKENDS, cramped, heap, rocksdb
+from hypothesis import settings
+from test_keyed_backends import KeyedBackendMachine
+from test_ttl_machine import TtlMachine
+
+
+def case_of(machine, share):
+    """A test case with a share of the usual examples: opening RocksDB takes its time."""
+    case = machine.TestCase
+    case.settings = settings(max_examples=max(settings.default.max_examples // share, 1), stateful_step_count=30)
+    return case
+
+
+class SwitchingMachine(KeyedBackendMachine):
+    """Every start draws a backend: in memory, or RocksDB with many entries in memory, or with one."""
+
+    backends = tuple(BACKENDS.values())
+
+
+class SwitchingTtlMachine(TtlMachine):
+    backends = (heap, rocksdb, cramped)
+
+
+def expiring(kind):
+    return case_of(type(f"Switching machine of {kind} state", (SwitchingTtlMachine,), {"kind": kind}), 8)
+
+
+TestEveryKind = case_of(SwitchingMachine, 4)
+TestValue, TestList, TestMap = expiring("value"), expiring("list"), expiring("map")
+TestReducing, TestAggregating, TestFolding = expiring("reducing"), expiring("aggregating"), expiring("folding")

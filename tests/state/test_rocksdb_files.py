@@ -1,0 +1,320 @@
+"""Checkpoints of RocksDB: what is written, what is only referred to, what a damaged file leads to, what moves where."""
+
+import itertools
+import os
+from dataclasses import replace
+
+import pytest
+from backends import EVERYTHING, GROUPS, SMALL, heap, rocksdb
+
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from tamias.checkpoint.names import SnapshotNames
+from tamias.checkpoint.retention import Retention
+from tamias.checkpoint.storage import Listing
+from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.errors import CorruptFileError, StateError
+from tamias.keygroups import key_group, key_group_range, state_key
+from tamias.state.files import MemoryFiles, write_state
+from tamias.state.rocksdb_store import RocksStore
+from tamias.state.snapshots import OperatorRestore, OperatorSnapshot
+
+KEYS = [f"key-{n}" for n in range(2000)]
+
+
+class Target:
+    """Where the snapshot of one checkpoint goes, under the names that slots use."""
+
+    def __init__(self, store, checkpoint_id, inline_threshold=0):
+        self.store, self.checkpoint_id, self.threshold = store, checkpoint_id, inline_threshold
+        self.names = SnapshotNames(0, 0, "1.0")
+        self.bytes_written = 0
+        self.written = []
+
+    def shared(self, label):
+        return self.names.shared(self.checkpoint_id)
+
+    def exclusive(self, label):
+        return self.names.exclusive(self.checkpoint_id)
+
+    def write(self, path, payload):
+        self.bytes_written += len(payload)
+        self.written.append(path)
+        return write_state(self.store, path, payload, self.threshold)
+
+
+class Job:
+    """One subtask with a count per key, and its checkpoints."""
+
+    def __init__(self, make=rocksdb, restored=None, groups=EVERYTHING, **more):
+        self.store, self.ids = (restored[1] if restored else MemoryFiles()), itertools.count(1)
+        self.groups = groups
+        self.backend = make(groups, **more)
+        if restored is not None:
+            self.backend.restore(restored[0], self.store, groups)
+        self.count = self.backend.value_state(ValueStateDescriptor("count"))
+
+    def write(self, keys, value):
+        for key in keys:
+            self.backend.cell[0] = key
+            self.count.update(value)
+
+    def read(self, key):
+        self.backend.cell[0] = key
+        return self.count.value()
+
+    def checkpoint(self, complete=True, checkpoint_id=None, **options):
+        checkpoint_id = checkpoint_id or next(self.ids)
+        captured = self.backend.snapshot(checkpoint_id)
+        captured.key_groups = self.groups
+        target = Target(self.store, checkpoint_id, **options)
+        self.files = captured.write(target)
+        if complete:
+            self.backend.snapshot_completed(checkpoint_id)
+        return target
+
+    def restored(self):
+        infos = self.backend.infos()
+        return OperatorRestore("operator", (self.files,), (), infos, 1, GROUPS), self.store
+
+
+@pytest.fixture
+def job():
+    job = Job()
+    yield job
+    job.backend.close()
+
+
+def sorted_files(files):
+    return {name: file.path for name, file in zip(files.names, files.files, strict=True) if name.endswith(".sst")}
+
+
+# --------------------------------------------------------------------------------------------------------- incremental
+
+
+def test_a_second_checkpoint_writes_what_changed_and_refers_to_the_rest(job):
+    job.write(KEYS, 1)
+    first = job.checkpoint()
+    before = sorted_files(job.files)
+    job.write(KEYS[:20], 2)
+    second = job.checkpoint()
+    after = sorted_files(job.files)
+    assert set(before.values()) < set(after.values())
+    assert second.bytes_written < first.bytes_written / 4  # in so small a state the two small files count
+    new = [path for path in second.written if path.startswith("shared/")]
+    assert len(new) == len(after) - len(before) == 1
+    assert job.store.size(new[0]) < sum(job.store.size(path) for path in before.values()) / 10
+
+
+def test_when_nothing_changed_nothing_is_shared_anew(job):
+    job.write(KEYS, 1)
+    job.checkpoint()
+    again = job.checkpoint()
+    assert not [path for path in again.written if path.startswith("shared/")]
+
+
+def test_without_incremental_checkpoints_everything_is_written_each_time_to_files_of_its_own():
+    job = Job(incremental=False)
+    job.write(KEYS, 1)
+    sizes = [job.checkpoint().bytes_written for _ in range(2)]
+    assert sizes[1] >= sizes[0]
+    assert not job.store.list("shared")
+    assert {path.split("/")[0] for path in sorted_files(job.files).values()} == {"chk-2"}
+    job.backend.close()
+
+
+def test_what_an_aborted_checkpoint_wrote_is_written_again(job):
+    job.write(KEYS[:1000], 1)
+    job.checkpoint()
+    base = set(sorted_files(job.files).values())
+    job.write(KEYS[1000:], 2)
+    given_up = job.checkpoint(complete=False)
+    for path in given_up.written:
+        job.store.delete(path)
+    job.checkpoint()
+    files = set(sorted_files(job.files).values())
+    assert base <= files
+    assert not files & set(given_up.written)
+    again = Job(restored=job.restored())
+    assert [again.read(key) for key in (KEYS[0], KEYS[-1])] == [1, 2]
+    again.backend.close()
+
+
+def test_small_files_are_kept_inside_the_metadata(job):
+    job.write(KEYS[:3], 1)
+    job.checkpoint(inline_threshold=100_000)
+    assert all(file.path is None for file in job.files.files)
+    again = Job(restored=job.restored())
+    assert again.read(KEYS[0]) == 1
+    again.backend.close()
+
+
+def metadata_of(checkpoint_id, files):
+    snapshot = OperatorSnapshot("0" * 32, None, "count", keyed=files)
+    operator = OperatorMetadata("0" * 32, None, "count", 1, GROUPS, (snapshot,), (False,))
+    return CheckpointMetadata(checkpoint_id, "job", "job", 0, (operator,))
+
+
+def test_files_go_when_no_retained_checkpoint_refers_to_them(job):
+    retention, kept = Retention(num_retained=1), {}
+    for checkpoint_id in range(1, 13):
+        job.write(KEYS, checkpoint_id)
+        job.checkpoint()
+        listing = Listing(shared=tuple(f"shared/{name}" for name in job.store.list("shared")))
+        gone = retention.completed(metadata_of(checkpoint_id, job.files), pending=frozenset(), listing=listing)
+        for path in gone.files:
+            job.store.delete(path)
+        kept = set(sorted_files(job.files).values())
+        assert {f"shared/{name}" for name in job.store.list("shared")} == kept
+    # Merging files makes those before it superfluous: twelve checkpoints wrote more files than are left.
+    assert len(kept) < 12
+    again = Job(restored=job.restored())
+    assert {again.read(key) for key in KEYS} == {12}
+    again.backend.close()
+
+
+def test_a_restored_job_refers_to_the_files_it_was_restored_from_if_they_are_its_own(job):
+    job.write(KEYS, 1)
+    job.checkpoint()
+    for reuses, wanted in ((True, set(sorted_files(job.files).values())), (False, set())):
+        again = Job(restored=job.restored(), reuses_restored=reuses)
+        again.write(KEYS[:5], 2)
+        again.checkpoint(checkpoint_id=7)
+        assert set(sorted_files(again.files).values()) & set(sorted_files(job.files).values()) == wanted
+        third = Job(restored=again.restored())
+        assert [third.read(key) for key in (KEYS[0], KEYS[-1])] == [2, 1]
+        third.backend.close()
+        again.backend.close()
+
+
+def test_nothing_is_left_on_disk_by_a_checkpoint_or_by_a_backend_that_is_closed(job):
+    job.write(KEYS, 1)
+    job.checkpoint()
+    folder = job.backend._folder
+    assert os.listdir(folder) == ["db"]
+    job.backend.close()
+    assert not os.path.exists(folder)
+
+
+def test_an_operator_without_state_has_no_instance():
+    backend = rocksdb()
+    captured = backend.snapshot(1)
+    captured.key_groups = EVERYTHING
+    files = captured.write(Target(MemoryFiles(), 1))
+    assert (files.format, files.files) == ("heap", ())
+    assert os.listdir(backend._folder) == []
+    backend.close()
+
+
+# --------------------------------------------------------------------------------------------------------------- damage
+
+
+def damaged(store, path, how):
+    data = store.read(path)
+    store.delete(path)
+    if how == "flipped":
+        store.write(path, data[:100] + bytes([data[100] ^ 1]) + data[101:])
+    elif how == "torn":
+        store.write(path, data[:-10])
+
+
+@pytest.mark.parametrize("how", ["missing", "flipped", "torn"])
+@pytest.mark.parametrize("make", [rocksdb, heap])
+def test_a_damaged_file_is_named(job, how, make):
+    job.write(KEYS, 1)
+    job.checkpoint()
+    path = max(sorted_files(job.files).values(), key=job.store.size)
+    damaged(job.store, path, how)
+    with pytest.raises(CorruptFileError, match=path):
+        Job(make, restored=job.restored())
+
+
+def test_a_file_that_is_none_of_rocksdbs_is_refused(job):
+    job.write(KEYS[:3], 1)
+    job.checkpoint()
+    names = tuple("../evil" if name == "CURRENT" else name for name in job.files.names)
+    job.files = replace(job.files, names=names)
+    with pytest.raises(CorruptFileError, match="evil"):
+        Job(restored=job.restored())
+
+
+@pytest.mark.parametrize("make", [rocksdb, heap])
+def test_a_format_nobody_knows_is_refused(job, make):
+    job.write(KEYS[:3], 1)
+    job.checkpoint()
+    job.files = replace(job.files, format="punched cards")
+    with pytest.raises(CorruptFileError, match="punched cards"):
+        Job(make, restored=job.restored())
+
+
+def test_damage_on_the_local_disk_is_an_error_and_no_silent_end(job):
+    job.write(KEYS, 1)
+    job.checkpoint()
+    folder = os.path.join(job.backend._folder, "copy")
+    job.backend._rocks.store.checkpoint(folder)
+    for name in os.listdir(folder):
+        if name.endswith(".sst"):
+            with open(os.path.join(folder, name), "r+b") as file:
+                file.seek(200)
+                file.write(b"\xff" * 2000)
+    store = RocksStore(folder, SMALL)
+    with pytest.raises(StateError, match="cannot read RocksDB"):
+        list(store.scan(b"", b"\xff"))
+    store.close()
+
+
+# ------------------------------------------------------------------------------------------------------------ rescaling
+
+
+def many_states(backend):
+    return (
+        backend.value_state(ValueStateDescriptor("value")),
+        backend.list_state(ListStateDescriptor("list")),
+        backend.map_state(MapStateDescriptor("map")),
+    )
+
+
+def test_several_instances_become_one_and_one_several():
+    """States are numbered in the order in which they are asked for; instances may have numbered them otherwise."""
+    store, parts, infos = MemoryFiles(), [], ()
+    for index in range(3):
+        groups = key_group_range(GROUPS, 3, index)
+        backend = rocksdb(groups)
+        if index == 1:
+            backend.map_state(MapStateDescriptor("map"))
+            backend.value_state(ValueStateDescriptor("elsewhere"))
+        value, listed, entries = many_states(backend)
+        for key in KEYS:
+            if groups[0] <= key_group(key, GROUPS) <= groups[1]:
+                backend.cell[0] = state_key(key)
+                value.update(key)
+                for part in range(3):
+                    listed.add((key, part))
+                    entries.put(part, key)
+                    if key < "key-11":
+                        backend._rocks.by_name["list"].make_room()  # a piece for each
+        captured = backend.snapshot(1)
+        captured.key_groups = groups
+        parts.append(captured.write(Target(store, 1)))
+        infos = max(infos, backend.infos(), key=len)
+        backend.close()
+    for parallelism in (1, 2, 4):
+        seen = 0
+        for index in range(parallelism):
+            groups = key_group_range(GROUPS, parallelism, index)
+            mine = tuple(p for p in parts if p.key_group_first <= groups[1] and groups[0] <= p.key_group_last)
+            backend = rocksdb(groups)
+            backend.restore(OperatorRestore("operator", mine, (), infos, 1, GROUPS), store, groups)
+            value, listed, entries = many_states(backend)
+            keys = list(backend.keys("value"))
+            assert set(keys) == {key for key in KEYS if groups[0] <= key_group(key, GROUPS) <= groups[1]}
+            seen += len(keys)
+            for key in keys[:200]:
+                backend.cell[0] = state_key(key)
+                assert value.value() == key
+                assert list(listed.get()) == [(key, part) for part in range(3)]
+                assert dict(entries.items()) == dict.fromkeys(range(3), key)
+                listed.add("new")
+                backend._rocks.by_name["list"].make_room()
+                assert list(listed.get())[-1] == "new"
+            backend.close()
+        assert seen == len(KEYS)

@@ -1,0 +1,255 @@
+"""Keys and values as bytes: the same key has the same bytes, another has others, and what was written is read."""
+
+import datetime
+import decimal
+import enum
+import fractions
+import subprocess
+import sys
+import uuid
+from collections import namedtuple
+from dataclasses import dataclass, field
+
+import pytest
+from backends import BACKENDS, rocksdb
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tamias.common.types import Row
+from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.errors import StateError
+from tamias.keygroups import key_group, state_key, user_key
+from tamias.state.rocksdb_keys import PREFIX, address_of, entry_bytes, read_part
+from tamias.state.rocksdb_values import (
+    decode,
+    decode_stamped,
+    encode,
+    encode_stamped,
+    split_original,
+    stamp_of,
+    with_original,
+)
+from tamias.wire.values import stored
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Named(str):
+    """Text of another type: another key than the text itself."""
+
+
+@dataclass(frozen=True)
+class Place:
+    town: str
+    number: float
+    note: str = field(default="", compare=False)
+
+
+Point = namedtuple("Point", "x y")
+
+zones = st.sampled_from([datetime.UTC, datetime.timezone(datetime.timedelta(hours=2))])
+numbers = st.one_of(
+    st.integers(-3, 3),
+    st.integers(),
+    st.booleans(),
+    st.floats(allow_nan=False),
+    st.sampled_from([0.0, -0.0, 1.0, 0.5, 2.0**70]),
+    st.sampled_from(["1.0", "1.00", "0.1", "1e400"]).map(decimal.Decimal),
+    st.sampled_from([fractions.Fraction(1, 2), fractions.Fraction(1, 3), fractions.Fraction(2)]),
+    st.sampled_from([1j, 1 + 0j, 0.5 + 2j]),
+)
+plain = st.one_of(st.text(max_size=3), st.binary(max_size=3), numbers, st.none())
+others = st.one_of(
+    st.dates(),
+    st.datetimes(),
+    st.datetimes(timezones=zones),
+    st.times(),
+    st.timedeltas(),
+    st.uuids(),
+    st.sampled_from(Colour),
+    st.text("ab", max_size=2).map(Named),
+    st.builds(Place, st.text("ab", max_size=1), st.sampled_from([1, 1.0, 2]), st.text("ab", max_size=1)),
+    st.builds(Point, plain, plain),
+    st.frozensets(plain, max_size=3),
+    st.builds(Row, plain, plain),
+    st.builds(lambda a, b: Row(x=a, y=b), plain, plain),
+)
+keys = st.recursive(
+    st.one_of(plain, others), lambda some: st.lists(some, max_size=3).map(tuple), max_leaves=5
+).filter(lambda key: key is not None)
+
+
+def bytes_of(key):
+    return address_of(state_key(key), 128, 7)[0]
+
+
+@given(keys, keys)
+def test_two_keys_have_the_same_bytes_when_they_are_one(one, other):
+    assert (bytes_of(one) == bytes_of(other)) is (state_key(one) == state_key(other))
+
+
+@given(keys, keys)
+def test_no_key_is_the_beginning_of_another(one, other):
+    assume(state_key(one) != state_key(other))
+    assert not bytes_of(one).startswith(bytes_of(other))
+
+
+@given(keys)
+def test_an_address_begins_with_the_key_group_and_the_state(key):
+    assert PREFIX.unpack_from(bytes_of(key)) == (key_group(key, 128), 7)
+
+
+@given(keys)
+def test_bytes_that_say_all_are_read_back_and_others_are_passed_over(key):
+    address, exact = address_of(state_key(key), 128, 7)
+    found, end = read_part(address + b"rest", PREFIX.size)
+    assert end == len(address)
+    if exact:
+        assert state_key(found) == state_key(key)
+        assert repr(found) == repr(user_key(state_key(key)))
+
+
+@pytest.mark.parametrize("key", ["a" * 70_000, b"b" * 70_000, 2**600, -(2**600), -(2**63), 2**63 - 1, "\ud800", ()])
+def test_keys_of_any_size_are_read_back(key):
+    address, exact = address_of(state_key(key), 128, 7)
+    assert exact
+    assert read_part(address, PREFIX.size) == (key, len(address))
+
+
+def test_nan_is_one_key():
+    assert bytes_of(float("nan")) == bytes_of(-float("nan"))
+
+
+@given(st.one_of(plain, others).filter(lambda v: v == v), st.one_of(plain, others).filter(lambda v: v == v))
+def test_two_entries_of_a_map_have_the_same_bytes_when_they_are_equal(one, other):
+    assert (entry_bytes(one)[0] == entry_bytes(other)[0]) is (one == other)
+
+
+def test_the_order_in_which_a_set_was_made_does_not_matter_in_any_process():
+    program = (
+        "from tamias.state.rocksdb_keys import address_of; from tamias.keygroups import state_key;"
+        "print(address_of(state_key(frozenset('abcdefgh')), 128, 1)[0].hex())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+def test_an_address_from_elsewhere_is_refused():
+    with pytest.raises(StateError, match="was not written here"):
+        read_part(b"\x00\x00\x00\x00?", 4)
+
+
+# --------------------------------------------------------------------------------------------------------------- values
+
+values = st.recursive(
+    st.one_of(plain, st.floats(), st.uuids(), st.datetimes()),
+    lambda some: st.lists(some, max_size=3) | st.tuples(some, some) | st.dictionaries(st.text(), some, max_size=2),
+    max_leaves=5,
+).map(stored)
+
+
+@given(values, st.integers(-(2**62), 2**62))
+def test_values_are_read_back_with_and_without_stamps(kept, stamp_ms):
+    assert repr(decode(encode(kept))) == repr(kept)
+    stamped = encode_stamped((stamp_ms, kept))
+    assert repr(decode_stamped(stamped)) == repr((stamp_ms, kept))
+    assert stamp_of(stamped) == stamp_ms
+
+
+@given(values, keys)
+def test_the_original_of_an_address_stands_before_the_value(kept, key):
+    data = with_original(state_key(key), encode(kept))
+    original, rest = split_original(data)
+    assert original == state_key(key)
+    assert repr(decode(rest)) == repr(kept)
+    assert split_original(encode(kept)) == (None, encode(kept))
+
+
+@pytest.mark.parametrize("read", [decode, stamp_of])
+def test_a_value_from_elsewhere_is_refused(read):
+    with pytest.raises(StateError, match="RocksDB holds a value"):
+        read(b"?what")
+
+
+# ------------------------------------------------------------------------------------------------------ in the backends
+
+ODD = [
+    Place("a", 1, "x"),
+    decimal.Decimal("1.10"),
+    Colour.RED,
+    Named("a"),
+    frozenset({"a", 1}),
+    datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+    uuid.UUID(int=7),
+    Row(a=1, b="x"),
+    Point(1, (True, 2.0)),
+    (Colour.BLUE, 1.0),
+    float("nan"),
+    True,
+]
+SAME = [
+    Place("a", 1.0, "y"),
+    decimal.Decimal("1.1"),
+    Colour.RED,
+    Named("a"),
+    frozenset({1, "a"}),
+    datetime.datetime(2020, 1, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+    uuid.UUID(int=7),
+    Row(a=1, b="x"),
+    Point(1, (True, 2.0)),
+    (Colour.BLUE, 1.0),
+    -float("nan"),
+    True,
+]
+
+
+@pytest.mark.parametrize("make", [BACKENDS["heap"], rocksdb, BACKENDS["rocksdb, cramped"]])
+def test_keys_of_any_type_find_their_state_and_are_listed_as_they_were(make):
+    backend = make()
+    value = backend.value_state(ValueStateDescriptor("value"))
+    listed = backend.list_state(ListStateDescriptor("list"))
+    entries = backend.map_state(MapStateDescriptor("map"))
+    for number, key in enumerate(ODD):
+        backend.cell[0] = state_key(key)
+        value.update(number)
+        listed.add_all([number, key])
+        entries.put(key, number)
+        entries.put("n", number)
+    for number, (key, given_first) in enumerate(zip(SAME, ODD, strict=True)):
+        backend.cell[0] = state_key(key)
+        assert value.value() == number
+        assert repr(list(listed.get())) == repr([number, given_first])
+        if key == key:  # in a dictionary another NaN is another key
+            assert entries.get(key) == number
+        assert sorted(map(repr, entries.keys())) == sorted(map(repr, ["n", given_first]))
+    for state in ("value", "list", "map"):
+        assert sorted(map(repr, backend.keys(state))) == sorted(map(repr, ODD))
+    backend.close()
+
+
+@pytest.mark.parametrize("make", [BACKENDS["heap"], rocksdb, BACKENDS["rocksdb, cramped"]])
+def test_entries_of_a_map_are_told_apart_by_equality_whatever_their_types(make):
+    backend = make()
+    entries = backend.map_state(MapStateDescriptor("map"))
+    backend.cell[0] = "key"
+    entries.put(1, "one")
+    entries.put(True, "true")
+    entries.put(1.0, "float")
+    entries.put(decimal.Decimal(2), "two")
+    assert entries.get(1) == "float"
+    assert entries.contains(2.0)
+    assert len(list(entries.keys())) == 2
+    entries.remove(decimal.Decimal("1.0"))
+    assert dict(entries.items()) == {2: "two"}
+    backend.close()
