@@ -15,19 +15,18 @@ from tamias.checkpoint.metadata import CheckpointMetadata, assemble
 from tamias.checkpoint.ownership import Driver
 from tamias.checkpoint.restore import apply_max_parallelism, plan_restore, settled
 from tamias.checkpoint.retention import JobEnd, Retention, RetentionPolicy
-from tamias.checkpoint.savepoints import SavepointPlace, new_savepoint
 from tamias.checkpoint.storage import CheckpointStorage
 from tamias.common.clock import Clock
 from tamias.common.job_status import JobStatus
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.engine.base import Engine, Failure, SnapshotWritten
-from tamias.errors import CheckpointError, ConfigurationError, Fenced, TamiasError
+from tamias.errors import CheckpointError, ConfigurationError, Fenced
 from tamias.faults import point
 from tamias.graph.job_graph import JobGraph
 from tamias.job.attempt import AttemptFailed, Restored
 from tamias.job.handle import JobHandle
 from tamias.job.recovery import JobRecovery
-from tamias.job.savepoints import SavepointRequest
+from tamias.job.savepoints import SavepointRequest, SavepointRequests
 from tamias.job.settings import KEEP_ALL_FAILURES, JobSettings
 from tamias.runtime.epoch import SavepointOrder
 from tamias.state.files import FileStore, MemoryFiles, open_files
@@ -76,9 +75,7 @@ class JobCheckpoints:
         self._carried: dict[int, Carried] = {}
         self._newest: CheckpointMetadata | None = None
         self._bytes = self._taken_ms = 0  # of the newest checkpoint
-        self._requests: dict[str, SavepointRequest] = {}  # not answered yet
-        self._savepoints: dict[int, SavepointRequest] = {}  # under way, by their number
-        self._given_up: dict[int, SavepointPlace] = {}  # savepoints that a slot may still be writing to
+        self._savepoints = SavepointRequests(str(settings.job_id))
         self._cuts: dict[int, Carried] = {}  # of savepoints that a restart may go back to
 
     @property
@@ -188,16 +185,7 @@ class JobCheckpoints:
 
     def admit(self, request: SavepointRequest) -> bool:
         """Make the directory of a savepoint; False when there can be none, and whoever asked has heard why."""
-        self._requests[request.request_id] = request
-        why = self._coordinator.refusal
-        if why is None:
-            try:
-                request.place = new_savepoint(request.directory, str(self._settings.job_id))
-                return True
-            except (TamiasError, OSError) as error:
-                why = str(error)
-        self._refuse(request, why)
-        return False
+        return self._savepoints.admit(request, self._coordinator.refusal)
 
     def request_savepoint(self, request: SavepointRequest) -> None:
         """Let one of the next epochs carry a savepoint that was admitted, whatever the schedule says."""
@@ -217,11 +205,9 @@ class JobCheckpoints:
         due = None
         if start is not None:
             self._carried[start.checkpoint_id] = cut
-            request = self._requests[start.request_id] if start.kind == "savepoint" else None
-            if request is not None:
-                self._savepoints[start.checkpoint_id] = request
-                request.checkpoint_id = start.checkpoint_id
-            due = Due(start.checkpoint_id, start.participants, request.order if request is not None else None)
+            is_savepoint = start.kind == "savepoint"
+            order = self._savepoints.start(start.request_id, start.checkpoint_id) if is_savepoint else None
+            due = Due(start.checkpoint_id, start.participants, order)
         self._perform([a for a in actions if a is not start])
         return due
 
@@ -245,8 +231,7 @@ class JobCheckpoints:
             else:
                 happened = rules.SnapshotFailed(event.checkpoint_id, event.vertex, event.subtask, event.why, now_ms)
             self._perform(self._coordinator.handle(happened))
-            if event.checkpoint_id in self._given_up:  # late: what was deleted may be there again
-                self._discard_savepoint(event.checkpoint_id, self._given_up[event.checkpoint_id])
+            self._savepoints.remove_given_up(event.checkpoint_id)  # late: what was deleted may be there again
         self._perform(self._coordinator.handle(rules.Tick(self._clock.now_ms())))
         self._storage.renew(self._clock.now_ms())
 
@@ -257,7 +242,7 @@ class JobCheckpoints:
                 case rules.WriteMetadata():
                     self._perform(self._coordinator.handle(self._write_metadata(action)))
                 case rules.NotifyComplete(checkpoint_id):
-                    request = self._savepoints.pop(checkpoint_id, None)
+                    request = self._savepoints.completed(checkpoint_id)
                     if request is None:
                         self._completed(checkpoint_id)
                     else:
@@ -267,8 +252,7 @@ class JobCheckpoints:
                 case rules.DiscardFiles():
                     self._discard(action)
                 case rules.RefuseRequest(request_id, why):
-                    if request_id in self._requests:
-                        self._refuse(self._requests[request_id], why)
+                    self._savepoints.refuse(request_id, why)
                 case rules.FailJob(why):
                     raise AttemptFailed(Failure(CheckpointError(why)))
                 case rules.StartCheckpoint():
@@ -289,8 +273,9 @@ class JobCheckpoints:
             term=self._storage.term,
         )
         try:
-            if action.kind == "savepoint":
-                self._publish_savepoint(self._savepoints[action.checkpoint_id], metadata)
+            request = self._savepoints.get(action.checkpoint_id)
+            if request is not None:
+                self._publish_savepoint(request, metadata)
             else:
                 self._newest = self._storage.complete(metadata)
         except Fenced as error:
@@ -314,7 +299,7 @@ class JobCheckpoints:
     def _completed(self, checkpoint_id: int) -> None:
         assert self._newest is not None
         cut = self._carried.pop(checkpoint_id)
-        self._carried = {c: e for c, e in self._carried.items() if c > checkpoint_id or c in self._savepoints}
+        self._carried = {c: e for c, e in self._carried.items() if c > checkpoint_id or self._savepoints.get(c)}
         self._cuts = {c: e for c, e in self._cuts.items() if c > checkpoint_id}
         progress = self._handle.progress()
         self._handle.update(
@@ -347,7 +332,7 @@ class JobCheckpoints:
 
     def _savepoint_completed(self, checkpoint_id: int, request: SavepointRequest) -> None:
         cut = self._carried.pop(checkpoint_id)
-        path = request.complete()
+        path = request.path
         progress = self._handle.progress()
         completed = progress.savepoints_completed + 1
         self._handle.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
@@ -361,33 +346,21 @@ class JobCheckpoints:
             # Flink: a savepoint that the job goes on after commits nothing: it is not what a restart goes back to for
             # sure, as its owner may dispose of it.
             self._cuts[checkpoint_id] = cut
-            del self._requests[request.request_id]
 
     def _aborted(self, checkpoint_id: int, why: str, *, failing: bool) -> None:
-        request = self._savepoints.get(checkpoint_id)
-        what = "savepoint" if request is not None else "checkpoint"
+        is_savepoint = self._savepoints.give_up(checkpoint_id, why)
+        what = "savepoint" if is_savepoint else "checkpoint"
         level = logging.INFO if failing else logging.WARNING
         _log.log(level, "%s %d of job %s was given up: %s", what, checkpoint_id, self._settings.job_name, why)
         self._carried.pop(checkpoint_id, None)
-        if request is not None:
-            assert request.place is not None
-            self._given_up[checkpoint_id] = request.place
-            self._refuse(request, why)
-        else:
+        if not is_savepoint:
             progress = self._handle.progress()
             self._handle.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))
         if not failing:
             _notified(self._engine.notify_aborted(checkpoint_id))
 
-    def _refuse(self, request: SavepointRequest, why: str) -> None:
-        request.fail(why)
-        del self._requests[request.request_id]
-        if request.checkpoint_id is None and request.place is not None:
-            self._discard_savepoint(None, request.place)
-
     def _discard(self, action: rules.DiscardFiles) -> None:
-        if self._savepoints.pop(action.checkpoint_id, None) is not None or action.checkpoint_id in self._given_up:
-            self._discard_savepoint(action.checkpoint_id, self._given_up[action.checkpoint_id])
+        if self._savepoints.remove_given_up(action.checkpoint_id):
             return
         try:
             if action.directory:
@@ -396,13 +369,6 @@ class JobCheckpoints:
                 self._storage.delete_files(action.paths)
         except (OSError, Fenced) as error:  # leftovers go with a later checkpoint
             _log.warning("files of checkpoint %d could not be deleted: %s", action.checkpoint_id, error)
-
-    def _discard_savepoint(self, checkpoint_id: int | None, place: SavepointPlace) -> None:
-        try:
-            place.discard()
-        except OSError as error:
-            number = "" if checkpoint_id is None else f" {checkpoint_id}"
-            _log.warning("savepoint%s could not be removed from %s: %s", number, place.files.url, error)
 
     # ---------------------------------------------------------------------------------------------------- the end
 
@@ -426,9 +392,7 @@ class JobCheckpoints:
 
     def answer_requests(self, status: JobStatus) -> None:
         """Tell those who asked for savepoints and have not heard yet that the job is over."""
-        for request in self._requests.values():
-            request.job_ended(status)
-        self._requests.clear()
+        self._savepoints.job_ended(status)
 
     # ------------------------------------------------------------------------------------------------------- details
 

@@ -9,33 +9,22 @@ from __future__ import annotations
 
 import logging
 import random
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
 from tamias.common.clock import Clock
-from tamias.common.constants import MIN_TIMESTAMP
 from tamias.common.job_execution_result import JobExecutionResult
 from tamias.common.job_status import JobStatus
 from tamias.engine.base import Deployment, Engine, EpochResult, Failure
-from tamias.errors import (
-    CheckpointError,
-    CorruptFileError,
-    Fenced,
-    JobCancelledError,
-    JobExecutionError,
-    RestoreError,
-    StateMigrationError,
-    TamiasError,
-    UserFunctionError,
-)
+from tamias.errors import CheckpointError, JobCancelledError
 from tamias.faults import point
 from tamias.graph.job_graph import JobGraph
 from tamias.job.attempt import AttemptFailed, Cancelled, Restored
 from tamias.job.checkpoints import Carried, JobCheckpoints
-from tamias.job.collected import CollectedRecords
-from tamias.job.handle import JobHandle, merge_accumulators
+from tamias.job.failures import job_error, may_be_retried
+from tamias.job.handle import JobHandle
 from tamias.job.metrics import JobMetrics
+from tamias.job.output import JobOutput
 from tamias.job.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.job.restarts import restart_strategy
 from tamias.job.savepoints import SavepointRequest
@@ -48,7 +37,6 @@ _log = logging.getLogger(__name__)
 EngineFactory = Callable[[JobGraph], Engine]
 
 _EPOCH_TARGET_MS = 2_000  # under backlog; the fixed cost of an epoch on Spark is some 150 ms
-_NEVER_RETRIED = {"StateMigrationError", "InvalidProgramError", "StateNotKeyed", "ConfigurationError"}
 
 
 class JobLoop:
@@ -83,13 +71,15 @@ class JobLoop:
         self._epoch = 0
         self._backlog = False  # of the sources, in the last epoch
         self._stop: SavepointRequest | None = None  # the savepoint that the job is to end with
-        self._collected = CollectedRecords(self._handle)
         self._metrics = JobMetrics(graph)
         self._handle.publish_metrics(self._metrics.values)
-        self._records_read = self._read_by_completed = 0  # by sources: up to now, up to the last checkpoint
+        # A failure takes back what was collected up to the last checkpoint or, in BATCH, to the start.
+        takes_back = self._checkpoints.take_back if self._checkpoints.enabled else graph.settings.batch
+        self._output = JobOutput(graph, self._handle, self._metrics, takes_back=takes_back)
+        self._pacing = pacing(self._settings)
         self._engine = make_engine(graph)
         try:
-            self._checkpoints.start(self._engine, self._committed)
+            self._checkpoints.start(self._engine, self._output.committed)
         except BaseException:
             self._engine.shutdown()
             raise
@@ -136,9 +126,7 @@ class JobLoop:
         self._checkpoints.end_attempt()
         self._give_up_stopping(str(failure.error))
         error = failure.error
-        if isinstance(error, UserFunctionError) and error.original_type in _NEVER_RETRIED:
-            raise AttemptFailed(failure) from error
-        if isinstance(error, (RestoreError, StateMigrationError, Fenced)) and not isinstance(error, CorruptFileError):
+        if not may_be_retried(error):
             raise AttemptFailed(failure) from error
         decision = self._strategy.on_failure(self._clock.now_ms())
         if not decision.restart:
@@ -159,22 +147,12 @@ class JobLoop:
         self._attempt += 1
 
     def _job_error(self, error: BaseException) -> BaseException:
-        log_path = getattr(self._engine, "log_path", None)
-        restarts = self._handle.progress().restarts
-        if isinstance(error, UserFunctionError):
-            return JobExecutionError.from_user_error(
-                self._settings.job_name,
-                error,
-                log_path=log_path,
-                restarts=restarts,
-                restart_description=self._refusal or None,
-            )
-        return JobExecutionError(
+        return job_error(
             self._settings.job_name,
-            str(error) if isinstance(error, TamiasError) else f"{type(error).__name__}: {error}",
-            log_path=log_path,
-            restarts=restarts,
-            restart_description=self._refusal or None,
+            error,
+            log_path=getattr(self._engine, "log_path", None),
+            restarts=self._handle.progress().restarts,
+            refusal=self._refusal or None,
         )
 
     # ------------------------------------------------------------------------------------------------ one attempt
@@ -184,14 +162,13 @@ class JobLoop:
         self._check_cancelled()
         only, self._hit = self._hit, None
         self._deploy(self._checkpoints.recover(self._attempt), only)
-        self._collected.drop(only)
+        self._output.begin_attempt(only)
         self._group_watermarks = {}  # watermarks start anew with the attempt
         self._open_loops = None
-        self._records_read = self._read_by_completed
         self._handle.update(
             replace(self._handle.progress(), status=JobStatus.RUNNING, attempt=self._attempt, slot_pids=self._pids())
         )
-        pacer = EpochPacer(self._pacing())
+        pacer = EpochPacer(self._pacing)
         while True:
             self._attend()
             if self._stop is not None and self._stop_with_savepoint(self._stop, pacer):
@@ -247,7 +224,7 @@ class JobLoop:
         self._checkpoints.begin_attempt(restored, plan)
 
     def _next_order(self, pacer: EpochPacer) -> EpochOrder:
-        start = self._checkpoints.start_due(Carried(self._epoch, self._records_read), backlog=self._backlog)
+        start = self._checkpoints.start_due(Carried(self._epoch, self._output.records_read), backlog=self._backlog)
         order = self._plain_order(pacer)
         if start is None:
             return order
@@ -297,10 +274,10 @@ class JobLoop:
         """All input is read: one more checkpoint, so that transactional output of the last epochs is committed."""
         self._await(lambda: not self._checkpoints.pending_ids)  # of epochs before
         if not self._checkpoints.enabled or not self._settings.checkpoints.after_tasks_finish:
-            self._collected.release(self._epoch)
+            self._output.release(self._epoch)
             return
         self._checkpoints.request()
-        pacer = EpochPacer(self._pacing())
+        pacer = EpochPacer(self._pacing)
         while (order := self._one_more_epoch(pacer)).savepoint is not None:
             pass  # somebody's savepoint came first
         wanted = order.checkpoint_id
@@ -378,46 +355,10 @@ class JobLoop:
             else:
                 self._checkpoints.request_savepoint(request)
 
-    def _committed(self, cut: Carried) -> None:
-        """A checkpoint came to exist: what was put out before it stands."""
-        self._read_by_completed = cut.records_read
-        self._collected.release(cut.epoch)
-
     def _publish(self, order: EpochOrder, acks: list[Ack], wall_ms: float) -> None:
-        """Show what an epoch gave: printed lines, collected records, accumulators, progress."""
-        for ack in acks:
-            for line in ack.lines:
-                sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-        read = sum(a.records_in for a in acks if self._graph.vertices[a.vertex].is_source)
-        self._records_read += read
+        self._output.show(order.number, acks, wall_ms)
         if order.checkpoint_id is not None:
-            self._checkpoints.taken_at(order.checkpoint_id, Carried(order.number, self._records_read))
-        for ack in acks:
-            self._collected.hold(order.number, (ack.vertex, ack.subtask), ack.records)
-        if not self._takes_back:
-            self._collected.release(order.number)
-        self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))
-        self._metrics.add(acks)
-        marks = [a.watermark for a in acks if not self._graph.vertices[a.vertex].is_source]
-        progress = self._handle.progress()
-        self._handle.update(
-            replace(
-                progress,
-                epochs=progress.epochs + 1,
-                records_read=self._records_read,
-                last_epoch_ms=wall_ms,
-                last_epoch_records=read,
-                watermark=min(marks, default=MIN_TIMESTAMP),
-            )
-        )
-
-    @property
-    def _takes_back(self) -> bool:
-        """Whether a failure takes back what was collected: up to the last checkpoint, or, in BATCH, to the start."""
-        if not self._checkpoints.enabled:
-            return self._graph.settings.batch
-        return self._checkpoints.take_back
+            self._checkpoints.taken_at(order.checkpoint_id, Carried(order.number, self._output.records_read))
 
     def _idle(self, wait_ms: int, acks: list[Ack]) -> None:
         """Wait before the next epoch, but not past a timer, a checkpoint that is due, or news."""
@@ -430,13 +371,6 @@ class JobLoop:
         due = [now_ms + wait_ms, self._checkpoints.next_due_ms(now_ms)]
         due += [a.next_timer_ms for a in acks]
         self._engine.wait(max(0, min(d for d in due if d is not None) - now_ms) / 1000)
-
-    def _pacing(self) -> PacingSettings:
-        target = self._settings.configuration.get("tamias.epoch.target-ms")
-        settings = PacingSettings(
-            target_ms=_EPOCH_TARGET_MS, checkpoint_interval_ms=self._settings.checkpoints.interval_ms
-        )
-        return replace(settings, target_ms=int(target)) if target else settings
 
     # ------------------------------------------------------------------------------------------------- the end
 
@@ -458,6 +392,15 @@ class JobLoop:
 
     def _pids(self) -> tuple[int, ...]:
         return tuple(getattr(self._engine, "slot_pids", ()))
+
+
+def pacing(settings: JobSettings) -> PacingSettings:
+    """What an epoch of a job may cost."""
+    target = settings.configuration.get("tamias.epoch.target-ms")
+    return PacingSettings(
+        target_ms=int(target) if target else _EPOCH_TARGET_MS,
+        checkpoint_interval_ms=settings.checkpoints.interval_ms,
+    )
 
 
 def least_by_group(acks: list[Ack]) -> dict[str, int]:

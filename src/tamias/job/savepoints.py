@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tamias.checkpoint.savepoints import SavepointPlace
+from tamias.checkpoint.savepoints import SavepointPlace, new_savepoint
 from tamias.common.job_status import JobStatus
-from tamias.errors import CheckpointError
+from tamias.errors import CheckpointError, TamiasError
 from tamias.runtime.epoch import SavepointOrder
 
-__all__ = ["SavepointRequest", "Then"]
+__all__ = ["SavepointRequest", "SavepointRequests", "Then"]
+
+_log = logging.getLogger(__name__)
 
 Then = Literal["go on", "stop", "drain", "cancel"]
 
@@ -51,6 +54,12 @@ class SavepointRequest:
         return self.then in ("stop", "drain")
 
     @property
+    def path(self) -> str:
+        """Where it lies, once it exists."""
+        assert self._path is not None
+        return self._path
+
+    @property
     def exists(self) -> bool:
         """Whether it is complete."""
         return self._path is not None
@@ -61,13 +70,12 @@ class SavepointRequest:
         assert self.place is not None
         return SavepointOrder(self.place.files.address, self.native)
 
-    def complete(self) -> str:
+    def complete(self) -> None:
         """It exists. Where the job goes on, whoever asked hears of it now."""
         assert self.place is not None
         self._path = self.place.files.url
         if self.then == "go on":
             self.future.set_result(self._path)
-        return self._path
 
     def fail(self, why: str) -> None:
         """It will not exist."""
@@ -94,3 +102,82 @@ class SavepointRequest:
     def _answer_with_error(self, message: str) -> None:
         if not self.future.done():
             self.future.set_exception(CheckpointError(message))
+
+
+class SavepointRequests:
+    """The savepoints of one job: asked for, under way, given up. Whoever asked hears how it ended, once."""
+
+    def __init__(self, job_id: str) -> None:
+        self._job_id = job_id
+        self._open: dict[str, SavepointRequest] = {}  # by their id; those who asked have not heard yet
+        self._under_way: dict[int, SavepointRequest] = {}  # by their number
+        self._given_up: dict[int, SavepointPlace] = {}  # by their number; a slot may still be writing to it
+
+    def admit(self, request: SavepointRequest, refusal: str | None) -> bool:
+        """Make the directory of a savepoint; False when there can be none, and whoever asked has heard why."""
+        self._open[request.request_id] = request
+        if refusal is None:
+            try:
+                request.place = new_savepoint(request.directory, self._job_id)
+                return True
+            except (TamiasError, OSError) as error:
+                refusal = str(error)
+        self.refuse(request.request_id, refusal)
+        return False
+
+    def start(self, request_id: str, checkpoint_id: int) -> SavepointOrder:
+        """An epoch will carry it; answers what the slots are told."""
+        request = self._under_way[checkpoint_id] = self._open[request_id]
+        request.checkpoint_id = checkpoint_id
+        return request.order
+
+    def get(self, checkpoint_id: int) -> SavepointRequest | None:
+        """The savepoint under way with this number; None for a checkpoint."""
+        return self._under_way.get(checkpoint_id)
+
+    def completed(self, checkpoint_id: int) -> SavepointRequest | None:
+        """It exists; None for a checkpoint."""
+        request = self._under_way.pop(checkpoint_id, None)
+        if request is not None:
+            request.complete()
+            if request.then == "go on":
+                del self._open[request.request_id]
+        return request
+
+    def give_up(self, checkpoint_id: int, why: str) -> bool:
+        """It will not exist; False for a checkpoint."""
+        request = self._under_way.pop(checkpoint_id, None)
+        if request is None:
+            return False
+        assert request.place is not None
+        self._given_up[checkpoint_id] = request.place
+        self.refuse(request.request_id, why)
+        return True
+
+    def refuse(self, request_id: str, why: str) -> None:
+        """It will not be started, or is given up."""
+        request = self._open.pop(request_id, None)  # a checkpoint that nobody asked for has no request
+        if request is not None:
+            request.fail(why)
+            if request.checkpoint_id is None and request.place is not None:
+                _remove(request.place)
+
+    def remove_given_up(self, checkpoint_id: int) -> bool:
+        """Remove what there is of one that was given up, again if need be; False for any other."""
+        place = self._given_up.get(checkpoint_id)
+        if place is not None:
+            _remove(place)
+        return place is not None
+
+    def job_ended(self, status: JobStatus) -> None:
+        """Tell those who have not heard yet that the job is over."""
+        for request in self._open.values():
+            request.job_ended(status)
+        self._open.clear()
+
+
+def _remove(place: SavepointPlace) -> None:
+    try:
+        place.discard()
+    except OSError as error:  # rubbish, but not worth the job
+        _log.warning("what there is of a savepoint could not be removed from %s: %s", place.files.url, error)
