@@ -10,7 +10,12 @@ from savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, num
 from tamias.checkpoint.storage import resolve
 from tamias.common import Configuration, JobStatus, WatermarkStrategy
 from tamias.contracts.checkpointed import CheckpointedFunction
-from tamias.datastream import CheckpointingMode, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from tamias.datastream import (
+    CheckpointingMode,
+    ExternalizedCheckpointRetention,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
 from tamias.datastream.environment_settings import job_settings
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
@@ -368,6 +373,27 @@ def test_a_job_with_a_loop_needs_no_force_and_loses_nothing(tmp_path, force):
     first = run_scripted(program(tmp_path / "two"), Script(deeds={3: ask}))
     second = run_scripted(program(tmp_path / "three"), restore_path=ask.path)
     assert sorted(first.records + second.records) == expected
+
+
+# --------------------------------------------------------------------------------------------------------------- BATCH
+
+
+def in_batch(directory, **more):
+    env = environment(directory, **more)
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    return counting(numbers(env))
+
+
+def test_a_batch_job_takes_no_checkpoints_and_begins_anew_after_a_failure(tmp_path):
+    run = run_scripted(in_batch(tmp_path, restarts=1), Script(crashes=[Crash("after-epoch", 4)]))
+    assert sorted(run.records) == sorted(EXPECTED)
+    assert all(order.checkpoint_id is None for order in run.epochs)
+    assert run.engine.restored_ids == [None, None] and not list(tmp_path.iterdir())
+
+
+def test_a_batch_job_does_not_start_from_a_savepoint(tmp_path):
+    with pytest.raises(ConfigurationError, match="BATCH mode"):
+        start_scripted(in_batch(tmp_path), restore_path=str(tmp_path))
 
 
 # ------------------------------------------------------------------------------------------------------ finished tasks

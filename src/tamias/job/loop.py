@@ -28,7 +28,7 @@ from tamias.job.output import JobOutput
 from tamias.job.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.job.restarts import restart_strategy
 from tamias.job.savepoints import SavepointRequest
-from tamias.job.settings import JobSettings
+from tamias.job.settings import JobSettings, for_batch
 from tamias.runtime.epoch import Ack, EpochOrder
 from tamias.runtime.regions import SubtaskId, in_regions_of
 
@@ -45,6 +45,7 @@ class JobLoop:
     def __init__(
         self, graph: JobGraph, settings: JobSettings, handle: JobHandle, make_engine: EngineFactory, clock: Clock
     ) -> None:
+        settings = for_batch(settings) if graph.settings.batch else settings
         self._settings = settings
         self._handle = handle
         self._clock = clock

@@ -6,13 +6,14 @@ The environment makes one from its configuration when `execute` is called; nothi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tamias.common.job_id import JobID
 from tamias.common.restart_strategy import NoRestartStrategyConfiguration, RestartStrategyConfiguration
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.engine.local_copies import LocalCopySettings
+from tamias.errors import ConfigurationError
 from tamias.state.rocksdb_settings import RocksDBSettings
 
 KEEP_ALL_FAILURES = 2**31 - 1  # as a number of tolerable checkpoint failures: never fail the job
@@ -94,3 +95,17 @@ class JobSettings:
     buffer_timeout_ms: int = 100  # -1: until enough is there
     configuration: Mapping[str, str] = field(default_factory=dict)  # all keys: spark.*, tamias.* and the rest
     collect: bool = False
+
+
+def for_batch(settings: JobSettings) -> JobSettings:
+    """The settings of a job in BATCH mode: it takes no checkpoints, and after a failure begins anew.
+
+    Raises:
+        ConfigurationError: It was to start from a checkpoint.
+    """
+    if settings.restore_path is not None:
+        raise ConfigurationError(
+            f"job {settings.job_name!r} runs in BATCH mode, which has no checkpoints, and cannot start from "
+            f"{settings.restore_path!r}; use RuntimeExecutionMode.STREAMING"
+        )
+    return replace(settings, checkpoints=replace(settings.checkpoints, interval_ms=None))
