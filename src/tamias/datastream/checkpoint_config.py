@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from tamias.common import options
@@ -17,14 +16,13 @@ from tamias.common.config_options import ConfigOption
 from tamias.common.configuration import Configuration
 from tamias.common.time import Duration, Time, millis_of
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from tamias.datastream.checkpoint_settings import MINIMAL_CHECKPOINT_TIME_MS, checkpoint_settings, storage_name
 from tamias.datastream.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
     checkpoint_uri,
 )
-from tamias.engine.local_copies import LocalCopySettings
-from tamias.errors import ConfigurationError
 from tamias.job.settings import KEEP_ALL_FAILURES, CheckpointSettings
 
 __all__ = ["CheckpointConfig"]
@@ -32,10 +30,6 @@ __all__ = ["CheckpointConfig"]
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-MINIMAL_CHECKPOINT_TIME_MS = 10
-_ONE_YEAR_MS = 365 * 24 * 60 * 60 * 1000
-CHANGELOG_ENABLED = "state.changelog.enabled"
 
 
 class CheckpointConfig:
@@ -254,7 +248,7 @@ class CheckpointConfig:
     def get_checkpoint_storage(self) -> CheckpointStorage:
         """Where checkpoints go."""
         directory = self._get(options.CHECKPOINT_DIR)
-        if self._storage() == "jobmanager" or directory is None:
+        if storage_name(self._configuration) == "jobmanager" or directory is None:
             return JobManagerCheckpointStorage(directory, self._max_state_bytes)
         return FileSystemCheckpointStorage(
             directory,
@@ -288,109 +282,12 @@ class CheckpointConfig:
 
     def _settings(self) -> CheckpointSettings:
         """All of it, checked."""
-        interval = self._get(options.CHECKPOINT_INTERVAL) or None
-        if interval is not None and interval < MINIMAL_CHECKPOINT_TIME_MS:
-            raise ConfigurationError(
-                f"{options.CHECKPOINT_INTERVAL.key} must be at least {MINIMAL_CHECKPOINT_TIME_MS} ms, got {interval} ms"
-            )
-        timeout = self.get_checkpoint_timeout()
-        if timeout < MINIMAL_CHECKPOINT_TIME_MS:
-            raise ConfigurationError(
-                f"{options.CHECKPOINT_TIMEOUT.key} must be at least {MINIMAL_CHECKPOINT_TIME_MS} ms, got {timeout} ms"
-            )
-        min_pause = min(self.get_min_pause_between_checkpoints(), _ONE_YEAR_MS)
-        settings = CheckpointSettings(
-            interval_ms=None if interval is None else max(interval, min_pause),
-            backlog_interval_ms=self._backlog_interval(interval),
-            mode=self.get_checkpointing_mode(),
-            timeout_ms=timeout,
-            min_pause_ms=min_pause,
-            max_concurrent=1 if min_pause > 0 else self.get_max_concurrent_checkpoints(),
-            tolerable_failures=self.get_tolerable_checkpoint_failure_number(),
-            retention=self.get_externalized_checkpoint_retention(),
-            create_subdir=self._get(options.CHECKPOINT_CREATE_SUBDIR),
+        return checkpoint_settings(
+            self._configuration,
             max_state_bytes=self._max_state_bytes,
-            num_retained=self._num_retained(),
-            inline_threshold_bytes=self._get(options.CHECKPOINT_INLINE_THRESHOLD),
-            write_buffer_bytes=max(
-                self._get(options.CHECKPOINT_WRITE_BUFFER), self._get(options.CHECKPOINT_INLINE_THRESHOLD)
-            ),
-            incremental=self._get(options.CHECKPOINT_INCREMENTAL)
-            or bool(self._configuration.get_boolean(CHANGELOG_ENABLED, False)),
-            asynchronous=self._get(options.STATE_BACKEND_ASYNC),
-            local_copies=self._local_copies(),
-            unaligned=self._unaligned(),
-            after_tasks_finish=self._get(options.CHECKPOINT_AFTER_TASKS_FINISH),
-            compression=self._get(options.SNAPSHOT_COMPRESSION),
             forced=self._forced,
-            prefer_checkpoint_for_recovery=self.is_prefer_checkpoint_for_recovery(),
             ignored_in_flight_checkpoint_id=self._ignored_in_flight,
-            owner_lease_ms=self._get(options.OWNER_LEASE),
         )
-        return self._with_place(settings)
-
-    def _backlog_interval(self, interval: int | None) -> int | None:
-        given = self._get(options.CHECKPOINT_INTERVAL_DURING_BACKLOG)
-        if given and interval is not None and given < interval:
-            raise ConfigurationError(
-                f"{options.CHECKPOINT_INTERVAL_DURING_BACKLOG.key} is {given} ms; it must be 0, for none then, or at "
-                f"least {options.CHECKPOINT_INTERVAL.key}, {interval} ms"
-            )
-        # With a pause longer than both, neither counts.
-        return given if not given or interval is None else max(given, self.get_min_pause_between_checkpoints())
-
-    def _local_copies(self) -> LocalCopySettings:
-        directories: list[str] = self._get(options.LOCAL_BACKUP_DIRS)
-        return LocalCopySettings(
-            write=self._get(options.LOCAL_BACKUP),
-            read=self._get(options.RECOVER_FROM_LOCAL),
-            directories=tuple(directories),
-        )
-
-    def _unaligned(self) -> bool:
-        if not self.is_unaligned_checkpoints_enabled():
-            return False
-        if self.get_checkpointing_mode() is not CheckpointingMode.EXACTLY_ONCE:
-            log.warning("unaligned checkpoints are disabled: they need the mode EXACTLY_ONCE")
-            return False
-        if self.get_max_concurrent_checkpoints() > 1:
-            raise ConfigurationError(
-                f"unaligned checkpoints need {options.CHECKPOINT_MAX_CONCURRENT.key} to be 1, "
-                f"got {self.get_max_concurrent_checkpoints()}"
-            )
-        return True
-
-    def _num_retained(self) -> int:
-        given = self._get(options.CHECKPOINT_NUM_RETAINED)
-        if given < 1:
-            log.warning("%s is %d; one checkpoint is kept", options.CHECKPOINT_NUM_RETAINED.key, given)
-        return max(1, given)
-
-    def _with_place(self, settings: CheckpointSettings) -> CheckpointSettings:
-        directory = self._get(options.CHECKPOINT_DIR)
-        if directory is not None:
-            directory = checkpoint_uri(directory)
-        if self._storage() == "jobmanager":
-            return replace(settings, storage="jobmanager", directory=directory)
-        if directory is None:
-            raise ConfigurationError(
-                f"checkpoints are to be stored as files, but no directory is set; "
-                f"set {options.CHECKPOINT_DIR.key}, or call set_checkpoint_storage_dir(...)"
-            )
-        return replace(settings, storage="filesystem", directory=directory)
-
-    def _storage(self) -> str:
-        named = self._get(options.CHECKPOINT_STORAGE)
-        if named is None:
-            # Flink: the names that 1.x gave to state backends also said where their checkpoints go.
-            old = {"jobmanager": "jobmanager", "memory": "jobmanager", "filesystem": "filesystem", "fs": "filesystem"}
-            backend = self._get(options.STATE_BACKEND).strip().lower()
-            return old.get(backend, "jobmanager" if self._get(options.CHECKPOINT_DIR) is None else "filesystem")
-        if named.strip().lower() not in ("jobmanager", "filesystem"):
-            raise ConfigurationError(
-                f"{options.CHECKPOINT_STORAGE.key} must be 'jobmanager' or 'filesystem', got {named!r}"
-            )
-        return named.strip().lower()
 
     def _get(self, option: ConfigOption[T]) -> T:
         return options.get(self._configuration, option)

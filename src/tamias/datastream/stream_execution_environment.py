@@ -21,7 +21,8 @@ from tamias.common.watermark_strategy import WatermarkStrategy
 from tamias.contracts.checkpointing import CheckpointingMode
 from tamias.contracts.sources import ParallelSourceFunction, Source, SourceFunction
 from tamias.datastream import environment_settings as settings
-from tamias.datastream.checkpoint_config import CHANGELOG_ENABLED, CheckpointConfig
+from tamias.datastream.checkpoint_config import CheckpointConfig
+from tamias.datastream.checkpoint_settings import CHANGELOG_ENABLED
 from tamias.datastream.closure_check import check_function, check_instance
 from tamias.datastream.collection_source import CollectionSource
 from tamias.datastream.job_futures import JobFutures
