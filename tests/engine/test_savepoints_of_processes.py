@@ -1,0 +1,98 @@
+"""Savepoints and local recovery where slots are processes: under load, at another parallelism, killed."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tamias.common import Configuration, Encoder, JobStatus, RestartStrategies, WatermarkStrategy
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.file_system import FileSink, RollingPolicy
+from tamias.testing.process_engine import on_process_engine
+
+WAIT_S = 60
+
+
+def environment(tmp_path, parallelism, **keys):
+    configuration = Configuration()
+    for key, value in keys.items():
+        configuration.set_string(key.replace("__", ".").replace("_", "-"), str(value))
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    env.enable_checkpointing(50)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
+    env.set_default_savepoint_directory(str(tmp_path / "savepoints"))
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
+    return env
+
+
+def counts(env, directory, records, per_second=1000.0):
+    """How many came so far of each of seven keys, in a file."""
+    source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    counted = stream.map(lambda n: (n % 7, 1)).key_by(lambda v: v[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    sink = FileSink.for_row_format(str(directory), Encoder.simple_string_encoder())
+    counted.uid("counts").map(str).sink_to(sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build())
+
+
+def written(directory):
+    lines = []
+    for path in directory.rglob("*"):
+        if path.is_file() and not path.name.startswith("."):
+            lines += path.read_text().splitlines()
+    return sorted(lines)
+
+
+def expected(records):
+    return sorted(str((key, n)) for key in range(7) for n in range(1, len(range(key, records, 7)) + 1))
+
+
+def wait_for(condition):
+    limit = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.02)  # another process's doing: there is nothing to wait on
+
+
+@pytest.mark.parametrize("before, after", [(2, 3), (3, 1)])
+def test_a_job_stopped_under_load_goes_on_at_another_parallelism(tmp_path, before, after):
+    records = 700
+    with on_process_engine():
+        env = environment(tmp_path, before)
+        counts(env, tmp_path / "out", records)
+        client = env.execute_async()
+        wait_for(lambda: client.get_progress().records_read > 100)
+        between = client.trigger_savepoint().result(WAIT_S)
+        path = client.stop_with_savepoint(False).result(WAIT_S)
+        assert client.get_job_status().result() is JobStatus.FINISHED
+        assert between != path
+        first = written(tmp_path / "out")
+        assert 0 < len(first) < records
+        env = environment(tmp_path, after)
+        env.set_restore_path(path)
+        counts(env, tmp_path / "out", records, per_second=1e6)
+        env.execute()
+    assert written(tmp_path / "out") == expected(records)
+
+
+def test_a_killed_slot_finds_its_local_copies_and_nothing_is_lost(tmp_path):
+    records = 700
+    local = tmp_path / "local"
+    keys = {
+        "state__backend__local_recovery": "true",
+        "taskmanager__state__local__root_dirs": str(local),
+        "execution__checkpointing__data_inline_threshold": "0",
+    }
+    with on_process_engine():
+        env = environment(tmp_path, 2, **keys)
+        counts(env, tmp_path / "out", records)
+        client = env.execute_async()
+        wait_for(lambda: client.get_progress().checkpoints_completed >= 2)
+        assert [path for path in local.rglob("*") if path.is_file()]
+        os.kill(client.get_progress().slot_pids[0], signal.SIGKILL)
+        client.get_job_execution_result().result(WAIT_S)
+        assert client.get_progress().restarts >= 1
+    assert written(tmp_path / "out") == expected(records)
+    assert not list(local.iterdir()), "copies go with the job"

@@ -1,0 +1,29 @@
+"""A savepoint of one state backend, restored in another, at another parallelism; in both formats."""
+
+import pytest
+from savepoint_programs import EXPECTED, Ask, counting, environment, numbers
+
+from tamias.common import Configuration
+from tamias.testing.scripted import Script, run_scripted
+
+BACKENDS = ["hashmap", "rocksdb"]
+
+
+def program(directory, backend, parallelism=1):
+    configuration = Configuration()
+    configuration.set_string("state.backend.type", backend)
+    env = environment(directory, parallelism=parallelism, data_inline_threshold=0)
+    env.configure(configuration)
+    return counting(numbers(env, splits=4, runs=(1,)))
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("before", BACKENDS)
+@pytest.mark.parametrize("after", BACKENDS)
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_savepoint_restores_in_any_backend(tmp_path, before, after, native, parallelism):
+    ask = Ask(tmp_path / "savepoints", then="stop", native=native)
+    first = run_scripted(program(tmp_path / "one", before, 2), Script(deeds={2: ask}))
+    second = run_scripted(program(tmp_path / "two", after, parallelism), restore_path=ask.path)
+    assert 0 < len(first.records) < len(EXPECTED)
+    assert sorted(first.records + second.records) == sorted(EXPECTED)
