@@ -1,4 +1,4 @@
-"""State in RocksDB that expires: what removes it from the disk although nobody reads it, and what snapshots leave out."""
+"""State in RocksDB that expires: what removes it from disk although nobody reads it, and what snapshots leave out."""
 
 import os
 
@@ -113,7 +113,7 @@ def test_of_lists_and_maps_the_expired_parts_go(kept, kind):
     states.epochs()
     assert states.parts("key") == ([(12, "new")] if kind == "list" else {"new": (12, "new")})
     states.cell[0] = "key"
-    assert [v for v in (states.state.get() if kind == "list" else states.state.values())] == ["new"]
+    assert list(states.state.get() if kind == "list" else states.state.values()) == ["new"]
 
 
 def test_a_list_in_use_is_left_alone_and_swept_later(kept):

@@ -1,0 +1,40 @@
+"""Programs with state give on RocksDB what PyFlink gave: windows, timers, every kind of state."""
+
+import os
+
+import pytest
+from test_recorded import DELIBERATE, differences, programs, recording_of, run
+
+from tamias.datastream.environment_settings import CONF_DIR_VARIABLE
+
+STATEFUL = ("keyed_", "rolling_", "state_", "timer_", "window_")
+UNSPECIFIED = {"state_map_order": "RocksDB has the entries of a map in the order of their bytes"}
+
+
+@pytest.fixture(autouse=True)
+def rocksdb(monkeypatch, tmp_path):
+    """With memory for a few entries only, so that RocksDB is asked; in memory where there is such a file system."""
+    where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
+    (tmp_path / "config.yaml").write_text(
+        "state.backend.type: rocksdb\n"
+        f"state.backend.rocksdb.localdir: {where}\n"
+        "state.backend.rocksdb.writebuffer.size: 256kb\n"
+        "tamias.state.rocksdb.cache-size: 64kb\n"
+    )
+    monkeypatch.setenv(CONF_DIR_VARIABLE, str(tmp_path))
+
+
+def chosen():
+    names = [n for n in programs.names() if n.startswith(STATEFUL) and n not in DELIBERATE and n not in UNSPECIFIED]
+    loaded = {name: programs.load(name, "tamias") for name in names}
+    return [name for name, program in loaded.items() if program.mode == "STREAMING" and not program.quirk]
+
+
+@pytest.mark.parametrize("name", chosen())
+def test_a_program_gives_what_pyflink_gave(name, capsys):
+    recording, program = recording_of(name), programs.load(name, "tamias")
+    found = run(program, capsys)
+    if recording["outcome"] == "failure":  # what is raised is compared on the heap
+        assert found["outcome"] == "failure"
+    else:
+        assert not differences(recording, found, program.ordered)
