@@ -19,7 +19,7 @@ from tamias.runtime.epoch import EpochOrder
 from tamias.runtime.place import Place
 from tamias.state.files import FileStore
 from tamias.state.heap import HeapStateBackend
-from tamias.state.keyed import KeyedStateBackend
+from tamias.state.keyed import KeyedStateBackend, Restored
 from tamias.state.operator_state import OperatorState
 from tamias.state.operator_store import OperatorStates
 from tamias.state.restore_checks import check_keys
@@ -86,7 +86,10 @@ class RuntimeOperator(ABC):
         if self.backend is not None:
             assert store is not None
             check_keys(restored.states, self.backend.key_type, restored.label)
-            self.backend.restore(restored, store, self.key_groups())
+            self.backend.restore(restored, store, self.key_groups(), self.translate)
+
+    def translate(self, tables: Restored) -> None:  # noqa: B027
+        """Give restored tables the form in which this operator keeps them."""
 
     def key_groups(self) -> tuple[int, int]:
         """The first and last key group of this subtask."""
