@@ -1,0 +1,79 @@
+"""Stopping a job with a savepoint anywhere, whatever fails meanwhile, and going on elsewhere changes nothing."""
+
+import pytest
+from external_system import ExternalSystem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_epochs_and_crashes import (
+    PROGRAMS,
+    checkpoints,
+    counted,
+    crashes,
+    draw,
+    environment,
+    epochs_leave_requests_in_flight,  # noqa: F401
+    examples,
+    folder,
+    lost,
+    runs,
+    silent_restarts,  # noqa: F401
+    undisturbed,
+)
+
+from tamias.common.job_status import JobStatus
+from tamias.testing.scripted import Script, run_scripted
+
+endings = st.tuples(st.integers(1, 8), st.sampled_from(["stop", "stop", "drain"]), st.booleans())
+lives = st.lists(
+    st.fixed_dictionaries(
+        {
+            "runs": runs,
+            "checkpoints": checkpoints,
+            "crashes": crashes,
+            "lost": lost,
+            "parallelism": st.integers(1, 4),
+            "between": st.frozensets(st.integers(1, 8), max_size=3),  # after these epochs a savepoint is taken
+            "prefer": st.booleans(),
+            "ending": endings,
+        }
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+def live(name, life, system, directory, restore_path, *, last):
+    """Run a job until it is stopped, or has read all; the savepoint it was stopped with, if it was."""
+    env = environment(directory, life["parallelism"])
+    env.set_max_parallelism(8)
+    env.get_checkpoint_config().set_prefer_checkpoint_for_recovery(life["prefer"])
+    draw(env, name, life["runs"], system)
+    stopped = []
+
+    def stop(handle):
+        _, then, native = life["ending"]
+        stopped.append(handle.request_savepoint(f"{directory}/savepoints", then=then, native=native))
+
+    deeds = {n: lambda handle: handle.request_savepoint(f"{directory}/savepoints") for n in life["between"]}
+    if not last:
+        deeds[life["ending"][0]] = stop
+    script = Script(life["checkpoints"], life["crashes"], life["lost"], deeds=deeds)
+    run = run_scripted(env, script, **({"restore_path": restore_path} if restore_path else {}))
+    assert run.status is JobStatus.FINISHED
+    if stopped and stopped[0].exception(0) is None:
+        return stopped[0].result(0)
+    return None
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@given(lives=lives)
+@settings(max_examples=examples(3))
+def test_a_job_lives_on_from_savepoint_to_savepoint(name, lives):
+    system = ExternalSystem()
+    with folder() as directory:
+        path = None
+        for number, life in enumerate(lives, start=1):
+            path = live(name, life, system, directory, path, last=number == len(lives))
+            if path is None:
+                break  # it was not stopped in time, or could not be: it has read everything
+        assert counted(system.records) == counted(undisturbed(name))
