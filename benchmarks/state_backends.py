@@ -1,0 +1,311 @@
+"""RocksDB beside the heap, in one process, without Spark: throughput, checkpoints, restores, memory.
+
+    python -m benchmarks.state_backends [--keys 1000000] [--records 2000000] [--only throughput,checkpoints,...]
+
+    throughput     a count per key through the operator that a job would have; records a second
+    checkpoints    everything once, then again after 1 in 100 keys has changed: bytes written, and how long the
+                   subtask stood still and the writing took
+    restore        back into one subtask, and into two: how long for how many keys
+    memory         resident memory of a process with so many keys in RocksDB; 20,000,000 by `--keys`
+
+Rates are of processor time, so that a machine busy with other things tells the same; durations are as a clock shows.
+Every figure of `memory` is from a process of its own. One line of JSON per figure, and a table for people at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tamias.common import Types
+from tamias.common.clock import SystemClock
+from tamias.contracts.state import ValueStateDescriptor
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.functions import KeyedProcessFunction
+from tamias.engine.base import Deployment
+from tamias.engine.host import SlotHost
+from tamias.keygroups import key_group_range
+from tamias.state.files import FileStore, open_files, write_state
+from tamias.state.heap import HeapStateBackend
+from tamias.state.keyed import KeyedStateBackend
+from tamias.state.rocksdb import RocksDBKeyedBackend
+from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile
+
+GROUPS = 128
+BATCH = 1000
+BACKENDS = ("heap", "rocksdb")
+Figure = dict[str, Any]
+
+
+class Count(KeyedProcessFunction):
+    """One read and one write of state per record; says nothing."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+
+
+def make(backend: str, folder: str, groups: tuple[int, int] = (0, GROUPS - 1)) -> KeyedStateBackend:
+    """An empty backend."""
+    if backend == "heap":
+        return HeapStateBackend(tracked=True)
+    return RocksDBKeyedBackend(tempfile.mkdtemp(dir=folder), max_parallelism=GROUPS, key_groups=groups)
+
+
+# ---------------------------------------------------------------------------------------------------------- throughput
+
+
+def throughput(folder: str, keys: int, records: int) -> Iterator[Figure]:
+    """Records a second: few keys, many, and as many as asked for; what is on disk at the end is part of it."""
+    for count in dict.fromkeys((1_000, 100_000, keys)):
+        for backend in BACKENDS:
+            yield {
+                "figure": "throughput",
+                "backend": backend,
+                "keys": count,
+                "records_per_cpu_second": round(measure_throughput(backend, count, records)),
+            }
+
+
+def measure_throughput(backend: str, keys: int, records: int) -> float:
+    """Records a second of processor time, each key as likely as any other."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.enable_checkpointing(10_000)
+    stream = env.from_collection([("0", 1)], Types.PICKLED_BYTE_ARRAY()).key_by(lambda r: r[0])
+    stream.process(Count()).filter(lambda r: False).print()
+    graph = env._job_graph("bench")
+    host = SlotHost(0, SystemClock(), lambda event: None)
+    name = "rocksdb" if backend == "rocksdb" else "hashmap"
+    host.deploy(Deployment("0" * 32, graph, 0, state_backend=name), [(v.id, 0) for v in graph.vertices])
+    (subtask,) = [s for s in host._subtasks.values() if s.operators[0].backend is not None]
+    chance = random.Random(7)
+    names = [f"user-{n}" for n in range(keys)]
+    runs = [[(name, 1) for name in chance.choices(names, k=BATCH)] for _ in range(records // BATCH)]
+    started = time.process_time()
+    for run in runs:
+        subtask._process(run, None)
+    if backend == "rocksdb":  # the heap has nothing to catch up with
+        subtask.operators[0].backend._rocks.flush()
+    taken = time.process_time() - started
+    host.shutdown()
+    return records / taken
+
+
+# --------------------------------------------------------------------------------------------------------- checkpoints
+
+
+class Target:
+    """Where the files of one checkpoint go."""
+
+    def __init__(self, store: FileStore, checkpoint_id: int) -> None:
+        self._store, self._checkpoint_id, self._number = store, checkpoint_id, 0
+        self.bytes_written = 0
+
+    def shared(self, label: str) -> str:
+        return self._name("shared")
+
+    def exclusive(self, label: str) -> str:
+        return self._name(f"chk-{self._checkpoint_id}")
+
+    def _name(self, folder: str) -> str:
+        self._number += 1
+        return f"{folder}/{self._checkpoint_id}-{random.getrandbits(64):016x}"
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        self.bytes_written += len(payload)
+        return write_state(self._store, path, payload, 20 * 1024)
+
+
+def fill(backend: KeyedStateBackend, keys: Any, value: int) -> None:
+    """Give each key a value."""
+    state, cell = backend.value_state(ValueStateDescriptor("count")), backend.cell
+    for key in keys:
+        cell[0] = key
+        state.update(value)
+
+
+def checkpoint(
+    backend: KeyedStateBackend, checkpoint_id: int, store: FileStore, groups: tuple[int, int] = (0, GROUPS - 1)
+) -> tuple[KeyedFiles, Figure]:
+    """Take a checkpoint and complete it."""
+    target, started = Target(store, checkpoint_id), time.perf_counter()
+    captured = backend.snapshot(checkpoint_id)
+    stood_still = time.perf_counter() - started
+    captured.key_groups = groups
+    files = captured.write(target)
+    backend.snapshot_completed(checkpoint_id)
+    figure = {
+        "bytes": target.bytes_written,
+        "sync_s": round(stood_still, 3),
+        "async_s": round(time.perf_counter() - started - stood_still, 3),
+    }
+    return files, figure
+
+
+def checkpoints(folder: str, keys: int, records: int) -> Iterator[Figure]:
+    """A first checkpoint, and those after 1 in 100 keys has changed, ten times."""
+    for kind in BACKENDS:
+        backend, store, chance = make(kind, folder), open_files(tempfile.mkdtemp(dir=folder)), random.Random(7)
+        fill(backend, range(keys), 1)
+        _, full = checkpoint(backend, 1, store)
+        yield {"figure": "checkpoint", "backend": kind, "keys": keys, "what": "everything", **full}
+        later: list[Figure] = []
+        for number in range(2, 12):
+            fill(backend, chance.sample(range(keys), keys // 100), number)
+            later.append(checkpoint(backend, number, store)[1])
+        for what, one in (("1% changed", later[0]), ("1% changed, worst of ten", max(later, key=_bytes))):
+            share = round(100 * one["bytes"] / full["bytes"], 2)
+            yield {"figure": "checkpoint", "backend": kind, "keys": keys, "what": what, **one, "percent": share}
+        mean = round(100 * sum(map(_bytes, later)) / len(later) / full["bytes"], 2)
+        what = "1% changed, mean of ten"
+        yield {"figure": "checkpoint", "backend": kind, "keys": keys, "what": what, "percent": mean}
+        backend.close()
+
+
+def _bytes(figure: Figure) -> int:
+    return int(figure["bytes"])
+
+
+# ------------------------------------------------------------------------------------------------- restore and rescale
+
+
+def restore(folder: str, keys: int, records: int) -> Iterator[Figure]:
+    """From one subtask to one and to two, and from two back to one, at several sizes and between backends."""
+    for count in dict.fromkeys((keys // 10, keys)):
+        for before, after in (("heap", "heap"), ("rocksdb", "rocksdb"), ("heap", "rocksdb"), ("rocksdb", "heap")):
+            store = open_files(tempfile.mkdtemp(dir=folder))
+            for old in (1, 2):
+                parts, infos = saved(before, folder, store, count, old)
+                for new in (1, 2) if old == 1 else (1,):
+                    ranges = [key_group_range(GROUPS, new, index) for index in range(new)]
+                    seconds = max(restored(after, folder, store, _plan(parts, infos, mine), mine) for mine in ranges)
+                    yield {
+                        "figure": "restore",
+                        "from": before,
+                        "to": after,
+                        "keys": count,
+                        "parallelism": f"{old} -> {new}",
+                        "seconds_of_slowest": round(seconds, 3),
+                    }
+
+
+def saved(backend: str, folder: str, store: FileStore, keys: int, parallelism: int) -> tuple[list[KeyedFiles], Any]:
+    """A checkpoint of some subtasks that have all keys between them."""
+    from tamias.keygroups import key_group
+
+    parts, infos = [], ()
+    for index in range(parallelism):
+        groups = key_group_range(GROUPS, parallelism, index)
+        made = make(backend, folder, groups)
+        fill(made, (key for key in range(keys) if groups[0] <= key_group(key, GROUPS) <= groups[1]), 1)
+        parts.append(checkpoint(made, 1, store, groups)[0])
+        infos = made.infos()
+        made.close()
+    return parts, infos
+
+
+def _plan(parts: list[KeyedFiles], infos: Any, groups: tuple[int, int]) -> OperatorRestore:
+    mine = tuple(p for p in parts if p.key_group_first <= groups[1] and groups[0] <= p.key_group_last)
+    return OperatorRestore("operator", mine, (), infos, 1, GROUPS)
+
+
+def restored(backend: str, folder: str, store: FileStore, plan: OperatorRestore, groups: tuple[int, int]) -> float:
+    """How long one subtask takes until it can read its first key."""
+    started = time.perf_counter()
+    made = make(backend, folder, groups)
+    made.restore(plan, store, groups)
+    made.value_state(ValueStateDescriptor("count"))
+    taken = time.perf_counter() - started
+    made.close()
+    return taken
+
+
+# -------------------------------------------------------------------------------------------------------------- memory
+
+
+def memory(folder: str, keys: int, records: int) -> Iterator[Figure]:
+    """Resident memory of a process that counts this many keys, by number of keys."""
+    for count in dict.fromkeys((1_000, keys)):
+        command = [sys.executable, "-m", "benchmarks.state_backends", "--keys", str(count), "--only", "resident"]
+        command += ["--folder", folder]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        yield json.loads(next(line for line in lines if line.startswith("{")))
+
+
+def resident(folder: str, keys: int, records: int) -> Iterator[Figure]:
+    """In this process: count every key twice, with checkpoints on the way, and look at the memory all along."""
+    backend, store = make("rocksdb", folder), open_files(tempfile.mkdtemp(dir=folder))
+    state, cell = backend.value_state(ValueStateDescriptor("count")), backend.cell
+    highest, started, chance = 0.0, time.perf_counter(), random.Random(7)
+    part = max(keys // 20, 1)
+    for number, first in enumerate(range(0, keys, part), 1):
+        for key in range(first, min(first + part, keys)):
+            cell[0] = f"user-{key}"
+            state.update(1)
+        checkpoint(backend, number, store)
+        highest = max(highest, resident_mb())
+    first_s = time.perf_counter() - started
+    started, again = time.perf_counter(), min(keys, 1_000_000)
+    for _ in range(again):
+        cell[0] = f"user-{chance.randrange(keys)}"
+        state.update(state.value() + 1)
+    highest = max(highest, resident_mb())
+    backend.close()
+    yield {
+        "figure": "memory",
+        "keys": keys,
+        "resident_mb_at_most": round(highest),
+        "seconds_to_write_all": round(first_s, 1),
+        "random_updates_per_second": round(again / (time.perf_counter() - started)),
+    }
+
+
+def resident_mb() -> float:
+    """Of this process."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+FIGURES: dict[str, Callable[[str, int, int], Iterator[Figure]]] = {
+    "throughput": throughput,
+    "checkpoints": checkpoints,
+    "restore": restore,
+    "memory": memory,
+    "resident": resident,
+}
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--only", default="throughput,checkpoints,restore,memory")
+    parser.add_argument("--folder", help="where state and checkpoints go; by default the folder for temporary files")
+    given = parser.parse_args()
+    found = []
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        for name in given.only.split(","):
+            for figure in FIGURES[name](folder, given.keys, given.records):
+                print(json.dumps(figure), flush=True)
+                found.append(figure)
+    print()
+    for figure in found:
+        said = (f"{word} {value:,}" if isinstance(value, int) else f"{word} {value}" for word, value in figure.items())
+        print("  ".join(said))
+
+
+if __name__ == "__main__":
+    main()
