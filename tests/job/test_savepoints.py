@@ -17,6 +17,7 @@ from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionM
 from tamias.datastream.functions import MapFunction
 from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.errors import CheckpointError, ConfigurationError, JobExecutionError
+from tamias.state.files import open_files
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
@@ -346,6 +347,21 @@ def test_stopping_where_no_savepoint_can_be_written_leaves_the_job_alone(places,
     ask = Ask(tmp_path / "file" / "below", then=then)
     assert run_scripted(counting(numbers(environment(checkpoints))), Script(deeds={2: ask})).records == EXPECTED
     assert "was not taken" in ask.error
+
+
+def test_a_directory_that_slots_see_otherwise_than_the_driver_is_found_out(places, monkeypatch, tmp_path):
+    from tamias.engine import snapshot_writer
+
+    def elsewhere(address, **more):
+        return open_files(address.replace("savepoints", "savepoints of another machine"), **more)
+
+    checkpoints, savepoints = places
+    monkeypatch.setattr(snapshot_writer, "open_files", elsewhere)
+    ask = Ask(savepoints)
+    env = environment(checkpoints, data_inline_threshold=0)
+    assert run_scripted(counting(numbers(env)), Script(deeds={2: ask})).records == EXPECTED
+    assert "the driver and all slots share" in ask.error
+    assert list(savepoints.iterdir()) == []
 
 
 def test_a_savepoint_that_fails_in_a_slot_leaves_nothing_behind_and_the_job_alone(places):

@@ -25,21 +25,21 @@ class SavepointNotes:
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
-        self._addresses: dict[int, str] = {}  # of this driver's; a note has what may be shown, without credentials
+        self._addresses: dict[int, str] | None = None  # read once: nobody else writes here while this driver owns it
 
     def add(self, checkpoint_id: int, savepoint: FileStore) -> None:
         """Note a savepoint; durable on return."""
+        addresses = self.addresses()
         body = json.dumps({"checkpoint_id": checkpoint_id, "path": savepoint.url})
         self._files.replace(f"{DIRECTORY}/{checkpoint_id}", body.encode("utf-8"))
-        self._addresses[checkpoint_id] = savepoint.address
+        addresses[checkpoint_id] = savepoint.address  # a note has what may be shown, without credentials
 
     def addresses(self) -> dict[int, str]:
-        """Where they lie, as `resolve` takes it."""
-        found: dict[int, str] = {}
-        for name in self._files.list(DIRECTORY):
-            if name.isdigit():
-                found[int(name)] = self._addresses.get(int(name)) or self._read(name)
-        return found
+        """Where they lie, as `resolve` takes it; empty where that cannot be read."""
+        if self._addresses is None:
+            names = [name for name in self._files.list(DIRECTORY) if name.isdigit()]
+            self._addresses = {int(name): self._read(name) for name in names}
+        return self._addresses
 
     def _read(self, name: str) -> str:
         try:
@@ -51,11 +51,13 @@ class SavepointNotes:
 
     def drop_below(self, checkpoint_id: int) -> None:
         """A checkpoint has taken the place of all older ones."""
-        for name in self._files.list(DIRECTORY):
-            if name.isdigit() and int(name) < checkpoint_id:
-                self._files.delete(f"{DIRECTORY}/{name}")
-                self._addresses.pop(int(name), None)
+        addresses = self.addresses()
+        for older in [number for number in addresses if number < checkpoint_id]:
+            self._files.delete(f"{DIRECTORY}/{older}")
+            del addresses[older]
 
     def delete(self) -> None:
         """Forget all of them, at the end of the job."""
-        self._files.delete_tree(DIRECTORY)
+        if self.addresses():
+            self._files.delete_tree(DIRECTORY)
+            self.addresses().clear()

@@ -45,7 +45,7 @@ def choose_checkpoint(
     storage: CheckpointStorage,
     *,
     exclude: Collection[int] = (),
-    savepoints: Mapping[int, str] | None = None,
+    savepoints: Callable[[], Mapping[int, str]] = dict,
     cheap_bytes: int = CHEAP_BYTES,
 ) -> Recovered | None:
     """The newest completed checkpoint of the job that can be read; None when there never was one.
@@ -53,7 +53,7 @@ def choose_checkpoint(
     Args:
         storage: The job's.
         exclude: Checkpoints that a slot already failed to read.
-        savepoints: Where the job's savepoints lie that count as well; one that was disposed of does not.
+        savepoints: Gives where the job's savepoints lie that count as well; one that was disposed of does not.
         cheap_bytes: How much state to read for its checksums; beyond it, existence and size are checked.
 
     Raises:
@@ -61,13 +61,13 @@ def choose_checkpoint(
         CheckpointError: The storage does not answer; trying again later may help.
     """
     passed_over: list[tuple[int, str]] = []
-    savepoints = savepoints or {}
-    for checkpoint_id in sorted({*_patiently(storage, storage.completed_ids), *savepoints}, reverse=True):
+    noted = _patiently(storage, savepoints)
+    for checkpoint_id in sorted({*_patiently(storage, storage.completed_ids), *noted}, reverse=True):
         if checkpoint_id in exclude:
             passed_over.append((checkpoint_id, "its state could not be read"))
             continue
         try:
-            address = savepoints.get(checkpoint_id)
+            address = noted.get(checkpoint_id)
             files, metadata = _patiently(storage, partial(_load, storage, checkpoint_id, address, cheap_bytes))
         except GivenUp as error:
             _LOG.info("checkpoint %d of %s does not count: %s", checkpoint_id, storage.directory, error)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.names import METADATA, checkpoint_directory, checkpoint_id_of, savepoint_directory
+from tamias.checkpoint.recovery import verify_files
 from tamias.checkpoint.storage import resolve
 from tamias.errors import CheckpointError, CorruptFileError, TamiasError
 from tamias.state.files import FileStore, open_files
@@ -35,6 +36,20 @@ class SavepointPlace:
     def files(self) -> FileStore:
         """The store rooted in it."""
         return self.base.below(self.name)
+
+    def check(self, metadata: CheckpointMetadata) -> None:
+        """See that all files are here: where slots run on other machines, their `/data` may be another one.
+
+        Raises:
+            CheckpointError: They are not.
+        """
+        try:
+            verify_files(self.files, metadata, cheap_bytes=0)
+        except CorruptFileError as error:
+            raise CheckpointError(
+                f"slots wrote their state, but it is not in {self.files.url!r} as the driver sees it ({error}); give a "
+                "directory that the driver and all slots share"
+            ) from error
 
     def publish(self, metadata: CheckpointMetadata) -> None:
         """Make the savepoint exist.

@@ -290,6 +290,7 @@ class JobCheckpoints:
     def _publish_savepoint(self, request: SavepointRequest, metadata: CheckpointMetadata) -> None:
         assert request.place is not None
         self._storage.check_owner()
+        request.place.check(metadata)
         request.place.publish(metadata)
         # Sinks hear of the one that the job ends with, so after a failure nothing older will do.
         if request.synchronous or not self._settings.checkpoints.prefer_checkpoint_for_recovery:

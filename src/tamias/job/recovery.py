@@ -117,7 +117,7 @@ class JobRecovery:
     # --------------------------------------------------------------------------------------------------------- details
 
     def _newest(self) -> Restored | None:
-        found = choose_checkpoint(self._storage, exclude=self._unreadable, savepoints=self._notes.addresses())
+        found = choose_checkpoint(self._storage, exclude=self._unreadable, savepoints=self._notes.addresses)
         return Restored(found.files, found.metadata, ours=True) if found is not None else None
 
     def _named(self, path: str) -> Restored:
