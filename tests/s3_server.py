@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,35 +17,51 @@ SECRET_KEY = "canary/secret+key7EXAMPLE"
 BUCKET = "checkpoints"
 
 
-@pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
-    """Host and port of the server."""
-    server = pytest.importorskip("moto.server")
-    boto3 = pytest.importorskip("boto3")
+@contextmanager
+def running_server() -> Iterator[str]:
+    """Host and port of a server with one bucket, while inside."""
+    from moto.server import ThreadedMotoServer
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
-    host, port = running.get_host_and_port()
+    try:
+        host, port = running.get_host_and_port()
+        _create_bucket(f"http://{host}:{port}")
+        yield f"{host}:{port}"
+    finally:
+        running.stop()
+
+
+def _create_bucket(endpoint: str) -> None:
+    import boto3
+
     client = boto3.client(
         "s3",
-        endpoint_url=f"http://{host}:{port}",
+        endpoint_url=endpoint,
         aws_access_key_id=ACCESS_KEY,
         aws_secret_access_key=SECRET_KEY,
         region_name="us-east-1",
     )
     client.create_bucket(Bucket=BUCKET)
-    yield f"{host}:{port}"
-    running.stop()
+
+
+def url_of(endpoint: str, path: str, *, bucket: str = BUCKET) -> str:
+    """The address of a directory, with credentials and options in it."""
+    secret = SECRET_KEY.replace("/", "%2F").replace("+", "%2B")
+    return f"s3://{ACCESS_KEY}:{secret}@{bucket}/{path}?scheme=http&endpoint_override={endpoint}&region=us-east-1"
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """Host and port of the session's server."""
+    pytest.importorskip("moto.server")
+    with running_server() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
 def s3_url(s3_endpoint: str) -> Callable[..., str]:
-    """Makes URLs: `s3_url("dir")` with options and credentials in it, below a prefix of this test's own."""
+    """Makes URLs below a prefix of this test's own: `s3_url("dir")`."""
     prefix = uuid.uuid4().hex
-
-    def url(path: str = "", *, bucket: str = BUCKET, credentials: bool = True) -> str:
-        user = f"{ACCESS_KEY}:{SECRET_KEY.replace('/', '%2F').replace('+', '%2B')}@" if credentials else ""
-        below = f"/{path}" if path else ""
-        return f"s3://{user}{bucket}/{prefix}{below}?scheme=http&endpoint_override={s3_endpoint}&region=us-east-1"
-
-    return url
+    return lambda path="", bucket=BUCKET: url_of(s3_endpoint, f"{prefix}/{path}".rstrip("/"), bucket=bucket)

@@ -155,3 +155,45 @@ def test_a_file_swapped_with_that_of_another_job_is_found(tmp_path):
     first.write_bytes(second.read_bytes())
     second.write_bytes(content)
     assert choose_checkpoint(storage).metadata.checkpoint_id == 1
+
+
+def started(store, name="one", **kwargs):
+    storage = opened(store, name=name, **kwargs)
+    chosen = choose_checkpoint(storage)
+    storage.start_from(None if chosen is None else chosen.metadata.checkpoint_id)
+    return storage, chosen
+
+
+def test_metadata_of_the_newest_checkpoint_that_is_gone_is_missed(caplog):
+    store = MemoryFiles()
+    storage, _ = started(store)
+    for checkpoint_id in (1, 2):
+        storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id))
+    storage.files.delete("chk-2/_metadata")
+    _, chosen = started(store, "two", take_over=True)
+    assert chosen.metadata.checkpoint_id == 1
+    assert [checkpoint_id for checkpoint_id, _ in chosen.passed_over] == [2]
+    assert "restoring the older checkpoint 1 instead of 2" in caplog.text
+
+
+def test_when_the_only_checkpoint_is_gone_the_job_does_not_begin_anew_in_silence():
+    store = MemoryFiles()
+    storage, _ = started(store)
+    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    storage.files.delete_tree("chk-1")
+    with pytest.raises(RestoreError, match=r"none of the checkpoints .*chk-1/_metadata"):
+        started(store, "two", take_over=True)
+
+
+def test_what_a_driver_started_from_is_missed_too_until_it_has_a_newer_one():
+    store = MemoryFiles()
+    storage, _ = started(store)
+    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    second, _ = started(store, "two", take_over=True)
+    second.complete(metadata(JOB_GRAPH, second.files, 2))
+    second.discard(1)
+    third, chosen = started(store, "three", take_over=True)
+    assert chosen.metadata.checkpoint_id == 2
+    third.files.delete("chk-2/_metadata")
+    with pytest.raises(RestoreError, match="chk-2/_metadata"):
+        started(store, "four", take_over=True)

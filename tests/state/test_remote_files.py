@@ -129,6 +129,8 @@ def test_addresses_are_put_together_before_their_options():
     assert join("s3://bucket/dir?a=1/2", "x/y") == "s3://bucket/dir/x/y?a=1/2"
     assert split_last("s3://bucket/dir/x/?a=1/2") == ("s3://bucket/dir?a=1/2", "x")
     assert join("/a", "b") == "/a/b"
+    assert join("sftp:///a", "b") == "sftp:///a/b"
+    assert split_last("sftp:///a/b") == ("sftp:///a", "b")
 
 
 def test_encoded_secrets_are_masked_as_they_are_and_as_they_were():

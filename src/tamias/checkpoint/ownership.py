@@ -22,12 +22,15 @@ claim written last stands. There, in addition:
 6. Before it publishes metadata, a driver notes the number in `owner/progress-<term>` and checks. The next driver takes
    higher numbers, so nobody's metadata is overwritten; and it finds the newest checkpoint even if a listing is stale.
 
+Everywhere, that file also names the last checkpoint that anyone was told of, so that its loss is noticed.
+
 Clocks only decide whether a second driver is *refused*: while the owner is alive, it is.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import socket
@@ -38,6 +41,8 @@ from tamias.errors import DirectoryInUse, Fenced, JobHasFinished
 from tamias.state.files import FileStore
 
 __all__ = ["Driver", "History", "Ownership", "claim"]
+
+_LOG = logging.getLogger(__name__)
 
 OWNER = "owner"
 LEASE_MS = 30_000
@@ -144,14 +149,22 @@ class Ownership:
     def publishing(self, checkpoint_id: int) -> None:
         """Metadata of this number is about to be published: rule 6. Raises `Fenced` when it must not be."""
         if not self._store.exclusive:
-            body = {"publishing": checkpoint_id, "completed": self._completed}
-            self._store.replace(_name("progress", self.term), _dump(body))
+            self._note_progress(checkpoint_id)
         self.check()
 
     def published(self, checkpoint_id: int) -> None:
         """It has been: rule 1. Raises `Fenced` when nobody may hear of it."""
         self.check()
         self._completed = checkpoint_id
+        try:
+            # Not needed for the rules, but should its metadata ever be gone, the next driver knows that it was there.
+            self._note_progress(checkpoint_id)
+        except OSError as error:
+            _LOG.warning("could not note checkpoint %d in %s: %s", checkpoint_id, self._store.url, error)
+
+    def _note_progress(self, publishing: int) -> None:
+        body = {"publishing": publishing, "completed": self._completed}
+        self._store.replace(_name("progress", self.term), _dump(body))
 
     def renew(self, now_ms: int) -> None:
         """Show that this driver lives; cheap to call often."""
@@ -240,17 +253,25 @@ class History:
             start = before
         return term == start.term and checkpoint_id <= bound
 
-    def known_ids(self) -> list[int]:
-        """Checkpoints that the last driver completed or was about to publish, without listing anything."""
-        if self._head is None:
-            return []
-        progress = _read(self._store, _name("progress", self._head.term)) or {}
-        known = (self._head.checkpoint_id, progress.get("completed"), progress.get("publishing"))
-        return sorted({i for i in known if isinstance(i, int)})
+    def newest_id(self) -> int | None:
+        """The newest checkpoint that anyone was told of: it exists, whatever a listing says, or it was lost."""
+        completed = self._progress().get("completed")
+        if isinstance(completed, int):
+            return completed
+        return self._head.checkpoint_id if self._head is not None else None
+
+    def publishing_id(self) -> int | None:
+        """The checkpoint that the last driver was about to publish when last heard of; it may exist or not."""
+        publishing = self._progress().get("publishing")
+        return publishing if isinstance(publishing, int) else None
 
     def highest_id(self) -> int:
         """No driver of the past publishes a checkpoint with a higher number, asleep though it may be."""
-        return max((*self.known_ids(), self._head.first_id - 1)) if self._head is not None else 0
+        first_id = self._head.first_id if self._head is not None else 1
+        return max(self.newest_id() or 0, self.publishing_id() or 0, first_id - 1)
+
+    def _progress(self) -> dict[str, Any]:
+        return (_read(self._store, _name("progress", self._head.term)) or {}) if self._head is not None else {}
 
     def _before(self, start: Start) -> Start | None:
         if start.checkpoint_term is not None:

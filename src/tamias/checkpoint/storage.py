@@ -183,14 +183,14 @@ class CheckpointStorage:
     # ------------------------------------------------------------------------------------------------------- reading
 
     def completed_ids(self) -> list[int]:
-        """Checkpoints whose metadata exists, oldest first; whether it can be read is another question."""
+        """Checkpoints that were completed, oldest first; whether they can be read is another question."""
         self._janitor.wait()  # what is about to go is not to be chosen
-        found = []
-        ids = {*self.listing(shared=False).checkpoints, *History(self.files).known_ids()}
-        for checkpoint_id in sorted(ids):
-            if self.files.exists(f"{checkpoint_directory(checkpoint_id)}/{METADATA}"):
-                found.append(checkpoint_id)
-        return found
+        history = History(self.files)
+        newest, publishing = history.newest_id(), history.publishing_id()
+        candidates = {*self.listing(shared=False).checkpoints, *([publishing] if publishing is not None else [])}
+        found = {i for i in candidates if self.files.exists(f"{checkpoint_directory(i)}/{METADATA}")}
+        # Its loss must be noticed: to go back to the one before without a word would be to repeat output silently.
+        return sorted(found | ({newest} if newest is not None else set()))
 
     def highest_id(self) -> int:
         """The highest checkpoint id ever begun here, 0 when there is none: the next one must be above it."""

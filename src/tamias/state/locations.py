@@ -7,7 +7,7 @@ those who open the directory, and to nobody else: what is shown, logged or store
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from tamias.errors import ConfigurationError
 
@@ -68,7 +68,7 @@ def join(address: str, path: str) -> str:
     if not scheme_of(address):
         return f"{address.rstrip('/')}/{path}"
     parts = urlsplit(address)
-    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{path}"))
+    return _with_path(parts, f"{parts.path.rstrip('/')}/{path}")
 
 
 def split_last(address: str) -> tuple[str, str]:
@@ -84,7 +84,12 @@ def split_last(address: str) -> tuple[str, str]:
         return parent or "/", name
     parts = urlsplit(address)
     above, _, name = parts.path.rstrip("/").rpartition("/")
-    return urlunsplit(parts._replace(path=above)), name
+    return _with_path(parts, above), name
+
+
+def _with_path(parts: SplitResult, path: str) -> str:
+    # Not `urlunsplit`, which forgets the slashes before an empty host.
+    return f"{parts.scheme}://{parts.netloc}{path}" + (f"?{parts.query}" if parts.query else "")
 
 
 def options_of(address: str) -> dict[str, str]:

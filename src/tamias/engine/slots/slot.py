@@ -44,6 +44,7 @@ from tamias.engine.slots.messages import (
 from tamias.errors import DeploymentError
 from tamias.faults import point
 from tamias.runtime.epoch import Ack
+from tamias.runtime.outbox import Parcel
 from tamias.wire.values import dumps
 
 _log = logging.getLogger(__name__)
@@ -179,13 +180,9 @@ class SlotServer:
                 self._collect()
                 point("epoch", self._config.slot)
                 for item in self._host.run((request.vertex, request.subtask), request.attempt, request.order, blobs):
-                    if isinstance(item, Ack):
-                        link.send(ACK, dumps(item))
-                    else:
-                        link.send(PARCEL, _TARGET.pack(item.exchange, item.target))
-                        link.send(item.data)
-            except (EOFError, OSError) as error:
-                raise EOFError("the Spark task is gone") from error
+                    _hand_over(link, item)
+            except PeerGone:
+                raise  # an error of the connection, not one of the subtask's, which may well be about files
             except Exception as error:  # travels to the driver through the task
                 link.send(FAILED, dumps(_portable(error)))
 
@@ -202,6 +199,22 @@ class SlotServer:
             except queue.Empty:
                 message = b""
             link.send(message)
+
+
+class PeerGone(EOFError):
+    """Nobody takes what a subtask put out."""
+
+
+def _hand_over(link: Link, item: Parcel | Ack) -> None:
+    """Send what leaves a subtask to the task that asked for it."""
+    try:
+        if isinstance(item, Ack):
+            link.send(ACK, dumps(item))
+        else:
+            link.send(PARCEL, _TARGET.pack(item.exchange, item.target))
+            link.send(item.data)
+    except OSError as error:
+        raise PeerGone("the task that wanted it is gone") from error
 
 
 def _portable(error: BaseException) -> BaseException:

@@ -1,0 +1,96 @@
+"""Damage to checkpoints on disk, done while no driver runs: what a bad disk or a clumsy hand does."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from tests.campaign.schedules import Damage
+
+
+def completed(base: Path) -> list[Path]:
+    """Directories of completed checkpoints of any job below, newest last."""
+    found = [p.parent for p in base.glob("*/chk-*/_metadata") if p.parent.name.removeprefix("chk-").isdigit()]
+    return sorted(found, key=lambda p: int(p.name.removeprefix("chk-")))
+
+
+def newest(base: Path, without: Container[Path] = ()) -> Path | None:
+    """The newest completed checkpoint of any job below, but for some."""
+    return next((p for p in reversed(completed(base)) if p not in without), None)
+
+
+def inflict(damage: Damage, base: Path, chance: random.Random) -> bool:
+    """Damage the newest checkpoint, or all of them; True when something that counts was damaged."""
+    done = completed(base)
+    if not done:
+        return False
+    victims = done if damage.all_of_them else done[-1:]
+    if damage.how == "clutter":
+        for victim in victims:
+            _clutter(victim.parent, chance)
+        return False
+    touched: set[Path] = set()
+    for victim in victims:
+        target = _target(victim, damage.what, chance)
+        if target not in touched:
+            _spoil(target, damage.how, chance)
+            touched.add(target)
+    return True
+
+
+def _target(checkpoint: Path, what: str, chance: random.Random) -> Path:
+    files = [checkpoint.parent / path for path in state_files(checkpoint)] if what == "state" else []
+    there = sorted(path for path in files if path.is_file())
+    return chance.choice(there) if there else checkpoint / "_metadata"
+
+
+def state_files(checkpoint: Path) -> Iterator[str]:
+    """The paths that a checkpoint's metadata refers to, found without the code under test."""
+    data = (checkpoint / "_metadata").read_bytes()
+    start, end = data.find(b"{"), data.rfind(b"}")
+    try:
+        body = json.loads(data[start : end + 1])
+    except ValueError:  # damaged before
+        return
+    stack = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            if isinstance(value.get("path"), str) and "crc32" in value:
+                yield value["path"]
+            stack += value.values()
+        elif isinstance(value, list):
+            stack += value
+
+
+def _spoil(path: Path, how: str, chance: random.Random) -> None:
+    data = path.read_bytes()
+    match how:
+        case "truncate":
+            path.write_bytes(data[: chance.randrange(len(data))])
+        case "flip":
+            at = chance.randrange(len(data))
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
+        case "delete":
+            path.unlink()
+        case "swap":  # a healthy file of someone else's
+            others = [p for p in path.parent.glob("*") if p.is_file() and p != path and p.read_bytes() != data]
+            path.write_bytes(chance.choice(others).read_bytes() if others else b"TAMSTATE" + chance.randbytes(40))
+        case "garbage":
+            path.write_bytes(chance.randbytes(max(1, len(data))))
+        case _:
+            raise AssertionError(how)
+
+
+def _clutter(job: Path, chance: random.Random) -> None:
+    """What does not belong there and must not matter."""
+    (job / "chk-abc").mkdir(exist_ok=True)
+    (job / "chk-abc" / "_metadata").write_bytes(b"not ours")
+    (job / ".DS_Store").write_bytes(chance.randbytes(10))
+    (job / "shared" / "notes.txt").write_text("do not delete")
+    unfinished = job / f"chk-{10_000 + chance.randrange(100)}"
+    unfinished.mkdir(exist_ok=True)
+    (unfinished / "10000-v0-s0-a9.9-00").write_bytes(b"TAMSTATE half of")
+    (job / "taskowned").mkdir(exist_ok=True)

@@ -1,0 +1,147 @@
+"""The driver process of a campaign: builds the job that its argument describes, runs it, and says how it goes.
+
+On standard output, one JSON object a line: `{"progress": ...}` many times, at the end `{"done": ...}` or
+`{"failed": message}`. Everything else goes to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tamias.common import Configuration, Duration, RestartStrategies, WatermarkStrategy
+from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.engine.slots.deployment import call_in_slots
+from tamias.errors import TamiasError
+from tamias.testing.process_engine import on_process_engine
+from tests.campaign.faulty_storage import register
+from tests.campaign.jobs import KINDS, write_files
+from tests.spark.every_kind import NumberIsTime
+
+LEASE_MS = 1_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a driver."""
+
+    kind: str
+    records: int
+    per_second: float
+    output: str
+    checkpoints: str  # an address
+    job_id: str | None = None  # the same for all drivers of a job, or None for a new one that starts from `restore`
+    restore: str | None = None
+    parallelism: int = 2
+    backend: str = "hashmap"
+    incremental: bool = True
+    asynchronous: bool = True
+    compression: bool = False
+    interval_ms: int = 40
+    timeout_ms: int = 5_000
+    retained: int = 1
+    inline_bytes: int = 0
+    roll: bool = True
+    engine: str = "process"  # or "registering", or "spark"
+    heartbeat_timeout_ms: int = 2_000
+    host: str = "first-host"
+    restarts: int = 40
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def environment(run: Run) -> StreamExecutionEnvironment:
+    """The job, drawn and configured."""
+    settings = {
+        "execution.checkpointing.dir": run.checkpoints,
+        "execution.checkpointing.incremental": str(run.incremental).lower(),
+        "execution.checkpointing.num-retained": str(run.retained),
+        "execution.checkpointing.data-inline-threshold": str(run.inline_bytes),
+        "execution.checkpointing.timeout": f"{run.timeout_ms} ms",
+        "execution.checkpointing.snapshot-compression": str(run.compression).lower(),
+        "state.backend.type": run.backend,
+        "state.backend.async": str(run.asynchronous).lower(),
+        "heartbeat.interval": "100 ms",
+        "heartbeat.timeout": f"{run.heartbeat_timeout_ms} ms",
+        "tamias.checkpoint.owner-lease": f"{LEASE_MS} ms",
+        "tamias.epoch.target-ms": "100",
+    }
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    if run.job_id is not None:
+        configuration.set_string("$internal.pipeline.job-id", run.job_id)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(run.parallelism)
+    env.set_max_parallelism(12)
+    env.enable_checkpointing(run.interval_ms)
+    checkpoints = env.get_checkpoint_config()
+    checkpoints.set_tolerable_checkpoint_failure_number(1_000)
+    checkpoints.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(run.restarts, 10))
+    if run.restore is not None:
+        env.set_restore_path(run.restore)
+    source = DataGeneratorSource(lambda n: n, run.records, RateLimiterStrategy.per_second(run.per_second))
+    in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
+    numbers = env.from_source(source, in_order.with_timestamp_assigner(NumberIsTime()), "numbers")
+    # Not chained: what is chained decides about the ids of operators without a uid, and parallelism about chains.
+    numbers = numbers.uid("numbers").set_parallelism(1).disable_chaining()
+    write_files(KINDS[run.kind].draw(numbers), Path(run.output), roll=run.roll)
+    return env
+
+
+def say(**what: Any) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def watch(client: Any) -> None:
+    """Say how it goes, every few milliseconds, until the process ends."""
+    while True:
+        p = client.get_progress()
+        say(
+            progress={
+                "read": p.records_read,
+                "checkpoints": p.checkpoints_completed,
+                "failed": p.checkpoints_failed,
+                "restarts": p.restarts,
+                "status": p.status.name,
+                "slots": p.slot_pids,
+            }
+        )
+        time.sleep(0.02)
+
+
+def main() -> None:
+    run = Run(**json.loads(sys.argv[1]))
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    socket.gethostname = lambda: run.host  # type: ignore[assignment]
+    engine = contextlib.nullcontext() if run.engine == "spark" else on_process_engine(
+        registering=run.engine == "registering"
+    )
+    register()
+    call_in_slots(register)
+    with engine:
+        try:
+            client = environment(run).execute_async("campaign")
+            threading.Thread(target=watch, args=(client,), daemon=True).start()
+            client.get_job_execution_result().result()
+        except TamiasError as error:
+            say(failed=f"{type(error).__name__}: {error}")
+            sys.exit(3)
+        p = client.get_progress()
+        say(done={"restarts": p.restarts, "checkpoints": p.checkpoints_completed, "failed": p.checkpoints_failed})
+
+
+if __name__ == "__main__":
+    main()

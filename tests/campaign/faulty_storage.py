@@ -1,0 +1,102 @@
+"""A storage that misbehaves on demand, in every process of a job: a directory behind the scheme `faulty://`.
+
+What it does wrong is read, at every call, from the JSON file that `TAMIAS_FAULTY_CONTROL` names:
+
+    {"rate": 0.1, "error": "EIO"}      one call in ten fails, half of them after they took effect
+    {"rate": 1.0, "error": "ENOSPC"}   the disk is full: no write works
+    {"rate": 1.0, "error": "EROFS"}    it is read-only
+    {"delay_ms": 800}                  every write takes so long
+
+The driver calls `register` and has its slots call it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+CONTROL = "TAMIAS_FAULTY_CONTROL"
+_chance = random.Random(os.getpid())
+_WRITES_ONLY = ("ENOSPC", "EROFS")
+
+
+class FaultyFileSystem(LocalFileSystem):
+    """A local directory with the faults that the control file asks for."""
+
+    protocol = "faulty"
+    root_marker = "/"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return LocalFileSystem._strip_protocol(str(path).removeprefix("faulty://"))
+
+    def cat_file(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return _faulty(False, lambda: LocalFileSystem.cat_file(self, path, *args, **kwargs))
+
+    def pipe_file(self, path: str, value: bytes, *args: Any, **kwargs: Any) -> Any:
+        return _faulty(True, lambda: LocalFileSystem.pipe_file(self, path, value, *args, **kwargs))
+
+    def mv(self, path1: str, path2: str, *args: Any, **kwargs: Any) -> Any:
+        return _faulty(True, lambda: os.replace(self._strip_protocol(path1), self._strip_protocol(path2)))
+
+    def info(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return _faulty(False, lambda: LocalFileSystem.info(self, path, *args, **kwargs))
+
+    def ls(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return _faulty(False, lambda: LocalFileSystem.ls(self, path, *args, **kwargs))
+
+    def rm_file(self, path: str) -> Any:
+        return _faulty(True, lambda: os.unlink(self._strip_protocol(path)))
+
+    def rm(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return _faulty(True, lambda: LocalFileSystem.rm(self, path, *args, **kwargs))
+
+    def makedirs(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return _faulty(True, lambda: LocalFileSystem.makedirs(self, path, *args, **kwargs))
+
+
+def _faulty(writes: bool, call: Callable[[], Any]) -> Any:
+    wanted = _control()
+    error = wanted.get("error", "EIO")
+    if writes and wanted.get("delay_ms"):
+        time.sleep(wanted["delay_ms"] / 1000)
+    failing = _chance.random() < wanted.get("rate", 0.0) and (writes or error not in _WRITES_ONLY)
+    number = getattr(errno, error)
+    if failing and (error in _WRITES_ONLY or _chance.random() < 0.5):
+        raise OSError(number, f"{os.strerror(number)} (injected)")
+    result = call()
+    if failing:
+        raise OSError(number, f"{os.strerror(number)} (injected, though it worked)")
+    return result
+
+
+def _control() -> dict[str, Any]:
+    path = os.environ.get(CONTROL)
+    if not path:
+        return {}
+    try:
+        with open(path) as file:
+            return dict(json.load(file))
+    except FileNotFoundError:
+        return {}
+
+
+def set_faults(path: str, **faults: Any) -> None:
+    """Change what goes wrong, for all processes at once."""
+    draft = f"{path}.draft"
+    with open(draft, "w") as file:
+        json.dump(faults, file)
+    os.replace(draft, path)
+
+
+def register() -> None:
+    """Make the scheme known in this process."""
+    fsspec.register_implementation("faulty", FaultyFileSystem, clobber=True)

@@ -1,0 +1,187 @@
+"""Schedules: everything that is decided by a seed before anything runs.
+
+A schedule is a job with its settings, and scenes. A scene is one life of a driver: faults set at named points of the
+protocol (`tamias/faults.py`), things that happen while it runs, and what is done to the checkpoints after its end.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Storage = Literal["directory", "path", "faulty", "s3"]
+
+# Points of the protocol in the driver, in the order in which a checkpoint comes by them.
+DRIVER_POINTS = (
+    "driver-start",
+    "driver-started",
+    "driver-deploy",
+    "driver-epoch",
+    "before-metadata",
+    "publish",
+    "after-metadata",
+    "discard",
+    "before-notify",
+    "notified",
+    "driver-close",
+    "delete-everything",
+)
+SLOT_POINTS = (
+    "restore",
+    "restored",
+    "epoch",
+    "snapshot",
+    "state-file",
+    "state-written",
+    "notify",
+    "sink-commit",
+    "sink-committed",
+    "close",
+)
+# Come by often; the others only once or twice in the life of a process.
+_OFTEN = {"driver-epoch", "before-metadata", "publish", "after-metadata", "discard", "before-notify", "notified"}
+_OFTEN |= {"epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-committed"}
+_STORAGE_CALLS = {"publish", "discard"}
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that happens while a driver runs, when so many records have been read since it started.
+
+    Attributes:
+        what: `kill-slot`, `kill-driver`, `stop-slot` (silent until it is given up, then continued), `second-driver`
+            (which must be refused), `usurper` (the driver is stopped, one on another host takes over, then the first is
+            continued), `storage` (faults of the `faulty` storage, for a while).
+        after: Records read.
+        detail: Of `storage`: what goes wrong.
+    """
+
+    what: str
+    after: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is done to the newest checkpoint while no driver runs."""
+
+    how: str  # truncate, flip, delete, swap, garbage, clutter
+    what: str  # metadata, state
+    all_of_them: bool = False  # every retained checkpoint
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One life of a driver."""
+
+    parallelism: int
+    faults: tuple[str, ...] = ()
+    acts: tuple[Act, ...] = ()
+    damage: Damage | None = None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A whole run, from its seed."""
+
+    seed: int
+    kind: str
+    records: int
+    storage: Storage
+    engine: str
+    backend: str
+    incremental: bool
+    asynchronous: bool
+    compression: bool
+    roll: bool
+    retained: int
+    inline_bytes: int
+    interval_ms: int
+    timeout_ms: int
+    scenes: tuple[Scene, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"seed {self.seed}: {self.kind}, {self.records} records, {self.storage}, {self.engine} slots, "
+            f"{self.backend}, {'incremental' if self.incremental else 'full'}, {'roll' if self.roll else 'keep'}, "
+            f"retained {self.retained}, every {self.interval_ms} ms"
+        ]
+        for number, scene in enumerate(self.scenes):
+            told = [f"  scene {number}: parallelism {scene.parallelism}", *scene.faults]
+            told += [f"{act.what} {act.detail} after {act.after}" for act in scene.acts]
+            told += [f"then {scene.damage}"] if scene.damage is not None else []
+            lines.append("; ".join(told))
+        return "\n".join(lines)
+
+
+KINDS = ("allround",) * 6 + ("windows", "connected", "broadcast", "loop", "async")
+
+
+def schedule(seed: int) -> Schedule:
+    """The schedule of a seed. Whoever changes this changes what every seed means."""
+    chance = random.Random(seed)
+    storage: Storage = chance.choices(("directory", "path", "faulty", "s3"), (45, 20, 27, 8))[0]
+    made = Schedule(
+        seed=seed,
+        kind=chance.choice(KINDS),
+        records=chance.choice((600, 900, 1_500)),
+        storage=storage,
+        engine=chance.choice(("process", "process", "registering")),
+        backend=chance.choice(("hashmap", "rocksdb")),
+        incremental=chance.random() < 0.6,
+        asynchronous=chance.random() < 0.8,
+        compression=chance.random() < 0.2,
+        roll=chance.random() < 0.6,
+        retained=chance.randint(1, 3),
+        inline_bytes=chance.choice((0, 0, 20_480)),
+        interval_ms=chance.choice((20, 40, 80)),
+        timeout_ms=chance.choice((300, 5_000)) if storage == "faulty" else 10_000,
+        scenes=(),
+    )
+    scenes = tuple(_scene(chance, made, number) for number in range(chance.randint(1, 3)))
+    if scenes[-1].damage is not None:  # damage is looked at by the driver that comes next
+        made = replace(made, retained=max(made.retained, chance.choice((1, 2, 3))))
+    return replace(made, scenes=scenes)
+
+
+def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
+    acts: list[Act] = []
+    faults: list[str] = []
+    damage = None
+    mark = chance.randint(made.records // 10, made.records // 2)
+    match chance.choices(("points", "kills", "stops", "drivers", "storage", "damage"), (36, 18, 9, 9, 12, 16))[0]:
+        case "points":
+            faults += [_fault(chance) for _ in range(chance.randint(1, 3))]
+        case "kills":
+            acts += [Act(chance.choice(("kill-slot", "kill-slot", "kill-driver")), mark + 100 * n) for n in range(2)]
+        case "stops":
+            acts.append(Act("stop-slot", mark))
+        case "drivers":
+            same_directory = made.storage != "path"
+            acts.append(Act(chance.choice(("second-driver", "usurper")) if same_directory else "kill-driver", mark))
+        case "storage" if made.storage == "faulty":
+            acts.append(Act("storage", mark, chance.choice(("errors", "errors", "full", "read-only", "slow"))))
+            if chance.random() < 0.5:
+                faults.append(_fault(chance))
+        case "damage" if made.storage != "s3":
+            if chance.random() < 0.3:
+                faults.append(f"{chance.choice(('after-metadata', 'before-notify'))}:*:{chance.randint(2, 5)}:kill")
+            acts.append(Act("kill-driver", mark))
+            how = chance.choice(("truncate", "flip", "delete", "swap", "garbage", "clutter"))
+            damage = Damage(how, chance.choice(("metadata", "state")), all_of_them=chance.random() < 0.15)
+        case _:
+            faults.append(_fault(chance))
+            acts.append(Act("kill-driver", mark))
+    if damage is None and chance.random() < 0.25:
+        acts.append(Act("kill-driver", mark + 300))
+    return Scene(chance.randint(1, 3), tuple(faults), tuple(acts), damage)
+
+
+def _fault(chance: random.Random) -> str:
+    point = chance.choice(DRIVER_POINTS + SLOT_POINTS)
+    count = chance.randint(1, 6) if point in _OFTEN else 1
+    what = chance.choice(("kill", "kill", "kill", "error", "full", "exit"))
+    if point in DRIVER_POINTS and point not in _STORAGE_CALLS and what in ("error", "full"):
+        what = "kill"  # the driver does nothing there that the world could refuse
+    return f"{point}:*:{count}:{what}"
