@@ -14,6 +14,7 @@ from tamias.checkpoint.storage import Listing
 from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.errors import CorruptFileError, StateError
 from tamias.keygroups import key_group, key_group_range, state_key
+from tamias.state import rocksdb_files
 from tamias.state.files import MemoryFiles, write_state
 from tamias.state.rocksdb_store import RocksStore
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot
@@ -203,6 +204,27 @@ def test_an_operator_without_state_has_no_instance():
     assert (files.format, files.files) == ("heap", ())
     assert os.listdir(backend._folder) == []
     backend.close()
+
+
+def test_large_files_are_written_in_pieces(job, monkeypatch):
+    monkeypatch.setattr(rocksdb_files, "PIECE_BYTES", 1000)
+    job.write(KEYS, 1)
+    job.checkpoint()
+    assert any(name.endswith(".sst+2") for name in job.files.names)
+    assert all(file.size <= 1000 for file in job.files.files)
+    before = {file.path for file in job.files.files}
+    job.write(KEYS[:5], 2)
+    job.checkpoint()
+    assert len(before & {file.path for file in job.files.files}) > 3
+    for make in (rocksdb, heap):
+        again = Job(make, restored=job.restored())
+        assert [again.read(key) for key in (KEYS[0], KEYS[-1])] == [2, 1]
+        again.backend.close()
+    names = list(job.files.names)
+    first = next(number for number, name in enumerate(names) if name.endswith("+1"))
+    job.files = replace(job.files, names=(*names[:first], names[first][:-1] + "2", *names[first + 1 :]))
+    with pytest.raises(CorruptFileError, match="a file called"):
+        Job(restored=job.restored())
 
 
 # --------------------------------------------------------------------------------------------------------------- damage

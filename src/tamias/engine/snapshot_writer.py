@@ -102,6 +102,12 @@ class _Target:
         self._deployment = deployment
         self._captured = captured
         self.bytes_written = 0
+        self._counting = threading.Lock()  # a backend may write several files at once
+
+    def _count(self, file: StateFile) -> StateFile:
+        with self._counting:
+            self.bytes_written += file.size
+        return file
 
 
 class _CheckpointTarget(_Target):
@@ -121,8 +127,7 @@ class _CheckpointTarget(_Target):
     def write(self, path: str, payload: bytes) -> StateFile:
         deployment = self._deployment
         file = write_state(self._store, path, payload, deployment.inline_threshold, compressed=deployment.compression)
-        self.bytes_written += file.size
-        return file
+        return self._count(file)
 
 
 class _SavepointTarget(_Target):
@@ -145,8 +150,7 @@ class _SavepointTarget(_Target):
         in_memory = deployment.checkpoint_directory is None
         threshold = deployment.max_state_size + 1 if in_memory else deployment.inline_threshold
         file = write_state(self._store, path, payload, threshold, compressed=deployment.compression)
-        self.bytes_written += file.size
-        return file
+        return self._count(file)
 
 
 class _MemoryTarget(_Target):
@@ -167,5 +171,4 @@ class _MemoryTarget(_Target):
                 f"a state of {file.size:,} bytes is too large for checkpoints in the driver's memory "
                 f"(at most {limit:,}); set a checkpoint directory (execution.checkpointing.dir)",
             )
-        self.bytes_written += file.size
-        return file
+        return self._count(file)

@@ -5,8 +5,9 @@ count. An incremental checkpoint writes the sorted files that the last completed
 refers to the others; the rest, and everything else where checkpoints are not incremental, goes to the checkpoint's own
 directory. `checkpoint/retention.py` counts who refers to what.
 
-In `KeyedFiles` each file has its name in the folder. The name `heap` is for those of the tables beside RocksDB, which
-are read in their order as a heap backend's.
+In `KeyedFiles` each file has its name in the folder. A large one is written in pieces, so that copying it takes little
+memory: `000012.sst`, `000012.sst+1`, ... in their order. The name `heap` is for files of the tables beside RocksDB,
+which are read in their order as a heap backend's.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 HEAP = "heap"
+PIECE_BYTES = 16 << 20
 _SORTED = re.compile(r"[0-9]+\.sst")
 _NEEDED = re.compile(r"[0-9]+\.sst|CURRENT|MANIFEST-[0-9]+")
 
-Files = dict[str, StateFile]
-"""Sorted files that were written, by their names in RocksDB."""
+Pieces = tuple[StateFile, ...]
+Files = dict[str, Pieces]
+"""Sorted files that were written, in pieces, by their names in RocksDB."""
 
 
 class Uploads:
@@ -52,7 +55,7 @@ class Uploads:
 
     def start_from(self, files: Files) -> None:
         """Build on the checkpoint that was restored."""
-        self._base = {name: file for name, file in files.items() if file.path is None or _is_shared(file.path)}
+        self._base = {name: pieces for name, pieces in files.items() if all(map(_is_shared, pieces))}
 
     def written(self, checkpoint_id: int, files: Files) -> None:
         """A snapshot's files are all written."""
@@ -66,8 +69,8 @@ class Uploads:
             self._written = {i: files for i, files in self._written.items() if i > checkpoint_id}
 
 
-def _is_shared(path: str) -> bool:
-    return path.startswith("shared/")
+def _is_shared(file: StateFile) -> bool:
+    return file.path is None or file.path.startswith("shared/")
 
 
 class CapturedFolder:
@@ -106,25 +109,29 @@ class CapturedFolder:
         try:
             if self._prepare is not None:
                 self._prepare(self._folder)
-            names = [name for name in sorted(os.listdir(self._folder)) if _NEEDED.fullmatch(name)]
-            files = in_parallel(lambda name: self._write_one(target, name), names, self._threads)
+            found = [name for name in sorted(os.listdir(self._folder)) if _NEEDED.fullmatch(name)]
+            written = in_parallel(lambda name: self._write_one(target, name), found, self._threads)
         finally:
             shutil.rmtree(os.path.dirname(self._folder), ignore_errors=True)
-        self._done({n: file for n, file in zip(names, files, strict=True) if _SORTED.fullmatch(n)})
+        all_files = dict(zip(found, written, strict=True))
+        self._done({name: pieces for name, pieces in all_files.items() if _SORTED.fullmatch(name)})
         self._beside.key_groups = self.key_groups
         beside = self._beside.write(target).files
-        names += [HEAP] * len(beside)
-        return KeyedFiles(*self.key_groups, (*files, *beside), format=ROCKSDB, names=tuple(names))
+        names = [f"{name}+{i}" if i else name for name, pieces in all_files.items() for i in range(len(pieces))]
+        files = (*(piece for pieces in all_files.values() for piece in pieces), *beside)
+        return KeyedFiles(*self.key_groups, files, format=ROCKSDB, names=(*names, *[HEAP] * len(beside)))
 
-    def _write_one(self, target: SnapshotTarget, name: str) -> StateFile:
+    def _write_one(self, target: SnapshotTarget, name: str) -> Pieces:
         is_sorted = _SORTED.fullmatch(name) is not None
         known = self._base.get(name) if self._base is not None and is_sorted else None
         if known is not None:
             return known
+        fresh_name = target.shared if self._base is not None and is_sorted else target.exclusive
+        pieces = []
         with open(os.path.join(self._folder, name), "rb") as file:
-            payload = file.read()
-        shared = self._base is not None and is_sorted
-        return target.write(target.shared("rocksdb") if shared else target.exclusive("rocksdb"), payload)
+            while (payload := file.read(PIECE_BYTES)) or not pieces:
+                pieces.append(target.write(fresh_name("rocksdb"), payload))
+        return tuple(pieces)
 
 
 def fetch(part: KeyedFiles, store: FileStore, folder: str, threads: int) -> Files:
@@ -137,18 +144,23 @@ def fetch(part: KeyedFiles, store: FileStore, folder: str, threads: int) -> File
         CorruptFileError: A file is missing or damaged; says which.
     """
     os.makedirs(folder, exist_ok=True)
-    pairs = [(name, file) for name, file in zip(part.names, part.files, strict=True) if name != HEAP]
-
-    def fetch_one(pair: tuple[str, StateFile]) -> None:
-        name, file = pair
-        if not _NEEDED.fullmatch(name):
+    files: Files = {}
+    for name, file in zip(part.names, part.files, strict=True):
+        whole, _, number = name.partition("+")
+        if name == HEAP:
+            continue
+        if not _NEEDED.fullmatch(whole) or number != str(len(files.get(whole, ())) or ""):
             where = f"{store.url}/{file.path}" if file.path is not None else "(state kept inside the metadata)"
             raise CorruptFileError(where, f"a file called {name!r}", "a file of a RocksDB checkpoint")
-        with open(os.path.join(folder, name), "wb") as local:
-            local.write(read_state(store, file))
+        files[whole] = (*files.get(whole, ()), file)
 
-    in_parallel(fetch_one, pairs, threads)
-    return {name: file for name, file in pairs if _SORTED.fullmatch(name)}
+    def fetch_one(name: str) -> None:
+        with open(os.path.join(folder, name), "wb") as local:
+            for piece in files[name]:
+                local.write(read_state(store, piece))
+
+    in_parallel(fetch_one, files, threads)
+    return {name: pieces for name, pieces in files.items() if _SORTED.fullmatch(name)}
 
 
 def beside_of(part: KeyedFiles) -> KeyedFiles:
