@@ -19,7 +19,11 @@ SCRATCH = tempfile.mkdtemp(prefix="tamias-test-rocksdb-", dir="/dev/shm" if os.a
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 
 SMALL = RocksDBSettings(
-    write_buffer_bytes=1 << 16, block_cache_bytes=1 << 20, write_batch_bytes=512, transfer_threads=1
+    write_buffer_bytes=1 << 16,
+    block_cache_bytes=1 << 20,
+    write_batch_bytes=512,
+    transfer_threads=1,
+    cache_bytes=1 << 24,
 )
 CRAMPED = RocksDBSettings(**{**SMALL.__dict__, "cache_bytes": 1})  # one entry in use per state: everything goes to disk
 

@@ -1,5 +1,6 @@
 """Checkpoints of RocksDB: what is written, what is only referred to, what a damaged file leads to, what moves where."""
 
+import gc
 import itertools
 import os
 from dataclasses import replace
@@ -194,6 +195,33 @@ def test_nothing_is_left_on_disk_by_a_checkpoint_or_by_a_backend_that_is_closed(
     assert os.listdir(folder) == ["db"]
     job.backend.close()
     assert not os.path.exists(folder)
+
+
+def test_a_snapshot_that_is_never_written_leaves_nothing_on_disk(job):
+    job.write(KEYS, 1)
+    for capture in (job.backend.snapshot, job.backend.full_snapshot, job.backend.native_snapshot):
+        captured = capture(1)
+        assert len(os.listdir(job.backend._folder)) == 2
+        del captured
+        gc.collect()
+        assert os.listdir(job.backend._folder) == ["db"]
+
+
+def test_large_values_take_up_more_room(job):
+    notes = job.backend.value_state(ValueStateDescriptor("notes"))
+    table = job.backend._rocks.by_name["notes"]
+    for key in range(500):
+        job.backend.cell[0] = key
+        notes.update(b"x" * 100_000)
+    assert len(table.data) * 100_000 < SMALL.cache_bytes
+    job.write(KEYS, 1)
+    assert len(job.backend._rocks.by_name["count"].data) > len(KEYS) * 0.9  # all but the first, of unknown size
+    table.make_room()
+    table.limit[0] = 10**6  # as if values had been small before
+    for key in range(500):
+        job.backend.cell[0] = key
+        assert len(notes.value()) == 100_000
+    assert len(table.data) * 100_000 < SMALL.cache_bytes
 
 
 def test_an_operator_without_state_has_no_instance():

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -103,6 +104,8 @@ class CapturedFolder:
         self._threads = threads
         self._base = base
         self._prepare = prepare
+        # Also when it is never written: the attempt may have ended before its turn came.
+        self._remove = weakref.finalize(self, shutil.rmtree, os.path.dirname(folder), ignore_errors=True)
 
     def write(self, target: SnapshotTarget) -> KeyedFiles:
         """Write what is new, and name all files."""
@@ -112,7 +115,7 @@ class CapturedFolder:
             found = [name for name in sorted(os.listdir(self._folder)) if _NEEDED.fullmatch(name)]
             written = in_parallel(lambda name: self._write_one(target, name), found, self._threads)
         finally:
-            shutil.rmtree(os.path.dirname(self._folder), ignore_errors=True)
+            self._remove()
         all_files = dict(zip(found, written, strict=True))
         self._done({name: pieces for name, pieces in all_files.items() if _SORTED.fullmatch(name)})
         self._beside.key_groups = self.key_groups

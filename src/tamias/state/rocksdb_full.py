@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import weakref
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -29,6 +30,7 @@ class CapturedEntries:
         self._beside = beside
         self._rocks = rocks
         self._dead = dead
+        self._remove = weakref.finalize(self, shutil.rmtree, os.path.dirname(folder), ignore_errors=True)
 
     def write(self, target: SnapshotTarget) -> KeyedFiles:
         """Write files of bounded size, one after another."""
@@ -42,7 +44,7 @@ class CapturedEntries:
                     files.append(target.write(target.exclusive("keyed"), b"".join(waiting)))
                     waiting, size = [], 0
         finally:
-            shutil.rmtree(os.path.dirname(self._folder), ignore_errors=True)
+            self._remove()
         if waiting:
             files.append(target.write(target.exclusive("keyed"), b"".join(waiting)))
         self._beside.key_groups = self.key_groups

@@ -76,10 +76,13 @@ class ListTable(RocksTable):
     def _fetch(self, key: Any, known: KnownList) -> None:
         begin = self.address(key)[0]
         known.head = []
+        size = 0
         for address, value in self._store.scan(begin, begin + b"\xff" * 9):
             known.places.append(address)
             known.head += pickle.loads(without_original(value))
+            size += len(value)
         self._held += len(known.head)
+        self.saw(len(known.head), size)
 
     def replace(self, key: Any, known: KnownList, elements: list[Any]) -> None:
         """Make these a key's elements."""

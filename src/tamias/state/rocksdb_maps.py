@@ -7,7 +7,7 @@ from typing import Any
 
 from tamias.state.rocksdb_keys import entry_bytes, read_part
 from tamias.state.rocksdb_store import Batch
-from tamias.state.rocksdb_tables import MISSING, RocksTable, Shared
+from tamias.state.rocksdb_tables import LARGE_BYTES, MISSING, RocksTable, Shared
 from tamias.state.rocksdb_values import (
     decode,
     decode_stamped,
@@ -70,6 +70,8 @@ class MapTable(RocksTable):
             return kept
         raw = None if known.complete else self._store.get(self.address(key)[0] + entry_bytes(entry)[0])
         kept = GONE if raw is None else self._decode(without_original(raw))
+        if raw is not None and len(raw) > LARGE_BYTES:
+            self.saw(1, len(raw))
         if not known.complete:
             known.entries[entry] = kept
         return kept

@@ -34,6 +34,9 @@ from tamias.state.snapshots import WINDOWED, StateInfo
 
 MISSING: Any = object()
 _ENTRY_BYTES = 250  # what an entry in use takes beside its value
+_FIRST_ENTRIES = 100
+_REMEMBERED = 100_000
+LARGE_BYTES = 1000  # values that are worth a thought when they are read
 
 
 class Shared:
@@ -78,7 +81,9 @@ class RocksTable(ABC):
         self._shared = shared
         self._store = shared.store
         self._groups = shared.groups
-        self.limit = [shared.room(0)]  # of entries in the dictionary; in a cell, for handles that look often
+        # Of entries in the dictionary; in a cell, for handles that look often. Low until it is known how large they are.
+        self.limit = [min(shared.room(0), _FIRST_ENTRIES)]
+        self._seen = [0, 0]  # values, and their bytes
         self._windowed = info.kind.startswith(WINDOWED)
         self._some_key: Any = None
         self.changed: set[Any] = set()
@@ -123,13 +128,21 @@ class RocksTable(ABC):
         """Write what changed."""
         if self.changed:
             self._some_key = next(iter(self.changed))
-            count, size = self._flush(batch)
-            self.limit[0] = self._shared.room(size // max(count, 1))
+            self.saw(*self._flush(batch))
             self.changed.clear()
 
     @abstractmethod
     def _flush(self, batch: Batch) -> tuple[int, int]:
         """Write what changed; how many values, and their bytes."""
+
+    def saw(self, values: int, value_bytes: int) -> None:
+        """Learn from some values how many fit into the dictionary."""
+        seen = self._seen
+        if seen[0] > _REMEMBERED:  # later values count for more
+            seen[0], seen[1] = seen[0] // 2, seen[1] // 2
+        seen[0] += values
+        seen[1] += value_bytes
+        self.limit[0] = self._shared.room(seen[1] // max(seen[0], 1))
 
     def forget(self) -> None:
         """Forget what is in the dictionary; what changed has been written, or does not matter."""
@@ -237,6 +250,8 @@ class ValueTable(RocksTable):
             value = None
         else:
             value = self._decode(without_original(raw))
+            if len(raw) > LARGE_BYTES:
+                self.saw(1, len(raw))
         self.data[key] = value
         return value
 
