@@ -81,7 +81,7 @@ class RocksTable(ABC):
         self._shared = shared
         self._store = shared.store
         self._groups = shared.groups
-        # Of entries in the dictionary; in a cell, for handles that look often. Low until it is known how large they are.
+        # Of entries in the dictionary; in a cell, for handles that look often. Low until their size is known.
         self.limit = [min(shared.room(0), _FIRST_ENTRIES)]
         self._seen = [0, 0]  # values, and their bytes
         self._windowed = info.kind.startswith(WINDOWED)

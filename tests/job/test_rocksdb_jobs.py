@@ -1,0 +1,143 @@
+"""Jobs on RocksDB: crashes, what they share between checkpoints, and that nothing is left when they end."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.names import created_for
+from tamias.common import RestartStrategies, WatermarkStrategy
+from tamias.contracts.functions import KeyedProcessFunction
+from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.datastream import (
+    EmbeddedRocksDBStateBackend,
+    ExternalizedCheckpointRetention,
+    StreamExecutionEnvironment,
+)
+from tamias.errors import JobCancelledError
+from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+
+RECORDS = [(f"key-{(n * 7919) % 400}", n) for n in range(6000)]
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there is such a file system
+
+
+class Remember(KeyedProcessFunction):
+    """Of each key: how many records, the last of them, and how many of each kind; a timer tells at the end."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+        self.last = runtime_context.get_list_state(ListStateDescriptor("last"))
+        self.kinds = runtime_context.get_map_state(MapStateDescriptor("kinds"))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        self.last.add(value[1])
+        if self.count.value() % 5 == 0:
+            self.last.update(list(self.last.get())[-3:])
+        kind = value[1] % 3
+        self.kinds.put(kind, (self.kinds.get(kind) or 0) + 1)
+        ctx.timer_service().register_event_time_timer(10)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), self.count.value(), list(self.last.get()), sorted(self.kinds.items())
+
+
+@pytest.fixture
+def checkpoints():
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def scratch():
+    folder = tempfile.mkdtemp(dir=MEMORY)
+    yield folder
+    assert os.listdir(folder) == [], "what a job had on local disk is gone when it has ended"
+    os.rmdir(folder)
+
+
+def environment(scratch, checkpoints, *, cramped, incremental=True):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+    backend = EmbeddedRocksDBStateBackend(incremental)
+    backend.set_db_storage_paths(scratch)
+    env.set_state_backend(backend)
+    env._configuration.set_string("state.backend.rocksdb.writebuffer.size", "256kb")
+    env._configuration.set_string("tamias.state.rocksdb.cache-size", "64kb" if cramped else "64mb")
+    env._configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
+    env.enable_checkpointing(10)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 0))
+    config = env.get_checkpoint_config()
+    config.set_checkpoint_storage_dir(checkpoints)
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    return env
+
+
+def remembered(env):
+    source = ScriptedSource([RECORDS[::2], RECORDS[1::2]], runs=[400])
+    records = env.from_source(source, WatermarkStrategy.no_watermarks(), "records")
+    return records.key_by(lambda record: record[0]).process(Remember())
+
+
+def expected():
+    found = {}
+    for key, number in sorted(RECORDS, key=lambda record: (record[1] % 2, record[1])):
+        found.setdefault(key, []).append(number)
+    return {key: (len(numbers), sorted({n % 3: 0 for n in numbers})) for key, numbers in found.items()}
+
+
+def shown(records):
+    """What does not depend on the order in which two sources are read."""
+    return {key: (count, [kind for kind, _ in kinds]) for key, count, _, kinds in records}
+
+
+@pytest.mark.parametrize(("cramped", "incremental"), [(True, True), (False, True), (True, False)])
+@pytest.mark.parametrize(
+    "crashes",
+    [(), (Crash("in-epoch", 3), Crash("before-notify", 4), Crash("after-notify", 6))],
+    ids=["undisturbed", "three crashes"],
+)
+def test_a_job_gives_the_same_whatever_happens_to_it(scratch, checkpoints, crashes, cramped, incremental):
+    env = environment(scratch, checkpoints, cramped=cramped, incremental=incremental)
+    run = run_scripted(remembered(env), Script(crashes=crashes, kill=False))
+    assert run.handle.progress().restarts == len(crashes)
+    assert shown(run.records) == expected()
+    assert len(run.records) == 400
+    assert all(len(last) <= 7 for _, _, last, _ in run.records)
+
+
+def metadata_in(job):
+    newest = max(job.glob("chk-*/_metadata"), key=lambda path: int(path.parent.name[4:]))
+    return decode_metadata(newest.read_bytes(), str(newest))
+
+
+def test_after_a_crash_checkpoints_go_on_from_the_files_there_are(scratch, checkpoints):
+    """The one after the crash refers to files that were written before it, and every shared file is referred to."""
+    env = environment(scratch, checkpoints, cramped=False)
+    seen = []
+
+    def look(handle):
+        (job,) = checkpoints.iterdir()
+        seen.append({path.name for path in Path(job, "shared").iterdir()})
+
+    deeds = dict.fromkeys(range(1, 30), look)
+    run_scripted(remembered(env), Script(crashes=(Crash("after-epoch", 5),), kill=False, deeds=deeds))
+    attempts = [{name.split("-a")[1].split("-")[0] for name in names} for names in seen if names]
+    assert any(len(of) > 1 for of in attempts), "files of both attempts are in use together"
+    assert len(seen[-1]) < 40
+
+
+def test_a_retained_checkpoint_names_its_files_and_no_others_are_left(scratch, checkpoints):
+    env = environment(scratch, checkpoints, cramped=False)
+    with pytest.raises(JobCancelledError):
+        run_scripted(remembered(env), Script(deeds={6: lambda handle: handle.cancel()}, kill=False))
+    (job,) = checkpoints.iterdir()
+    metadata = metadata_in(job)
+    shared = {f"shared/{path.name}" for path in (job / "shared").iterdir()}
+    under_way = {path for path in shared if created_for(path) > metadata.checkpoint_id}  # when it was cancelled
+    assert shared - under_way == {path for path in metadata.paths() if path.startswith("shared/")}
+    keyed = [s.keyed for o in metadata.operators for s in o.subtasks if s is not None and s.keyed is not None]
+    assert {part.format for part in keyed} == {"rocksdb"}
+    assert all("CURRENT" in part.names and "heap" in part.names for part in keyed)
