@@ -9,9 +9,15 @@ from evolving import MODULE, program
 from tamias.common import Configuration, Duration, RestartStrategies, Row, Time, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, WindowFunction
+from tamias.datastream.functions import KeyedProcessFunction, MapFunction, WindowFunction
 from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from tamias.datastream.window import (
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from tamias.errors import JobExecutionError
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
@@ -152,6 +158,41 @@ def test_what_windows_keep_changes_with_its_class(tmp_path, assigner, way, backe
         assert run.records == [str([(n, 10) for n in range(8)])]
     else:
         assert run.records == ["Hit(at=7, user='u', weight=10)"]
+
+
+@pytest.mark.parametrize("way", ["apply", "reduce", "general"])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_rows_that_windows_keep_change_with_their_declared_type(tmp_path, way, backend):
+    def draw(env, names, types):
+        kind = Types.ROW_NAMED(names, types)
+        hits = source(env, [("u", n) for n in range(8)]).map(AsRow(names), kind).uid("hits")
+        strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(At())
+        keyed = hits.assign_timestamps_and_watermarks(strategy).uid("times").key_by(lambda row: "all")
+        windowed = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+        if way == "general":
+            windowed = windowed.trigger(PurgingTrigger.of(EventTimeTrigger()))
+        made = windowed.reduce(lambda a, b: a) if way == "reduce" else windowed.apply(Everything())
+        return made.uid("window").map(str)
+
+    old, new = (["at", "gone"], [Types.INT()] * 2), (["note", "at"], [Types.STRING(), Types.LONG()])
+    newest = interrupted(tmp_path, lambda env: draw(env, *old), state_backend=backend)
+    run = run_scripted(draw(environment(tmp_path), *new), restore_path=newest, state_backend=backend)
+    (found,) = run.records
+    assert "gone" not in found and "at=0" in found
+    assert found.count("note=None") == (1 if way == "reduce" else 8)
+
+
+class AsRow(MapFunction):
+    def __init__(self, names):
+        self.names = names
+
+    def map(self, value):
+        return Row(**{name: {"at": value[1], "gone": 7}.get(name) for name in self.names})
+
+
+class Everything(WindowFunction):
+    def apply(self, key, window, inputs):
+        yield list(inputs)
 
 
 def test_what_a_reduce_keeps_changes_with_its_class(tmp_path):

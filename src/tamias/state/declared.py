@@ -148,13 +148,12 @@ def declare(
         type_text=str(descriptor.type_info) if descriptor.type_info is not None else "pickled",
         ttl=descriptor.ttl_config is not None,
     )
+    made = codec_for if descriptor.checks_values else PickledCodec
     match descriptor:
         case ListStateDescriptor():
-            return Declaration(info, codec_for(name, descriptor.element_type), None, key_type)
+            return Declaration(info, made(name, descriptor.element_type), None, key_type)
         case MapStateDescriptor():
             map_key = MapKeyCodec(name, descriptor.key_type)
             return Declaration(info, codec_for(name, descriptor.value_type), map_key, key_type)
         case _:
-            made = codec_for if descriptor.checks_values else PickledCodec
-            codec = made(name, descriptor.type_info)
-            return Declaration(info, codec, None, key_type)
+            return Declaration(info, made(name, descriptor.type_info), None, key_type)
