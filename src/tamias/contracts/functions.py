@@ -67,7 +67,16 @@ class FilterFunction(Function):
 
 
 class ReduceFunction(Function):
-    """Combines two records of a key into one of the same type."""
+    """Combines two records of a key into one of the same type.
+
+    Attributes:
+        combines_exactly: set it to True in your class to promise that the result is the same to the last bit however
+            the records are grouped and ordered. Sliding windows then reduce each record once, and put the parts
+            together when they fire, instead of reducing it in every window that it is in. Whole numbers that are added
+            keep the promise; floating-point numbers and concatenated text do not.
+    """
+
+    combines_exactly: bool = False
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
@@ -83,7 +92,16 @@ class FoldFunction(Function):
 
 
 class AggregateFunction(Function):
-    """Aggregates records through an accumulator of a type of its own."""
+    """Aggregates records through an accumulator of a type of its own.
+
+    Attributes:
+        combines_exactly: set it to True in your class to promise that `merge` is implemented, and that `get_result`
+            gives the same to the last bit however the records are spread over accumulators that are then merged, in
+            any order. Sliding windows then add each record once, and merge when they fire, instead of adding it in
+            every window that it is in. A count keeps the promise; a list of records in their order does not.
+    """
+
+    combines_exactly: bool = False
 
     @abstractmethod
     def create_accumulator(self) -> Any:

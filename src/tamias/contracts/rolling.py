@@ -13,7 +13,7 @@ from tamias.contracts.functions import ReduceFunction
 from tamias.errors import preview
 
 
-class _OnField(ReduceFunction):
+class OnField(ReduceFunction):
     """An aggregate over one field."""
 
     operation = ""
@@ -35,7 +35,7 @@ class _OnField(ReduceFunction):
         return f"{self.operation}({self.field!r})"
 
 
-class SumFunction(_OnField):
+class SumFunction(OnField):
     """The key's first record with the field replaced by the sum so far: numbers, or whatever ``+`` adds.
 
     Example:
@@ -64,7 +64,7 @@ class SumFunction(_OnField):
         return with_field(value1, field, added)
 
 
-class _Extreme(_OnField):
+class _Extreme(OnField):
     """Compares the field of two records: the smaller wins, or the larger."""
 
     larger_wins = False

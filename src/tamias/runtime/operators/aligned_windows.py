@@ -18,6 +18,8 @@ from tamias.runtime.windows.ends import WindowEnds
 from tamias.runtime.windows.layouts import PANES, check_layout
 from tamias.runtime.windows.panes import Pane, PaneTable
 from tamias.runtime.windows.tight import TightWindowOperator
+from tamias.runtime.windows.translation import to_panes
+from tamias.state.keyed import Restored
 from tamias.wire.values import own
 
 
@@ -35,9 +37,15 @@ class AlignedWindowOperator(TightWindowOperator):
         self._slices: dict[int, tuple[Pane, ...]] = {}
 
     def open(self) -> None:
+        self._adopt_state()
+        super().open()
+
+    def translate(self, tables: Restored) -> None:
+        to_panes(tables, self._spec)
+
+    def _adopt_state(self) -> None:
         check_layout(self._heap, PANES)
         self._heap.adopt(self._table)
-        super().open()
 
     # ------------------------------------------------------------------------------------------------ records
 
@@ -59,15 +67,22 @@ class AlignedWindowOperator(TightWindowOperator):
         with code.block("else:"):
             self._write_add(code, pane, key, value, time)
 
-    def _write_sliding(self, code: Code, key: str, value: str, at: str, time: str) -> None:
-        into, start, panes, pane = code.fresh("o"), code.fresh("s"), code.fresh("ps"), code.fresh("p")
-        slide, rest = self._slide, self._size % self._slide
+    def _write_slice_start(self, code: Code, at: str) -> str:
+        """Write the statements that find the start of the slice that holds a time; answers the variable.
+
+        A slice is the time between one start or end of a window and the next: all its records are in the same windows.
+        """
+        into, start, slide, rest = code.fresh("o"), code.fresh("s"), self._slide, self._size % self._slide
         shifted = at if self._offset % slide == 0 else f"({at} - {self._offset % slide})"
         code.line(f"{into} = {shifted} % {slide}")
         code.line(f"{start} = {at} - {into}")
         if rest:  # the first part of a slide lies in one window more than the second
             with code.block(f"if {into} >= {rest}:"):
                 code.line(f"{start} += {rest}")
+        return start
+
+    def _write_sliding(self, code: Code, key: str, value: str, at: str, time: str) -> None:
+        start, panes, pane = self._write_slice_start(code, at), code.fresh("ps"), code.fresh("p")
         code.line(f"{panes} = {code.bind(self._slices.get, 'slice')}({start})")
         with code.block(f"if {panes} is None:"):
             code.line(f"{panes} = {code.bind(self._open_slice, 'open_slice')}({start})")
@@ -98,7 +113,7 @@ class AlignedWindowOperator(TightWindowOperator):
         """Begin a window, unless it is over already."""
         if self._is_over(end_ms):
             return None
-        return self._table.open(end_ms, fired=self._event_time and end_ms - 1 <= self._clocks.watermark_ms)
+        return self._table.open(end_ms, fired=self._has_fired(end_ms))
 
     def _touched(self, pane: Pane, key: Any, time_ms: int) -> None:
         """A record came for a window that has fired: now, or before a restore."""
@@ -123,13 +138,17 @@ class AlignedWindowOperator(TightWindowOperator):
 
     def _fire(self, limit_ms: int) -> None:
         for end, fires, over in self._ends.due(limit_ms):
-            pane = self._table.panes[end]
-            self._table.settle(pane, over=over)
-            if fires:
-                self._emit(pane, pane if not pane.quiet else [k for k in pane if k not in pane.quiet], end - 1)
-            if over:
-                self._slices.clear()
-                self._clear(pane, self._window(end))
+            self._pass(end, fires=fires, over=over)
+
+    def _pass(self, end_ms: int, *, fires: bool, over: bool) -> None:
+        """Time has come to where a window fires, or is over."""
+        pane = self._table.panes[end_ms]
+        self._table.settle(pane, over=over)
+        if fires:
+            self._emit(pane, pane if not pane.quiet else [k for k in pane if k not in pane.quiet], end_ms - 1)
+        if over:
+            self._slices.clear()
+            self._clear(pane, self._window(end_ms))
 
     def _emit(self, pane: Pane, keys: Iterable[Any], time_ms: int) -> None:  # hot
         window, give, stays = self._window(pane.end), self._give, self._lateness > 0

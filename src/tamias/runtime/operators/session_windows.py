@@ -17,6 +17,8 @@ from tamias.runtime.place import Place
 from tamias.runtime.windows.layouts import SESSIONS, check_layout
 from tamias.runtime.windows.sessions import END, KEPT, QUIET, START, Session, SessionTable
 from tamias.runtime.windows.tight import TightWindowOperator
+from tamias.runtime.windows.translation import to_sessions
+from tamias.state.keyed import Restored
 
 
 class SessionWindowOperator(TightWindowOperator):
@@ -26,6 +28,9 @@ class SessionWindowOperator(TightWindowOperator):
         super().__init__(operator, spec, place, merging=True)
         self._assigner: Any = spec.assigner
         self._table = SessionTable(SESSIONS, self._lateness, self._contents, tracked=self._heap.tracked)
+
+    def translate(self, tables: Restored) -> None:
+        to_sessions(tables, self._spec)
 
     def open(self) -> None:
         check_layout(self._heap, SESSIONS)
@@ -76,7 +81,7 @@ class SessionWindowOperator(TightWindowOperator):
 
     def _settle(self, key: Any, session: Session, time_ms: int | None) -> None:
         """A session got a record: it fires at once if its end has passed, else when that comes."""
-        ended = self._event_time and session[END] - 1 <= self._clocks.watermark_ms
+        ended = self._has_fired(session[END])
         self._table.enter(key, session, quiet=ended)
         if ended:
             self._emit(key, session, time_ms)

@@ -36,9 +36,11 @@ from tamias.runtime.windows.codec import codec_for
 from tamias.runtime.windows.contents import Kept
 from tamias.runtime.windows.eviction import Eviction
 from tamias.runtime.windows.late import LateRecords
-from tamias.runtime.windows.layouts import GENERAL, check_layout
+from tamias.runtime.windows.layouts import GENERAL, IN_ROCKSDB, SLICES, check_layout
 from tamias.runtime.windows.merging import MergingWindows
-from tamias.state.keyed import KeyedStates
+from tamias.runtime.windows.progress import SavedProgress
+from tamias.runtime.windows.translation import out_of_slices, to_general
+from tamias.state.keyed import KeyedStates, Restored
 
 
 class WindowOperator(RuntimeOperator):
@@ -46,10 +48,11 @@ class WindowOperator(RuntimeOperator):
 
     needs_out = True
 
-    def __init__(self, operator: Operator, spec: WindowSpec, place: Place) -> None:
+    def __init__(self, operator: Operator, spec: WindowSpec, place: Place, *, tight_on_heap: bool = False) -> None:
         super().__init__(operator, place)
         assert self.backend is not None, "the stream graph puts windows on keyed streams only"
         self._spec = spec
+        self._layout = IN_ROCKSDB if tight_on_heap else GENERAL
         self._assigner = spec.assigner
         self._trigger = spec.trigger
         self._event_time = spec.assigner.is_event_time()
@@ -70,13 +73,25 @@ class WindowOperator(RuntimeOperator):
     def functions(self) -> Iterable[Any]:
         return self._functions
 
+    def translate(self, tables: Restored) -> None:
+        if self._layout != IN_ROCKSDB:
+            return
+        if SLICES in tables:
+            progress = SavedProgress(self.states)
+            saved, groups = progress.of(self.key_groups()), self.place.vertex.max_parallelism
+            out_of_slices(tables, self._spec, self.operator.input_type, saved, groups)
+            progress.forget()
+        to_general(tables, self._spec)
+
     def open(self) -> None:
         assert self.backend is not None
         spec, backend = self._spec, self.backend
-        check_layout(backend, GENERAL)
+        check_layout(backend, self._layout)
         self.timers.open()
         states = backend.in_windows("_window/")
-        self._kept = Kept(states, ListContents() if spec.evictor is not None else spec.contents)
+        name = self._layout.removeprefix("_window/")
+        contents = ListContents() if spec.evictor is not None else spec.contents
+        self._kept = Kept(states, contents, name, self.operator.input_type)
         self._merging = None
         if isinstance(spec.assigner, MergingWindowAssigner):
             self._merging = MergingWindows(backend, spec.assigner, self._codec)

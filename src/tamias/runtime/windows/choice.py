@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tamias.contracts.triggers import EventTimeTrigger, ProcessingTimeTrigger
 from tamias.contracts.window_assigners import (
     DynamicEventTimeSessionWindows,
@@ -19,8 +21,10 @@ from tamias.graph.specs import WindowSpec
 from tamias.runtime.operators.aligned_windows import AlignedWindowOperator
 from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.operators.session_windows import SessionWindowOperator
+from tamias.runtime.operators.sliced_windows import SlicedWindowOperator
 from tamias.runtime.operators.window import WindowOperator
 from tamias.runtime.place import Place
+from tamias.runtime.windows.combinable import slice_contents_for
 
 # Exact types: a subclass may do something else.
 _ALIGNED = (
@@ -29,6 +33,7 @@ _ALIGNED = (
     TumblingProcessingTimeWindows,
     SlidingProcessingTimeWindows,
 )
+_SLIDING = (SlidingEventTimeWindows, SlidingProcessingTimeWindows)
 _SESSIONS = (
     EventTimeSessionWindows,
     DynamicEventTimeSessionWindows,
@@ -36,15 +41,27 @@ _SESSIONS = (
     DynamicProcessingTimeSessionWindows,
 )
 
+SLICED_FROM = 2
+"""From how many windows a record on slices are used, where the function allows it (docs/decisions, sliding windows)."""
+
 
 def window_operator(operator: Operator, spec: WindowSpec, place: Place) -> RuntimeOperator:
     """Make the operator of a window."""
-    if place.state_backend != "rocksdb" and _default_says_all(spec):
-        if type(spec.assigner) in _ALIGNED:
-            return AlignedWindowOperator(operator, spec, place)
-        if type(spec.assigner) in _SESSIONS:
-            return SessionWindowOperator(operator, spec, place)
-    return WindowOperator(operator, spec, place)
+    tight = _default_says_all(spec) and type(spec.assigner) in (*_ALIGNED, *_SESSIONS)
+    if not tight or place.on_rocksdb:  # in RocksDB what a window keeps must be where state is, not in tables beside it
+        return WindowOperator(operator, spec, place, tight_on_heap=tight)
+    if type(spec.assigner) in _SESSIONS:
+        return SessionWindowOperator(operator, spec, place)
+    return _aligned(operator, spec, place)
+
+
+def _aligned(operator: Operator, spec: WindowSpec, place: Place) -> RuntimeOperator:
+    assigner: Any = spec.assigner
+    if type(assigner) in _SLIDING and assigner.size >= SLICED_FROM * assigner.slide:
+        contents = slice_contents_for(spec.contents, operator.input_type)
+        if contents is not None:
+            return SlicedWindowOperator(operator, spec, place, contents)
+    return AlignedWindowOperator(operator, spec, place)
 
 
 def _default_says_all(spec: WindowSpec) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, assert_never
 
+from tamias.common.type_information import TypeInformation
 from tamias.contracts.functions import FoldFunction, ReduceFunction
 from tamias.contracts.state import (
     AggregatingStateDescriptor,
@@ -160,13 +161,13 @@ class Folded(Contents):
         raise UnsupportedOperationError("a fold cannot be merged: use reduce or aggregate with windows that merge")
 
 
-def contents_for(spec: WindowContents) -> Contents:
-    """The arithmetic of a spec."""
+def contents_for(spec: WindowContents, record_type: TypeInformation | None = None) -> Contents:
+    """The arithmetic of a spec; what is kept as records is described by their declared type in checkpoints."""
     match spec:
         case ListContents():
-            return AllRecords()
+            return _of_records(AllRecords(), record_type)
         case ReduceContents():
-            return Reduced(spec)
+            return _of_records(Reduced(spec), record_type)
         case AggregateContents():
             return Aggregated(spec)
         case FoldContents():
@@ -175,21 +176,40 @@ def contents_for(spec: WindowContents) -> Contents:
             assert_never(spec)
 
 
+def _of_records(contents: Contents, record_type: TypeInformation | None) -> Contents:
+    contents.codec = PickledCodec("contents", record_type)
+    return contents
+
+
+class _Records(ListStateDescriptor):
+    """Records were held against their declared type on the way here."""
+
+    checks_values = False
+
+
+class _Record(ReducingStateDescriptor):
+    """Likewise."""
+
+    checks_values = False
+
+
 class Kept:
     """The contents of the current key and window, as state."""
 
-    def __init__(self, states: KeyedStates, spec: WindowContents) -> None:
+    def __init__(
+        self, states: KeyedStates, spec: WindowContents, name: str, record_type: TypeInformation | None = None
+    ) -> None:
         self._listed = False
         self._state: Any
         match spec:
             case ListContents():
-                self._state, self._listed = states.list_state(ListStateDescriptor("contents")), True
+                self._state, self._listed = states.list_state(_Records(name, record_type)), True
             case ReduceContents(function):
-                self._state = states.reducing_state(ReducingStateDescriptor("contents", function))
+                self._state = states.reducing_state(_Record(name, function, record_type))
             case AggregateContents(function):
-                self._state = states.aggregating_state(AggregatingStateDescriptor("contents", function))
+                self._state = states.aggregating_state(AggregatingStateDescriptor(name, function))
             case FoldContents(initial, function):
-                self._state = states.folding_state(FoldingStateDescriptor("contents", initial, function))
+                self._state = states.folding_state(FoldingStateDescriptor(name, initial, function))
             case _:
                 assert_never(spec)
         self.add = self._state.add

@@ -6,6 +6,7 @@ whole, so there is no timer per key: the ends of open windows are enough.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from tamias.errors import StateMigrationError
@@ -53,6 +54,11 @@ class PaneTable(Table):
         self.ends.enter(end_ms, fired=fired)
         return pane
 
+    def mark_in(self, pane: Pane, key: Any) -> None:
+        """A key was written; the operator's loop does the same without a call."""
+        if self._tracked:
+            pane.changed.add(key)
+
     def settle(self, pane: Pane, *, over: bool) -> None:
         """A window has fired and is kept for late records, or it is over."""
         if not over:
@@ -74,7 +80,7 @@ class PaneTable(Table):
         return next((key for pane in self.panes.values() for key in pane), None)
 
     def take_changed(self) -> set[Any]:
-        changed = super().take_changed()
+        changed = set(super().take_changed())
         for end, pane in self.panes.items():
             window = (end - self._size, end)
             changed.update([(key, window) for key in pane.changed])
@@ -90,7 +96,7 @@ class PaneTable(Table):
         values = [self._frozen(pane, key) for pane in self.panes.values() for key in pane]
         return Entries(self.info, keys, values, [], full=True)
 
-    def some(self, keys: set[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> Entries:
         there, values, gone = [], [], []
         for address in keys:
             key, (_, end) = address

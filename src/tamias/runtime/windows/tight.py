@@ -35,9 +35,10 @@ class TightWindowOperator(RuntimeOperator):
 
     def __init__(self, operator: Operator, spec: WindowSpec, place: Place, *, merging: bool) -> None:
         super().__init__(operator, place)
+        self._spec = spec
         self._event_time = spec.assigner.is_event_time()
         self._clocks = Clocks(place)
-        self._contents = contents_for(spec.contents)
+        self._contents = contents_for(spec.contents, operator.input_type)
         self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
         self._lateness = spec.lateness_ms if self._event_time else 0
         self._late = LateRecords(self, spec.late_tag)
@@ -81,6 +82,10 @@ class TightWindowOperator(RuntimeOperator):
     def _is_over(self, end_ms: int) -> bool:
         """Whether a window that ends then takes no more records; by the clock none is closed to them."""
         return self._event_time and min(end_ms - 1 + self._lateness, MAX_TIMESTAMP) <= self._clocks.watermark_ms
+
+    def _has_fired(self, end_ms: int) -> bool:
+        """Whether a window that ends then fires with every record that it still gets."""
+        return self._event_time and end_ms - 1 <= self._clocks.watermark_ms
 
     def _missed(self, value: Any, time_ms: int) -> None:
         """A record that is in no open window: late, or in a gap between windows."""
@@ -130,11 +135,15 @@ class TightWindowOperator(RuntimeOperator):
 
     def _clear(self, keys: Iterable[Any], window: TimeWindow) -> None:
         """A window is over: its function is told, key by key."""
-        call = self._call
-        if call is not None and call.clears:
+        if self._clears:
+            assert self._call is not None
             for key in keys:
                 self._enter(key, window)
-                call.clear(window)
+                self._call.clear(window)
+
+    @property
+    def _clears(self) -> bool:
+        return self._call is not None and self._call.clears
 
     def _enter(self, key: Any, window: TimeWindow) -> None:
         """Make a key, and a window of it, the current ones."""
