@@ -4,8 +4,6 @@ import os
 import signal
 import time
 
-import pytest
-
 from tamias.common import Configuration, Encoder, JobStatus, RestartStrategies, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
@@ -34,7 +32,9 @@ def counts(env, directory, records, per_second=1000.0):
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     counted = stream.map(lambda n: (n % 7, 1)).key_by(lambda v: v[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
     sink = FileSink.for_row_format(str(directory), Encoder.simple_string_encoder())
-    counted.uid("counts").map(str).sink_to(sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build())
+    counted.uid("counts").map(str).sink_to(
+        sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
+    )
 
 
 def written(directory):
@@ -56,9 +56,8 @@ def wait_for(condition):
         time.sleep(0.02)  # another process's doing: there is nothing to wait on
 
 
-@pytest.mark.parametrize("before, after", [(2, 3), (3, 1)])
-def test_a_job_stopped_under_load_goes_on_at_another_parallelism(tmp_path, before, after):
-    records = 700
+def test_a_job_stopped_under_load_goes_on_at_another_parallelism(tmp_path):
+    records, before, after = 700, 2, 3
     with on_process_engine():
         env = environment(tmp_path, before)
         counts(env, tmp_path / "out", records)

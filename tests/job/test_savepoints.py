@@ -435,7 +435,7 @@ POINTS = ["before-epoch", "in-epoch", "after-epoch", "before-notify", "in-notify
 @pytest.mark.parametrize("point", POINTS)
 def test_whatever_fails_after_a_savepoint_records_come_out_once(places, point, prefer):
     checkpoints, savepoints = places
-    for count in range(1, 8):
+    for count in (1, 3, 5, 7):
         ledger = Ledger(f"{point} {count} {prefer}")
         env = environment(checkpoints, restarts=3, prefer_checkpoint_for_recovery=prefer)
         stream = counting(numbers(env))
