@@ -21,23 +21,23 @@ def newest(base: Path, without: Container[Path] = ()) -> Path | None:
     return next((p for p in reversed(completed(base)) if p not in without), None)
 
 
-def inflict(damage: Damage, base: Path, chance: random.Random) -> bool:
-    """Damage the newest checkpoint, or all of them; True when something that counts was damaged."""
+def inflict(damage: Damage, base: Path, chance: random.Random) -> set[Path]:
+    """Damage the newest checkpoint, or all of them; the files that were damaged and count."""
     done = completed(base)
     if not done:
-        return False
+        return set()
     victims = done if damage.all_of_them else done[-1:]
     if damage.how == "clutter":
         for victim in victims:
             _clutter(victim.parent, chance)
-        return False
+        return set()
     touched: set[Path] = set()
     for victim in victims:
         target = _target(victim, damage.what, chance)
         if target not in touched:
             _spoil(target, damage.how, chance)
             touched.add(target)
-    return True
+    return touched
 
 
 def _target(checkpoint: Path, what: str, chance: random.Random) -> Path:

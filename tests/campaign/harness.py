@@ -190,7 +190,10 @@ class Campaign:
         driver.kill()
         over = self._is_over(driver)
         if scene.damage is not None and not over:
-            self._damaged |= damage.inflict(scene.damage, self._base, self._chance)
+            touched = damage.inflict(scene.damage, self._base, self._chance)
+            self._damaged |= bool(touched)
+            # Who gives a path cannot give one that is gone, and takes the one before.
+            self._fell_back |= self.schedule.storage == "path" and any(not path.exists() for path in touched)
         return over
 
     def _start(self, parallelism: int, faults: tuple[str, ...] = (), host: str = "first-host") -> Driver:

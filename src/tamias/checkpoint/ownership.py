@@ -34,10 +34,11 @@ import logging
 import os
 import secrets
 import socket
+import zlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tamias.errors import DirectoryInUse, Fenced, JobHasFinished
+from tamias.errors import CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
 from tamias.state.files import FileStore
 
 __all__ = ["Driver", "History", "Ownership", "claim"]
@@ -321,6 +322,10 @@ def _read_start(store: FileStore, term: int) -> Start | None:
     body = _read(store, _name("start", term))
     if body is None:
         return None
+    if body.get("term") != term:
+        # Without it nobody knows which checkpoints count: to guess would be to lose or to repeat something.
+        where = f"{store.url}/{_name('start', term)}"
+        raise CorruptFileError(where, "a damaged file", f"where driver {term} of the job started from")
 
     def number(key: str) -> int | None:
         found = body.get(key)
@@ -330,14 +335,16 @@ def _read_start(store: FileStore, term: int) -> Start | None:
 
 
 def _read(store: FileStore, path: str) -> dict[str, Any] | None:
-    """A small JSON object: None when there is no such file, empty when it is not one."""
+    """A small JSON object: None when there is no such file, empty when it is not one, or not as it was written."""
     try:
         body = json.loads(store.read(path))
     except FileNotFoundError:
         return None
     except ValueError:
         return {}
-    return body if isinstance(body, dict) else {}
+    if not isinstance(body, dict) or body.pop("crc32", None) != _checksum(body):
+        return {}
+    return body
 
 
 def _name(kind: str, term: int) -> str:
@@ -345,7 +352,11 @@ def _name(kind: str, term: int) -> str:
 
 
 def _dump(body: dict[str, Any]) -> bytes:
-    return json.dumps(body).encode("utf-8")
+    return json.dumps(body | {"crc32": _checksum(body)}).encode("utf-8")
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(body, sort_keys=True).encode('utf-8')):08x}"
 
 
 def _process_exists(pid: int) -> bool:

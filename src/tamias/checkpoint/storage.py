@@ -206,9 +206,12 @@ class CheckpointStorage:
             GivenUp: It is from a driver that had been replaced.
         """
         metadata = _load(self.files, checkpoint_directory(checkpoint_id))
-        if metadata.checkpoint_id != checkpoint_id:
+        # Without a directory of its own a job may go on under another id; with one, it keeps to its own.
+        whose = metadata.job_id if self._base is not None else self.job_id
+        if (metadata.checkpoint_id, whose) != (checkpoint_id, self.job_id):
             where = f"{self.directory}/{checkpoint_directory(checkpoint_id)}/{METADATA}"
-            raise CorruptFileError(where, f"checkpoint {metadata.checkpoint_id}", f"checkpoint {checkpoint_id}")
+            found, expected = f"checkpoint {metadata.checkpoint_id} of job {whose}", f"checkpoint {checkpoint_id}"
+            raise CorruptFileError(where, found, f"{expected} of job {self.job_id}")
         self._terms[checkpoint_id] = metadata.term
         return metadata
 
