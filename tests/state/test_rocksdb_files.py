@@ -368,3 +368,63 @@ def test_several_instances_become_one_and_one_several():
                 assert list(listed.get())[-1] == "new"
             backend.close()
         assert seen == len(KEYS)
+
+
+def captured_files(backend, groups, store, checkpoint_id):
+    captured = backend.snapshot(checkpoint_id)
+    captured.key_groups = groups
+    return captured.write(Target(store, checkpoint_id))
+
+
+def key_in(groups):
+    return next(key for key in KEYS if groups[0] <= key_group(key, GROUPS) <= groups[1])
+
+
+def test_what_one_half_deleted_does_not_come_back_with_the_other(job):
+    """Both halves were restored from one instance; each is rid of the other's part."""
+    job.write(KEYS, 1)
+    job.checkpoint()
+    whole, store = job.restored()
+    parts = []
+    for index in range(2):
+        groups = key_group_range(GROUPS, 2, index)
+        half = Job(restored=(whole, store), groups=groups)
+        for key in KEYS:
+            if groups[0] <= key_group(key, GROUPS) <= groups[1] and key != key_in(groups):
+                half.backend.cell[0] = key
+                half.count.clear()
+        parts.append(captured_files(half.backend, groups, store, 10 + index))
+        half.backend.close()
+    for given in (parts, parts[::-1]):
+        again = rocksdb()
+        again.restore(replace(whole, keyed=tuple(given)), store, EVERYTHING)
+        again.value_state(ValueStateDescriptor("count"))
+        assert set(again.keys("count")) == {key_in(key_group_range(GROUPS, 2, index)) for index in range(2)}
+        again.close()
+
+
+def test_what_is_added_to_a_list_after_a_merge_comes_last():
+    """The largest instance is opened; the one that is added to it has higher numbers for the pieces of its lists."""
+    store, parts = MemoryFiles(), []
+    ranges = [key_group_range(GROUPS, 2, index) for index in range(2)]
+    for groups, pieces in zip(ranges, (1, 50), strict=True):
+        backend = rocksdb(groups)
+        backend.cell[0] = key_in(groups)
+        if pieces == 1:
+            backend.value_state(ValueStateDescriptor("large")).update(os.urandom(100_000))
+        listed = backend.list_state(ListStateDescriptor("list"))
+        for number in range(pieces):
+            listed.add(number)
+            backend._rocks.by_name["list"].make_room()
+        infos = backend.infos()
+        parts.append(captured_files(backend, groups, store, 1))
+        backend.close()
+    backend = rocksdb()
+    backend.restore(OperatorRestore("operator", tuple(parts), (), infos, 1, GROUPS), store, EVERYTHING)
+    listed = backend.list_state(ListStateDescriptor("list"))
+    backend.cell[0] = key_in(ranges[1])
+    for number in (50, 51):
+        listed.add(number)
+        backend._rocks.by_name["list"].make_room()
+    assert list(listed.get()) == list(range(52))
+    backend.close()
