@@ -164,7 +164,7 @@ class Campaign:
                 if over:
                     break
             while not over:
-                over = self._play(Scene(self._chance.randint(1, 3)))
+                over = self._play(Scene(self._chance.choice((1, 2))))
             self._judge()
             self._check_leftovers()
         finally:

@@ -175,7 +175,7 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
             acts.append(Act("kill-driver", mark))
     if damage is None and chance.random() < 0.25:
         acts.append(Act("kill-driver", mark + 300))
-    return Scene(chance.randint(1, 3), tuple(faults), tuple(acts), damage)
+    return Scene(chance.choice((1, 1, 2, 2, 3)), tuple(faults), tuple(acts), damage)
 
 
 def _fault(chance: random.Random) -> str:
