@@ -159,7 +159,7 @@ def collected_with_crashes(
 ) -> list[Any]:
     """The same with a checkpoint in every epoch, and after some of them a failure and a restart from it.
 
-    After the checkpoint one more epoch runs, whose output is lost with the attempt. Attempts take the backends by turns.
+    After the checkpoint one more epoch runs, whose output is lost with the attempt. Attempts take backends by turns.
     """
     with tempfile.TemporaryDirectory() as directory:
         run = Run(graph_of(build(environment(parallelism, checkpoints=True))), directory=directory)

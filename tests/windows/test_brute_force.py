@@ -140,15 +140,18 @@ def outcome(records, key):
     return [(window, values) for k, window, values in records if k == key]
 
 
+BACKENDS = st.sampled_from(["hashmap", "hashmap", "rocksdb"])
+
+
 @settings(max_examples=150 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
-@given(streams, programs, st.booleans(), st.booleans())
-def test_windows_give_what_the_words_of_the_reference_say(stream, described, incremental, general):
+@given(streams, programs, st.booleans(), st.booleans(), BACKENDS)
+def test_windows_give_what_the_words_of_the_reference_say(stream, described, incremental, general, state_backend):
     events = events_of(stream)
     expected = evaluate(events, *described)
     timed_stream = timed(environment(), [(v, time, after) for _, v, time, after in events])
     result = program(timed_stream, *described, incremental=incremental, general=general)
     late = result.get_side_output(LATE).map(lambda v: ("late", None, v))
-    records = collected(result.union(late))
+    records = collected(result.union(late), state_backend=state_backend)
     for key, wanted in expected.items():
         assert outcome([r for r in records if r[0] != "late"], key) == wanted.fired
         assert [v for tag, _, v in records if tag == "late" and v[0] == key] == wanted.late
@@ -160,8 +163,8 @@ default_programs = st.tuples(
 
 
 @settings(max_examples=100 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
-@given(streams, default_programs, st.integers(0, 2), st.integers(1, 10))
-def test_the_tight_operators_too(stream, described, how, epoch_records):
+@given(streams, default_programs, st.integers(0, 2), st.integers(1, 10), BACKENDS)
+def test_the_tight_operators_too(stream, described, how, epoch_records, state_backend):
     events = events_of(stream)
     expected = evaluate(events, *described)
     source = timed(environment(), [(v, time, after) for _, v, time, after in events])
@@ -174,7 +177,7 @@ def test_the_tight_operators_too(stream, described, how, epoch_records):
     else:
         windowed = source.map(lambda v: [v]).key_by(lambda v: v[0][0]).window(made(ASSIGNERS, described[0]))
         result = windowed.allowed_lateness(described[3]).reduce(lambda x, y: x + y, ShowOne())
-    records = collected(result, max_records=epoch_records)
+    records = collected(result, max_records=epoch_records, state_backend=state_backend)
     for key, wanted in expected.items():
         assert outcome(records, key) == wanted.fired
 
@@ -202,22 +205,34 @@ def in_order(stream):
     st.tuples(st.booleans(), st.booleans()),
     st.integers(1, 8),
     st.sets(st.integers(1, 6), max_size=3),
+    st.lists(st.sampled_from(["hashmap", "rocksdb"]), min_size=1, max_size=3),
 )
-def test_a_crash_and_a_restart_change_nothing(stream, described, how, epoch_records, crashes):
+def test_a_crash_and_a_restart_change_nothing_whatever_the_backend(  # noqa: PLR0917
+    stream, described, how, epoch_records, crashes, backends
+):
     events = in_order(stream)
 
     def build(env):
         source = timed(env, [(v, time, after) for _, v, time, after in events])
         return program(source, *described, incremental=how[0], general=how[1])
 
-    records = collected_with_crashes(build, max_records=epoch_records, crash_after=crashes)
+    records = collected_with_crashes(build, max_records=epoch_records, crash_after=crashes, state_backends=backends)
     for key, wanted in evaluate(events, *described).items():
         assert outcome(records, key) == wanted.fired
 
 
 @settings(max_examples=15 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
-@given(ordered_streams, programs, st.booleans(), st.integers(1, 10), st.sampled_from([(1, 2), (2, 1), (3, 2), (2, 3)]))
-def test_windows_move_to_another_parallelism_with_their_keys(stream, described, incremental, cut, parallelisms):
+@given(
+    ordered_streams,
+    programs,
+    st.booleans(),
+    st.integers(1, 10),
+    st.sampled_from([(1, 2), (2, 1), (3, 2), (2, 3)]),
+    st.sampled_from([("hashmap", "hashmap"), ("rocksdb", "rocksdb"), ("hashmap", "rocksdb"), ("rocksdb", "hashmap")]),
+)
+def test_windows_move_to_another_parallelism_and_backend_with_their_keys(  # noqa: PLR0917
+    stream, described, incremental, cut, parallelisms, backends
+):
     from tamias.checkpoint.restore import plan_restore
 
     events = in_order(stream)
@@ -229,11 +244,11 @@ def test_windows_move_to_another_parallelism_with_their_keys(stream, described, 
         return graph_of(program(source, *described, incremental=incremental).uid("window"))
 
     with tempfile.TemporaryDirectory() as directory:
-        before = Run(graph(parallelisms[0]), directory=directory)
+        before = Run(graph(parallelisms[0]), directory=directory, state_backend=backends[0])
         before.deploy()
         before.checkpoint(1, cut)
         if not before.finished:
-            after = Run(graph(parallelisms[1]), directory=directory)
+            after = Run(graph(parallelisms[1]), directory=directory, state_backend=backends[1])
             after.attempt = 1
             after.deploy(plan_restore(after.graph, before.metadata, directory, allow_non_restored_state=False))
             while not after.finished:
