@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,6 +37,13 @@ class Place:
     reuses_restored: bool = False  # checkpoints go where the restored one is, and may refer to its files
     loops: Loops = field(default_factory=dict)  # of the slot: head and tail of a loop meet there
     scratch: Callable[[], str] | None = None  # makes a folder on local disk that is removed with the job
+
+    def scratch_root(self) -> str:
+        """The folder in which `scratch` makes folders: the slot's, or that of all slots on this machine."""
+        assert self.scratch is not None, "a slot has a place for files"
+        made = self.scratch()
+        os.rmdir(made)
+        return os.path.dirname(made)
 
     @property
     def on_rocksdb(self) -> bool:

@@ -96,6 +96,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         incremental: bool = True,
         clock: Clock | None = None,
         reuses_restored: bool = False,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         """A backend without state.
 
@@ -108,6 +109,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             incremental: Whether a checkpoint refers to files of the one before.
             clock: Processing time.
             reuses_restored: Whether checkpoints go where the restored one is, and may refer to its files.
+            on_close: Called when the folder has been removed.
         """
         KeyedStateBackend.__init__(self)
         self._beside = HeapStateBackend(tracked=tracked, incremental=incremental, clock=clock)
@@ -124,6 +126,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         _RocksStates.__init__(self, self._rocks, self.cell)
         self._incremental = incremental
         self._reuses_restored = reuses_restored
+        self._on_close = on_close
         self._uploads = Uploads()
 
     @property
@@ -225,6 +228,8 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         self._handles.clear()
         self._rocks.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._on_close is not None:
+            self._on_close()
 
 
 def _nobody_builds_on_it(files: Files) -> None:

@@ -130,7 +130,7 @@ class CapturedFolder:
         if known is not None:
             return known
         fresh_name = target.shared if self._base is not None and is_sorted else target.exclusive
-        pieces = []
+        pieces: list[StateFile] = []
         with open(os.path.join(self._folder, name), "rb") as file:
             while (payload := file.read(PIECE_BYTES)) or not pieces:
                 pieces.append(target.write(fresh_name("rocksdb"), payload))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from tamias.common.config_options import ConfigOption
 from tamias.common.configuration import Configuration
 from tamias.common.option_values import parse_bool, parse_choice, parse_int, parse_list, parse_memory_bytes
 from tamias.errors import ConfigurationError
+from tamias.state.local_folders import LocalFolder
 
 PREFIX = "state.backend.rocksdb."
 MEBIBYTE = 1 << 20
@@ -102,7 +102,7 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     return replace(settings, **given)
 
 
-def local_folder(directories: tuple[str, ...], index: int) -> str:
+def local_folder(directories: tuple[str, ...], index: int) -> LocalFolder:
     """A new folder for one subtask's instance, in the directories by turns.
 
     Raises:
@@ -110,8 +110,7 @@ def local_folder(directories: tuple[str, ...], index: int) -> str:
     """
     directory = directories[index % len(directories)]
     try:
-        os.makedirs(directory, exist_ok=True)
-        return tempfile.mkdtemp(prefix="tamias-rocksdb-", dir=directory)
+        return LocalFolder(directory)
     except OSError as error:
         raise ConfigurationError(
             f"{LOCAL_DIRECTORIES.key} is {directory!r}, where this slot cannot make a folder: {error}"

@@ -228,14 +228,11 @@ def _make_rocksdb(place: Place, *, tracked: bool) -> KeyedStateBackend:
     from tamias.state.rocksdb import RocksDBKeyedBackend
 
     settings = place.rocksdb or RocksDBSettings()
-    if settings.local_directories:
-        folder = local_folder(settings.local_directories, place.index)
-    else:
-        assert place.scratch is not None, "a slot has a place for files"
-        folder = place.scratch()
+    folder = local_folder(settings.local_directories or (place.scratch_root(),), place.index)
     vertex = place.vertex
     return RocksDBKeyedBackend(
-        folder,
+        folder.path,
+        on_close=folder.close,
         max_parallelism=vertex.max_parallelism,
         key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, place.index),
         settings=settings,

@@ -1,0 +1,59 @@
+"""Folders on local disk: one's own, gone when closed, and removed for those that were killed."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from tamias.state.local_folders import LocalFolder
+
+HOLD = """
+import sys, time
+from tamias.state.local_folders import LocalFolder
+folder = LocalFolder(sys.argv[1])
+open(folder.path + "/state", "w").write("large")
+print(folder.path, flush=True)
+time.sleep(100)
+"""
+
+
+def test_a_folder_is_gone_when_it_is_closed(tmp_path):
+    folder = LocalFolder(str(tmp_path / "new"))
+    assert os.path.isdir(folder.path)
+    folder.close()
+    folder.close()
+    assert os.listdir(tmp_path / "new") == []
+
+
+def test_folders_in_use_are_left_alone_whoever_uses_them(tmp_path):
+    folders = [LocalFolder(str(tmp_path)) for _ in range(3)]
+    assert all(os.path.isdir(folder.path) for folder in folders)
+    folders[0].close()
+    assert [os.path.isdir(folder.path) for folder in folders] == [False, True, True]
+
+
+def test_what_a_killed_process_left_goes_with_the_next_folder(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    left = process.stdout.readline().strip()
+    folder = LocalFolder(str(tmp_path))
+    assert os.path.exists(f"{left}/state"), "its process is alive"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    another = LocalFolder(str(tmp_path))
+    assert not os.path.exists(left)
+    assert not os.path.exists(f"{left}.lock")
+    for mine in (folder, another):
+        assert os.path.isdir(mine.path)
+        mine.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_files_are_not_touched(tmp_path):
+    (tmp_path / "mine.lock").write_text("")
+    (tmp_path / "tamias-state-without-lock").mkdir()
+    LocalFolder(str(tmp_path)).close()
+    assert sorted(os.listdir(tmp_path)) == ["mine.lock", "tamias-state-without-lock"]
