@@ -23,7 +23,7 @@ from tamias.state.rocksdb_files import Files, beside_of, fetch
 from tamias.state.rocksdb_full import read_tables
 from tamias.state.rocksdb_instance import RocksTables, in_rocksdb, read_meta
 from tamias.state.rocksdb_keys import PREFIX
-from tamias.state.rocksdb_settings import RocksDBSettings, require_rocksdict
+from tamias.state.rocksdb_settings import RocksDBSettings
 from tamias.state.rocksdb_store import RocksStore
 from tamias.state.rocksdb_tables import RocksTable
 from tamias.state.snapshots import NEUTRAL, ROCKSDB, KeyedFiles, OperatorRestore, StateInfo
@@ -171,7 +171,6 @@ def read_instance(
     part: KeyedFiles, store: FileStore, groups: int, mine: tuple[int, int]
 ) -> Iterator[tuple[StateInfo, dict[Any, Any]]]:
     """The states of a part written by RocksDB, of a range of key groups, as heap tables hold them."""
-    require_rocksdict()
     settings = RocksDBSettings()
     with tempfile.TemporaryDirectory(prefix="tamias-restore-") as scratch:
         folder = os.path.join(scratch, "db")

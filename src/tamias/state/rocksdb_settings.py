@@ -125,7 +125,7 @@ def require_rocksdict() -> None:
     """
     if importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(
-            "state.backend.type is 'rocksdb', but the package 'rocksdict' is not installed: "
+            "state is, or was saved, in RocksDB, for which the package 'rocksdict' is needed and not installed: "
             "pip install tamias[rocksdb], here and wherever the slots run"
         )
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tamias.errors import ConfigurationError, StateError
 from tamias.state.rocksdb_keys import PREFIX
-from tamias.state.rocksdb_settings import COMPRESSIONS, RocksDBSettings
+from tamias.state.rocksdb_settings import COMPRESSIONS, RocksDBSettings, require_rocksdict
 
 META = b"\xff\xff"
 """What is no state but says something of all of them: behind the last key group that can be."""
@@ -29,6 +29,7 @@ class RocksStore:
     """A RocksDB instance. Used by one thread, but for `checkpoint`'s result, which is plain files."""
 
     def __init__(self, folder: str, settings: RocksDBSettings, *, create: bool = True, read_only: bool = False) -> None:
+        require_rocksdict()
         import rocksdict
 
         self.folder = folder
