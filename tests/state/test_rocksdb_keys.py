@@ -19,7 +19,7 @@ from tamias.common.types import Row
 from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.errors import StateError
 from tamias.keygroups import key_group, state_key, user_key
-from tamias.state.rocksdb_keys import PREFIX, address_of, entry_bytes, read_part
+from tamias.state.rocksdb_keys import PREFIX, address_of, entry_bytes, read_part, window_bytes
 from tamias.state.rocksdb_values import (
     decode,
     decode_stamped,
@@ -117,6 +117,11 @@ def test_keys_of_any_size_are_read_back(key):
     address, exact = address_of(state_key(key), 128, 7)
     assert exact
     assert read_part(address, PREFIX.size) == (key, len(address))
+
+
+@given(st.one_of(st.tuples(st.integers(-(2**64), 2**64), st.integers(-(2**64), 2**64)), st.integers(), st.just(())))
+def test_windows_are_read_back(window):
+    assert read_part(window_bytes(window) + b"rest", 0) == (window, len(window_bytes(window)))
 
 
 def test_nan_is_one_key():

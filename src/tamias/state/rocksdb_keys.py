@@ -32,6 +32,7 @@ from tamias.wire.values import dumps
 PREFIX = struct.Struct(">HH")  # key group, state
 _TEXT_ADDRESS = struct.Struct(">HHcH")  # the prefix and the beginning of a key that is text
 _INT_ADDRESS = struct.Struct(">HHcQ")
+_TIME_WINDOW = struct.Struct(">cHcQcQ")
 _SEQUENCE = struct.Struct(">Q")
 _SHORT = struct.Struct(">cH")
 _LONG = struct.Struct(">cI")
@@ -66,6 +67,10 @@ def address_of(key: Any, groups: int, state: int) -> tuple[bytes, bool]:  # hot
 
 def window_bytes(window: Any) -> bytes:
     """A window, as tables hold it, as bytes."""
+    if window.__class__ is tuple and len(window) == 2:  # a time window, from start to end
+        start, end = window
+        if start.__class__ is end.__class__ is int and -_SIGN <= start <= end < _SIGN:
+            return _TIME_WINDOW.pack(b"(", 2, b"i", start + _SIGN, b"i", end + _SIGN)
     out: Out = []
     _put_key(out, window)
     return b"".join(out)
