@@ -142,6 +142,7 @@ def test_a_value_that_was_renewed_after_it_was_written_stays(kept):
 
 def test_a_sweep_takes_some_entries_with_every_epoch_and_goes_on_where_it_stopped(kept, monkeypatch):
     monkeypatch.setattr(rocksdb_sweep.Sweep.step, "__defaults__", (10,))
+    monkeypatch.setattr(rocksdb_sweep, "_RANGE_COST", 0)
     states = kept("value", configured())
     for key in range(25):
         states.write(key)
@@ -152,6 +153,20 @@ def test_a_sweep_takes_some_entries_with_every_epoch_and_goes_on_where_it_stoppe
         states.epochs()
         left.append(len(states.physical))
     assert left == [15, 5, 0, 0]
+
+
+def test_a_sweep_through_many_empty_key_groups_takes_several_epochs(kept, monkeypatch):
+    monkeypatch.setattr(rocksdb_sweep.Sweep.step, "__defaults__", (50,))
+    states = kept("value", configured())
+    states.write("key")
+    states.forget()
+    states.clock.set_ms(10)
+    states.epochs()
+    (sweep,) = states.backend._rocks.sweeps
+    assert sweep._at is not None
+    states.epochs(3)
+    assert sweep._at is None
+    assert states.physical == []
 
 
 def test_a_sweep_rests_until_something_can_have_expired(kept, monkeypatch):

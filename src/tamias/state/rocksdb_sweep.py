@@ -22,6 +22,7 @@ from tamias.wire.values import dumps
 
 ENTRIES_PER_EPOCH = 10_000
 _SEQUENCE_BYTES = 8
+_RANGE_COST = 10  # looking at a key group takes as long as looking at so many entries; there may be thousands of groups
 
 Pieces = list[tuple[bytes, bytes]]
 """Addresses and values that are looked at together: an entry, or all pieces of a list."""
@@ -72,6 +73,7 @@ class Sweep:
                     dead_ms = self._now_ms() - self._ttl_ms
                 removed += self._clean(pieces, dead_ms, batch)
             else:
+                seen += _RANGE_COST
                 self._at = next(self._ranges, None)
         batch.done()
         if self._at is None:
