@@ -61,10 +61,10 @@ class Sweep:
             self._ranges, self._began_ms, self._oldest_ms = self._table.ranges(*self._groups), now_ms, now_ms
             self._at = next(self._ranges, None)
         batch, removed = self._store.batch(), 0
-        dead_ms, seen, look_at = now_ms - self._ttl_ms, 0, self._look_at_clock_after
-        while self._at is not None and (limit is None or seen < limit):
+        dead_ms, seen, look_at, ranges = now_ms - self._ttl_ms, 0, self._look_at_clock_after, 0
+        while self._at is not None and (limit is None or seen + ranges * _RANGE_COST < limit):
             for pieces in self._together(*self._at):
-                if limit is not None and seen >= limit:
+                if limit is not None and seen + ranges * _RANGE_COST >= limit:
                     self._at = (pieces[0][0], self._at[1])
                     break
                 seen += len(pieces)
@@ -73,7 +73,7 @@ class Sweep:
                     dead_ms = self._now_ms() - self._ttl_ms
                 removed += self._clean(pieces, dead_ms, batch)
             else:
-                seen += _RANGE_COST
+                ranges += 1
                 self._at = next(self._ranges, None)
         batch.done()
         if self._at is None:
