@@ -32,10 +32,10 @@ def main() -> int:
                 plan = schedule(seed)
                 if given.v:
                     print(plan, flush=True)
-                place = folder / f"seed-{seed}"
-                place.mkdir(parents=True)
+                folder.mkdir(parents=True, exist_ok=True)
+                place = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=folder))
                 try:
-                    outcome = run_schedule(plan, place, zygote, url_of(endpoint, f"seed-{seed}"))
+                    outcome = run_schedule(plan, place, zygote, url_of(endpoint, place.name))
                 except CampaignFailed as failed:
                     ended["FAILED"] += 1
                     print(f"seed {seed} FAILED: {failed}\nfiles: {place}", flush=True)

@@ -7,8 +7,10 @@ On standard output, one JSON object a line: `{"progress": ...}` many times, at t
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import logging
+import signal
 import socket
 import sys
 import threading
@@ -125,6 +127,7 @@ def watch(client: Any) -> None:
 def main() -> None:
     run = Run(**json.loads(sys.argv[1]))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # so that one that hangs can be asked where
     socket.gethostname = lambda: run.host  # type: ignore[assignment]
     engine = contextlib.nullcontext() if run.engine == "spark" else on_process_engine(
         registering=run.engine == "registering"

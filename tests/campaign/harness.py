@@ -109,7 +109,18 @@ class Driver:
                 return False
             if condition(self):
                 return True
-        raise CampaignFailed(f"driver {self.pid} made no progress: {self.progress}\n{self.tail()}")
+        self._ask_where()
+        raise CampaignFailed(f"driver {self.pid} made no progress: {self.progress}\n{self.tail(120)}")
+
+    def _ask_where(self) -> None:
+        """Have the driver and the slots it started write down what each of their threads is doing."""
+        self.kill(signal.SIGUSR1)
+        self.ended(1.0)
+        for pid in (int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()):
+            if _is_slot(pid) and _parent(pid) == self.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGABRT)  # tells, and dies of it
+        self.ended(1.0)
 
     def kill(self, sign: int = signal.SIGKILL) -> None:
         with suppress(ProcessLookupError):
@@ -228,6 +239,7 @@ class Campaign:
             "TAMIAS_FAULT": ",".join(faults),
             "TAMIAS_FAULT_DIR": str(self._marks),
             CONTROL: str(self._control),
+            "PYTHONFAULTHANDLER": "1",
         }
         driver = Driver(self._zygote, run, self.folder, environment)
         self._drivers.append(driver)
@@ -407,6 +419,13 @@ def _is_slot(pid: int) -> bool:
         return b"slot_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def run_schedule(schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None) -> Outcome:

@@ -7,8 +7,6 @@ import queue
 import threading
 from collections.abc import Callable
 
-from tamias.errors import Fenced
-
 __all__ = ["Janitor"]
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +36,7 @@ class Janitor:
             task = self._tasks.get()
             try:
                 task()
-            except (OSError, Fenced) as error:
+            except Exception as error:  # whatever it was, the next task may succeed, and somebody waits for the last
                 _LOG.warning("files in %s could not be deleted: %s", self._directory, error)
             finally:
                 self._tasks.task_done()

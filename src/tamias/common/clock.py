@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol, runtime_checkable
 
-__all__ = ["Clock", "ManualClock", "SystemClock"]
+__all__ = ["Clock", "ManualClock", "SteadyClock", "SystemClock"]
 
 
 @runtime_checkable
@@ -43,6 +43,40 @@ class SystemClock:
 
     def __repr__(self) -> str:
         return "SystemClock()"
+
+
+class SteadyClock:
+    """A wall clock that nobody can set: it starts with another one's time, and goes on by what has passed since.
+
+    For intervals, timeouts and delays: a machine whose clock is put back by an hour must not wait for an hour.
+
+    >>> machine = ManualClock(now_ms=5_000_000)
+    >>> steady = SteadyClock(machine)
+    >>> machine.set_ms(0)
+    >>> machine.advance(10)
+    >>> steady.now_ms()
+    5000010
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._start_ms = clock.now_ms()
+        self._start = clock.monotonic()
+
+    def now_ms(self) -> int:
+        """Milliseconds, as the other clock would have them if nobody had touched it."""
+        return self._start_ms + round((self._clock.monotonic() - self._start) * 1000)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait that long."""
+        self._clock.sleep(seconds)
+
+    def __repr__(self) -> str:
+        return f"SteadyClock({self._clock!r})"
 
 
 class ManualClock:

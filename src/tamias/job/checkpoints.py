@@ -16,7 +16,7 @@ from tamias.checkpoint.ownership import Driver
 from tamias.checkpoint.restore import apply_max_parallelism, plan_restore, settled
 from tamias.checkpoint.retention import JobEnd, Retention, RetentionPolicy
 from tamias.checkpoint.storage import CheckpointStorage
-from tamias.common.clock import Clock
+from tamias.common.clock import Clock, SteadyClock
 from tamias.common.job_status import JobStatus
 from tamias.contracts.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.engine.base import Engine, Failure, SnapshotWritten
@@ -69,6 +69,7 @@ class JobCheckpoints:
         self._settings = settings
         self._handle = handle
         self._clock = clock
+        self._steady = SteadyClock(clock)  # for the rules: intervals and timeouts do not depend on the time of day
         self._storage = self._open_storage()
         self._recovery = JobRecovery(settings, self._storage)
         self._attempt = 0
@@ -157,11 +158,11 @@ class JobCheckpoints:
         self._engine.events()  # of an attempt that is over
         if restored_id in self._cuts:  # nobody heard of that savepoint, but now what was put out before it stands
             self._on_completed(self._cuts[restored_id])
-        self._perform(self._coordinator.handle(rules.JobStarted(self._clock.now_ms(), restored_id, finished)))
+        self._perform(self._coordinator.handle(rules.JobStarted(self._steady.now_ms(), restored_id, finished)))
 
     def end_attempt(self) -> None:
         """The attempt has failed; what was under way is given up, without the slots."""
-        self._perform(self._coordinator.handle(rules.JobFailed(self._clock.now_ms())), failing=True)
+        self._perform(self._coordinator.handle(rules.JobFailed(self._steady.now_ms())), failing=True)
 
     # ------------------------------------------------------------------------------------------------ while it runs
 
@@ -181,7 +182,7 @@ class JobCheckpoints:
 
     def request(self) -> None:
         """Let the next epoch carry a checkpoint, whatever the schedule says."""
-        self._perform(self._coordinator.handle(rules.CheckpointRequested(self._clock.now_ms(), forced=True)))
+        self._perform(self._coordinator.handle(rules.CheckpointRequested(self._steady.now_ms(), forced=True)))
 
     def admit(self, request: SavepointRequest) -> bool:
         """Make the directory of a savepoint; False when there can be none, and whoever asked has heard why."""
@@ -190,7 +191,7 @@ class JobCheckpoints:
     def request_savepoint(self, request: SavepointRequest) -> None:
         """Let one of the next epochs carry a savepoint that was admitted, whatever the schedule says."""
         event = rules.CheckpointRequested(
-            self._clock.now_ms(),
+            self._steady.now_ms(),
             kind="savepoint",
             forced=True,  # Flink: a savepoint waits neither for a pause nor for a free place
             request_id=request.request_id,
@@ -200,7 +201,7 @@ class JobCheckpoints:
 
     def start_due(self, cut: Carried, *, backlog: bool = False) -> Due | None:
         """The checkpoint that the epoch about to run carries, if one is due; `cut` as far as it is known."""
-        actions = self._coordinator.handle(rules.EpochStarting(self._clock.now_ms(), backlog))
+        actions = self._coordinator.handle(rules.EpochStarting(self._steady.now_ms(), backlog))
         start = next((a for a in actions if isinstance(a, rules.StartCheckpoint)), None)
         due = None
         if start is not None:
@@ -213,7 +214,7 @@ class JobCheckpoints:
 
     def barrier_passed(self, checkpoint_id: int) -> None:
         """The epoch that carried it is over."""
-        self._perform(self._coordinator.handle(rules.BarrierPassed(checkpoint_id, self._clock.now_ms())))
+        self._perform(self._coordinator.handle(rules.BarrierPassed(checkpoint_id, self._steady.now_ms())))
 
     def taken_at(self, checkpoint_id: int, cut: Carried) -> None:
         """Where it was taken, now that its epoch is over."""
@@ -225,14 +226,14 @@ class JobCheckpoints:
         for event in self._engine.events():
             if event.attempt != self._attempt:
                 continue
-            now_ms = self._clock.now_ms()
+            now_ms = self._steady.now_ms()
             if isinstance(event, SnapshotWritten):
                 happened: rules.Event = rules.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms)
             else:
                 happened = rules.SnapshotFailed(event.checkpoint_id, event.vertex, event.subtask, event.why, now_ms)
             self._perform(self._coordinator.handle(happened))
             self._savepoints.remove_given_up(event.checkpoint_id)  # late: what was deleted may be there again
-        self._perform(self._coordinator.handle(rules.Tick(self._clock.now_ms())))
+        self._perform(self._coordinator.handle(rules.Tick(self._steady.now_ms())))
         self._storage.renew(self._clock.now_ms())
 
     def _perform(self, actions: list[rules.Action], *, failing: bool = False) -> None:
@@ -281,11 +282,11 @@ class JobCheckpoints:
         except Fenced as error:
             raise AttemptFailed(Failure(error)) from error
         except (OSError, CheckpointError) as error:
-            return rules.MetadataFailed(action.checkpoint_id, str(error), self._clock.now_ms())
+            return rules.MetadataFailed(action.checkpoint_id, str(error), self._steady.now_ms())
         point("after-metadata")
         self._bytes = sum(s.bytes_written for s in action.snapshots)
-        self._taken_ms = self._clock.now_ms() - action.triggered_ms
-        return rules.MetadataWritten(action.checkpoint_id, self._clock.now_ms())
+        self._taken_ms = self._steady.now_ms() - action.triggered_ms
+        return rules.MetadataWritten(action.checkpoint_id, self._steady.now_ms())
 
     def _publish_savepoint(self, request: SavepointRequest, metadata: CheckpointMetadata) -> None:
         assert request.place is not None

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from tamias.common.clock import Clock
+from tamias.common.clock import Clock, SteadyClock
 from tamias.common.job_execution_result import JobExecutionResult
 from tamias.common.job_status import JobStatus
 from tamias.engine.base import Deployment, Engine, EpochResult, Failure
@@ -49,7 +49,8 @@ class JobLoop:
         self._settings = settings
         self._handle = handle
         self._clock = clock
-        self._started_ms = clock.now_ms()
+        self._steady = SteadyClock(clock)
+        self._started_ms = self._steady.now_ms()
         self._checkpoints = JobCheckpoints(settings, handle, clock)
         try:
             self._prepare(graph, make_engine)
@@ -105,7 +106,7 @@ class JobLoop:
             self._tidy(status)
             result = None
             if error is None:
-                runtime_ms = self._clock.now_ms() - self._started_ms
+                runtime_ms = self._steady.now_ms() - self._started_ms
                 try:
                     result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.accumulators())
                 except Exception as unreadable:  # an accumulator of the user's
@@ -129,7 +130,7 @@ class JobLoop:
         error = failure.error
         if not may_be_retried(error):
             raise AttemptFailed(failure) from error
-        decision = self._strategy.on_failure(self._clock.now_ms())
+        decision = self._strategy.on_failure(self._steady.now_ms())
         if not decision.restart:
             self._refusal = decision.reason
             raise AttemptFailed(failure) from error
@@ -368,10 +369,12 @@ class JobLoop:
             wait_ms = min(wait_ms, max(buffer_timeout_ms, 1))
         if wait_ms <= 0:
             return
-        now_ms = self._clock.now_ms()
-        due = [now_ms + wait_ms, self._checkpoints.next_due_ms(now_ms)]
-        due += [a.next_timer_ms for a in acks]
-        self._engine.wait(max(0, min(d for d in due if d is not None) - now_ms) / 1000)
+        now_ms, day_ms = self._steady.now_ms(), self._clock.now_ms()
+        waits = [wait_ms, *(a.next_timer_ms - day_ms for a in acks if a.next_timer_ms is not None)]
+        due_ms = self._checkpoints.next_due_ms(now_ms)
+        if due_ms is not None:
+            waits.append(due_ms - now_ms)
+        self._engine.wait(max(0, min(waits)) / 1000)
 
     # ------------------------------------------------------------------------------------------------- the end
 

@@ -1,0 +1,106 @@
+"""A clock that is put back or forward by an hour while a job runs: event time does not care, no timer fires twice, and
+checkpoints, timeouts and restarts keep their pace."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+
+from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from tamias.common.clock import SystemClock
+from tamias.common.watermark_strategy import TimestampAssigner
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.window import TumblingEventTimeWindows
+from tamias.engine.local import LocalEngine
+from tamias.job import loop as job_loop
+from tamias.job import submit
+
+RECORDS = 600
+HOUR_MS = 3_600_000
+
+
+class Settable(SystemClock):
+    """The machine's clock, with an administrator."""
+
+    def __init__(self) -> None:
+        self.offset_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.offset_ms
+
+
+class NumberIsTime(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+class Reminder(KeyedProcessFunction):
+    """A processing-time timer a record, 20 ms later; with many records there are always some waiting."""
+
+    def process_element(self, value, ctx):
+        service = ctx.timer_service()
+        service.register_processing_time_timer(service.current_processing_time() + 20)
+        yield ("asked", ctx.get_current_key())
+
+    def on_timer(self, timestamp, ctx):
+        yield ("reminded", ctx.get_current_key())
+
+
+def environment() -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    env.enable_checkpointing(20)
+    env.set_restart_strategy(RestartStrategies.no_restart())
+    return env
+
+
+def numbers(env: StreamExecutionEnvironment):
+    source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(600))
+    in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberIsTime())
+    return env.from_source(source, in_order, "numbers", Types.LONG())
+
+
+def run_with_jumps(stream, clock: Settable, jumps: list[int], monkeypatch: pytest.MonkeyPatch):
+    """Run a stream's job on a clock that is set as often as there are jumps; its records and its handle."""
+    monkeypatch.setattr(submit, "SystemClock", lambda: clock)
+    monkeypatch.setattr(submit, "default_engine", lambda settings: lambda graph: LocalEngine(graph, clock))
+    assert job_loop.JobLoop is submit.JobLoop
+    records = stream.execute_and_collect()
+    handle = records._handle
+    completed = []
+
+    def administrate() -> None:
+        for number, jump_ms in enumerate(jumps, 1):
+            while not handle.status().is_terminal_state() and handle.progress().records_read < number * 150:
+                clock.sleep(0.005)
+            clock.offset_ms += jump_ms
+            completed.append(handle.progress().checkpoints_completed)
+
+    administrator = threading.Thread(target=administrate)
+    administrator.start()
+    found = list(records)
+    administrator.join()
+    return found, handle.progress(), completed
+
+
+@pytest.mark.parametrize("jumps", [[-HOUR_MS], [HOUR_MS], [HOUR_MS, -2 * HOUR_MS, HOUR_MS]], ids=str)
+def test_event_time_does_not_see_the_clock_jump_and_checkpoints_go_on(jumps, monkeypatch) -> None:
+    window = TumblingEventTimeWindows.of(Time.milliseconds(50))
+    stream = numbers(environment()).map(lambda n: (n // 50, n)).key_by(lambda r: 0).window(window)
+    sums = stream.reduce(lambda a, b: (a[0], a[1] + b[1]))
+    found, progress, completed = run_with_jumps(sums, Settable(), jumps, monkeypatch)
+    assert sorted(found) == [(w, sum(range(50 * w, 50 * w + 50))) for w in range(RECORDS // 50)]
+    assert progress.checkpoints_completed > completed[-1] + 2, "checkpoints stopped when the clock was set"
+    assert progress.checkpoints_failed == 0
+
+
+@pytest.mark.parametrize("jumps", [[-HOUR_MS], [HOUR_MS], [HOUR_MS, -HOUR_MS]], ids=str)
+def test_no_processing_time_timer_fires_twice(jumps, monkeypatch) -> None:
+    stream = numbers(environment()).key_by(lambda n: n).process(Reminder())
+    found, _, _ = run_with_jumps(stream, Settable(), jumps, monkeypatch)
+    reminded = Counter(key for kind, key in found if kind == "reminded")
+    assert len([1 for kind, _ in found if kind == "asked"]) == RECORDS
+    assert all(count == 1 for count in reminded.values())
+    assert len(reminded) > 50
