@@ -1,5 +1,6 @@
 """Sliding windows in slices give what windows that are kept one by one give: record by record, after crashes too."""
 
+import itertools
 import math
 import os
 import tempfile
@@ -8,17 +9,22 @@ from unittest import mock
 
 import pytest
 from brute_force import evaluate
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from running import Run, collected, environment, graph_of, timed
 
 from tamias.checkpoint.restore import plan_restore
-from tamias.common import Row, Time, Types
+from tamias.common import Time, Types
 from tamias.contracts.rolling import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
 from tamias.datastream import OutputTag
 from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
 from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import CountTrigger, SlidingEventTimeWindows, SlidingProcessingTimeWindows
+from tamias.datastream.window import (
+    CountTrigger,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+)
 from tamias.errors import UserFunctionError
 from tamias.runtime.operators.aligned_windows import AlignedWindowOperator
 from tamias.runtime.operators.sliced_windows import SlicedWindowOperator
@@ -35,11 +41,11 @@ def ms(n):
 
 
 def in_slices():
-    return mock.patch.object(choice, "SLICED_FROM", 1)
+    return mock.patch.object(choice, "slices_pay", lambda contents, windows_per_record: windows_per_record >= 1)
 
 
 def one_by_one():
-    return mock.patch.object(choice, "SLICED_FROM", 1 << 40)
+    return mock.patch.object(choice, "slices_pay", lambda contents, windows_per_record: False)
 
 
 def window_operators(run):
@@ -73,7 +79,7 @@ class Spoils(Show):
 
 
 class Numbers(AggregateFunction):
-    """The numbers of all records, in an accumulator that changes in place; in what order they came is not to be seen."""
+    """The numbers of all records, in an accumulator that changes in place; in what order they came does not show."""
 
     combines_exactly = True
 
@@ -119,7 +125,7 @@ FUNCTIONS = {
 functions = st.sampled_from(sorted(FUNCTIONS))
 
 
-def program(stream, function, size, slide, offset, lateness, late=None):
+def program(stream, function, size, slide, offset, lateness, late=None):  # noqa: PLR0917
     """Windows over records that are pairs of a key and a number."""
     stream = stream.map(lambda v: v, output_type=PAIR) if function == "sum" else stream
     windowed = stream.key_by(lambda v: v[0]).window(SlidingEventTimeWindows.of(ms(size), ms(slide), ms(offset)))
@@ -205,7 +211,7 @@ CHOICES = [
 @settings(max_examples=120 * MORE, **SLOW_IS_FINE)
 @given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), st.integers(1, 10))
 def test_what_is_chosen_is_the_same_for_values_that_no_order_holds_for(stream, window, lateness, choose, epoch_records):
-    """NaN is neither smaller nor larger than anything, True equals 1 and 1.0, and of two sets none may be the larger."""
+    """NaN is neither smaller nor larger than anything, True equals 1 and 1.0, and of two sets neither may be larger."""
     events = [((key, value, i), time, after) for i, (key, value, time, after) in enumerate(stream)]
 
     def run():
@@ -223,10 +229,11 @@ def test_what_is_chosen_is_the_same_for_values_that_no_order_holds_for(stream, w
 # ------------------------------------------------------------------------------------------- crashes and rescaling
 
 
-def collected_in_attempts(build, cuts):
+def collected_in_attempts(build, cuts, form):
     """What a job gives that is restarted from a checkpoint after some epochs, at another parallelism each time.
 
-    Cuts are (records of the epochs of the attempt, number of its epochs, parallelism).
+    Cuts are (records of the epochs of the attempt, number of its epochs, parallelism); `form` gives for the number of
+    the attempt how windows are kept.
     """
     records, metadata = [], None
     with tempfile.TemporaryDirectory() as directory:
@@ -235,7 +242,8 @@ def collected_in_attempts(build, cuts):
             env.set_max_parallelism(8)
             run = Run(graph_of(build(env).uid("windows")), directory=directory)
             run.attempt = attempt
-            run.deploy(metadata and plan_restore(run.graph, metadata, directory, allow_non_restored_state=False))
+            with form(attempt):
+                run.deploy(metadata and plan_restore(run.graph, metadata, directory, allow_non_restored_state=False))
             for epoch in range(epochs):
                 run.checkpoint(attempt * 100 + epoch + 1, epoch_records)
                 metadata = run.metadata
@@ -249,28 +257,37 @@ def collected_in_attempts(build, cuts):
 
 
 attempts = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4)
+forms = st.lists(st.sampled_from([in_slices, in_slices, in_slices, one_by_one]), min_size=5, max_size=5)
+
+
+def always_one_by_one(attempt):
+    return one_by_one()
 
 
 @settings(max_examples=50 * MORE, **SLOW_IS_FINE)
-@given(streams, windows, latenesses, functions, attempts)
-def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(stream, window, lateness, function, cuts):
-    """Records come in any order: after a restore, when time starts anew, also for windows that were over before."""
+@given(streams, windows, st.lists(latenesses, min_size=1, max_size=2), functions, attempts, forms)
+def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # noqa: PLR0917
+    stream, window, lateness, function, cuts, form
+):
+    """Records come in any order: after a restore, when time starts anew, also for windows that were over before.
+
+    The allowed lateness may be another one in every attempt, and the form in which windows are kept.
+    """
     events = timed_values(events_of(stream))
 
-    def run():
-        return of_keys(
-            collected_in_attempts(lambda env: program(timed(env, events), function, *window, lateness), cuts)
-        )
+    def run(form):
+        turns = itertools.cycle(lateness)
+        build = lambda env: program(timed(env, events), function, *window, next(turns))  # noqa: E731
+        return of_keys(collected_in_attempts(build, cuts, form))
 
-    with in_slices():
-        sliced = run()
-    with one_by_one():
-        assert sliced == run()
+    assert run(lambda attempt: form[attempt]()) == run(always_one_by_one)
 
 
 @settings(max_examples=50 * MORE, **SLOW_IS_FINE)
-@given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), attempts)
-def test_subtasks_that_had_to_leave_slices_are_restored_with_those_that_had_not(stream, window, lateness, choose, cuts):
+@given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), attempts, forms)
+def test_subtasks_that_had_to_leave_slices_are_restored_with_those_that_had_not(  # noqa: PLR0917
+    stream, window, lateness, choose, cuts, form
+):
     events = [((key, value, i), time, after) for i, (key, value, time, after) in enumerate(stream)]
 
     def build(env):
@@ -278,10 +295,8 @@ def test_subtasks_that_had_to_leave_slices_are_restored_with_those_that_had_not(
         windowed = keyed.window(SlidingEventTimeWindows.of(ms(window[0]), ms(window[1]), ms(window[2])))
         return windowed.allowed_lateness(lateness).reduce(choose, ShowOne())
 
-    with in_slices():
-        sliced = of_keys(collected_in_attempts(build, cuts))
-    with one_by_one():
-        assert sliced == of_keys(collected_in_attempts(build, cuts))
+    sliced = of_keys(collected_in_attempts(build, cuts, lambda attempt: form[attempt]()))
+    assert sliced == of_keys(collected_in_attempts(build, cuts, always_one_by_one))
 
 
 def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask():
@@ -294,13 +309,11 @@ def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask()
         keyed = timed(env, events).key_by(lambda v: v[0])
         return keyed.window(SlidingEventTimeWindows.of(ms(6), ms(2))).reduce(MaxFunction(1), ShowOne())
 
-    def run(parallelism):
-        return of_keys(collected_in_attempts(build, [(22, 1, 2), (5, 1, parallelism)]))
+    def run(parallelism, form):
+        return of_keys(collected_in_attempts(build, [(22, 1, 2), (5, 1, parallelism)], form))
 
-    with one_by_one():
-        wanted = run(1)
-    with in_slices():
-        assert run(1) == run(3) == wanted
+    wanted = run(1, always_one_by_one)
+    assert run(1, lambda attempt: in_slices()) == run(3, lambda attempt: in_slices()) == wanted
 
 
 # ------------------------------------------------------------------------------------------- one by one
@@ -318,3 +331,246 @@ def test_a_late_record_stands_between_those_it_came_between():
         ("a", (0, 10), [("a", 1), ("a", 2), ("a", 3)]),
         ("a", (5, 15), [("a", 1), ("a", 3)]),
     ]
+
+
+def test_functions_cannot_spoil_records_for_other_windows():
+    events = [(["a", n], n, None) for n in (1, 4, 7)]
+    stream = timed(environment(), events).key_by(lambda v: v[0])
+    with in_slices():
+        shown = collected(stream.window(SlidingEventTimeWindows.of(ms(6), ms(3))).process(Spoils()))
+    assert shown == [
+        ("a", (-3, 3), [["a", 1]]),
+        ("a", (0, 6), [["a", 1], ["a", 4]]),
+        ("a", (3, 9), [["a", 4], ["a", 7]]),
+        ("a", (6, 12), [["a", 7]]),
+    ]
+
+
+class Keeps(ProcessWindowFunction):
+    """Counts the firings of each window and of the key, and says when it is told that a window is over."""
+
+    def process(self, key, context, elements):
+        of_window = context.window_state().get_state(ValueStateDescriptor("n"))
+        of_key = context.global_state().get_state(ValueStateDescriptor("n"))
+        for state in (of_window, of_key):
+            state.update((state.value() or 0) + 1)
+        yield key, context.window().end, of_window.value(), of_key.value()
+
+    def clear(self, context):
+        state = context.window_state().get_state(ValueStateDescriptor("n"))
+        cleared = context.global_state().get_state(ValueStateDescriptor("cleared"))
+        assert state.value() is not None, "told once"
+        state.clear()
+        cleared.update([*(cleared.value() or []), context.window().end])
+
+
+KEPT = [
+    (("a", 0), 1, None),
+    (("b", 1), 3, 4),
+    (("a", 2), 2, None),
+    (("a", 3), 9, 9),
+    (("b", 4), 1, None),
+    (("a", 5), 40, 40),
+    (("c", 6), 100, None),
+]
+
+
+def state_left(function, form, lateness):
+    """What a job gives, and the tables it has when all windows but the last one are over."""
+    stream = timed(environment(checkpoints=True), KEPT).key_by(lambda v: v[0])
+    windowed = stream.window(SlidingEventTimeWindows.of(ms(10), ms(5))).allowed_lateness(lateness)
+    with form():
+        run = Run(graph_of(windowed.process(function)))
+        run.deploy()
+    run.step(max_records=len(KEPT) - 1)
+    (operator,) = window_operators(run)
+    entries = {n: table.whole() for n, table in operator.backend._heap.by_name.items()}
+    left = {name: dict(zip(map(repr, e.keys), map(repr, e.values), strict=True)) for name, e in entries.items()}
+    run.step()
+    run.close()
+    return run.records, {name: table for name, table in left.items() if table}, operator
+
+
+@pytest.mark.parametrize("lateness", [0, 3, 100])
+def test_functions_have_the_same_state_and_are_told_the_same(lateness):
+    sliced, state, operator = state_left(Keeps(), in_slices, lateness)
+    panes, expected, other = state_left(Keeps(), one_by_one, lateness)
+    assert isinstance(operator, SlicedWindowOperator) and type(other) is AlignedWindowOperator
+    assert sliced == panes
+    for name in ("_window/slices", "_window/panes"):
+        state.pop(name, None), expected.pop(name, None)
+    assert state == expected
+
+
+def test_nothing_is_left_of_windows_that_are_over():
+    _, state, operator = state_left(Show(), in_slices, 3)
+    assert state.keys() == {"_window/slices"}
+    assert set(state["_window/slices"]) == {"('a', (40, 45))"}
+    table = operator._slice_table
+    assert not table.data and not table.slices and not table._firing and not table._waiting and not table._disordered
+    assert not operator._ends._known
+
+
+def test_by_the_clock_windows_in_slices_fire_when_it_has_passed_them():
+    stream = environment().from_collection(list(range(10))).key_by(lambda v: "a")
+    with in_slices():
+        run = Run(graph_of(stream.window(SlidingProcessingTimeWindows.of(ms(10), ms(5))).process(Show())))
+        run.deploy()
+    given = []
+    for now, count in ((1, 2), (6, 1), (10, 1), (3, 1), (11, 0), (16, 0), (21, 0)):  # it is set back once
+        run.clock.set_ms(now)
+        given.append(run.step(max_records=count))
+    run.close()
+    assert given == [
+        [],
+        [("a", (-5, 5), [0, 1])],
+        [("a", (0, 10), [0, 1, 2])],
+        [],
+        [("a", (-5, 5), [4]), ("a", (0, 10), [4])],
+        [("a", (5, 15), [2, 3])],
+        [("a", (10, 20), [3])],
+    ]
+
+
+def test_in_batch_mode_windows_in_slices_fire_key_by_key():
+    events = [(("b", 1), 1, 50), (("a", 2), 12, 50), (("b", 3), 3, None), (("a", 4), 2, None)]
+    with in_slices():
+        records = collected(program(timed(environment(batch=True), events), "all records", 10, 5, 0, 0))
+    assert records == [
+        ("a", (-5, 5), [("a", 4)]),
+        ("a", (0, 10), [("a", 4)]),
+        ("a", (5, 15), [("a", 2)]),
+        ("a", (10, 20), [("a", 2)]),
+        ("b", (-5, 5), [("b", 1), ("b", 3)]),
+        ("b", (0, 10), [("b", 1), ("b", 3)]),
+    ]
+
+
+# ------------------------------------------------------------------------------------------- which, and from what
+
+
+class OwnMax(MaxFunction):
+    """May do something else."""
+
+
+class Adds(ReduceFunction):
+    def reduce(self, value1, value2):
+        return value1 + value2
+
+
+ROW = Types.ROW_NAMED(["name", "price"], [Types.STRING(), Types.INT()])
+
+
+@pytest.mark.parametrize(
+    ("type_info", "size", "draw", "sliced"),
+    [
+        (None, 5, lambda w: w.process(Show()), True),
+        (None, 4, lambda w: w.process(Show()), False),
+        (None, 5, lambda w: w.max(1), True),
+        (None, 5, lambda w: w.min_by(1), True),
+        (None, 5, lambda w: w.reduce(OwnMax(1)), False),
+        (None, 60, lambda w: w.reduce(lambda one, other: one), False),
+        (None, 60, lambda w: w.reduce(Adds()), False),
+        (None, 60, lambda w: w.fold(0, lambda total, value: total), False),
+        (None, 10, lambda w: w.reduce(Total()), True),
+        (None, 10, lambda w: w.aggregate(Numbers()), True),
+        (None, 9, lambda w: w.aggregate(Numbers()), False),
+        (None, 60, lambda w: w.sum(1), False),
+        (PAIR, 5, lambda w: w.sum(1), True),
+        (PAIR, 5, lambda w: w.sum(-1), True),
+        (PAIR, 60, lambda w: w.sum(0), False),
+        (PAIR, 60, lambda w: w.sum(2), False),
+        (Types.TUPLE([Types.STRING(), Types.DOUBLE()]), 60, lambda w: w.sum(1), False),
+        (ROW, 5, lambda w: w.sum("price"), True),
+        (ROW, 60, lambda w: w.sum("weight"), False),
+        (Types.LONG(), 5, lambda w: w.sum(0), True),
+        (None, 60, lambda w: w.trigger(CountTrigger.of(3)).process(Show()), False),
+    ],
+)
+def test_slices_are_used_where_they_give_the_same_and_pay(type_info, size, draw, sliced):
+    env = environment()
+    stream = env.from_collection([("a", 1)]) if type_info is None else env.from_collection([], type_info)
+    run = Run(graph_of(draw(stream.key_by(lambda v: 0).window(SlidingEventTimeWindows.of(ms(size), ms(1))))))
+    run.deploy()
+    (operator,) = window_operators(run)
+    run.close()
+    assert isinstance(operator, SlicedWindowOperator) is sliced
+
+
+def restored_as(before, after):
+    """Take a checkpoint of one program and start another one from it."""
+
+    def job(draw, directory):
+        stream = timed(environment(checkpoints=True), [(("a", n), n, None) for n in (1, 2, 3)]).key_by(lambda v: v[0])
+        return Run(graph_of(draw(stream).uid("windows")), directory=directory)
+
+    with in_slices(), tempfile.TemporaryDirectory() as directory:
+        old, new = job(before, directory), job(after, directory)
+        old.deploy()
+        old.checkpoint(1, max_records=2)
+        new.attempt = 1
+        new.deploy(plan_restore(new.graph, old.metadata, directory, allow_non_restored_state=False))
+        new.step()
+        old.close()
+        new.close()
+        return new.records
+
+
+def sliding(size, slide, offset=0):
+    return lambda stream: stream.window(SlidingEventTimeWindows.of(ms(size), ms(slide), ms(offset)))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda s: sliding(10, 2)(s).process(Show()),
+        lambda s: sliding(10, 5, 1)(s).process(Show()),
+        lambda s: sliding(20, 5)(s).process(Show()),
+        lambda s: sliding(10, 5)(s).reduce(lambda one, other: one),
+        lambda s: sliding(10, 5)(s).trigger(CountTrigger.of(2)).process(Show()),
+        lambda s: s.window(TumblingEventTimeWindows.of(ms(10))).process(Show()),
+    ],
+)
+def test_slices_are_not_restored_as_other_windows(after):
+    with pytest.raises(UserFunctionError, match="another uid"):
+        restored_as(lambda s: sliding(10, 5)(s).process(Show()), after)
+
+
+def test_a_checkpoint_has_what_changed_and_no_more():
+    """A record is written once, not with each of its windows, and a key's other slices are not written again."""
+    events = [((str(key), slide), slide, None) for slide in range(20) for key in range(50)]
+    events += [(("7", n), 19, None) for n in range(3)]
+    stream = timed(environment(checkpoints=True), events)
+    with in_slices(), tempfile.TemporaryDirectory() as directory:
+        run = Run(graph_of(program(stream, "all records", 20, 1, 0, 0)), directory=directory)
+        run.deploy()
+        run.checkpoint(1, max_records=1000)
+        (operator,) = window_operators(run)
+        whole = operator.backend._heap.by_name["_window/slices"].whole()
+        run.step(max_records=2)
+        table = operator.backend._heap.by_name["_window/slices"]
+        changed = table.some(table.take_changed())
+        run.close()
+    assert len(whole.keys) == 1000 and sum(len(contents) for contents, _ in whole.values) == 1000
+    assert (changed.keys, changed.gone) == ([("7", (19, 20))], [])
+    assert changed.values[0][0] == [("7", 19), ("7", 0), ("7", 1)]
+
+
+sizes = st.integers(1, 12).flatmap(
+    lambda slide: st.tuples(st.integers(slide, 40), st.just(slide), st.integers(1 - slide, slide - 1))
+)
+
+
+@given(sizes, st.integers(-100, 100))
+def test_slices_lie_between_the_starts_and_ends_of_windows(shape, time):
+    size, slide, offset = shape
+    slicing = Slicing(*shape)
+    marks = sorted({offset + n * slide + add for n in range(-300, 300) for add in (0, size)})
+    start, end = next((a, b) for a, b in itertools.pairwise(marks) if a <= time < b)
+    assert (slicing.start_of(time), slicing.end_of(start)) == (start, end)
+    ends = [offset + n * slide + size for n in range(300, -300, -1)]
+    assert slicing.windows_of(start) == [e for e in ends if e - size <= time < e]
+    for window in slicing.windows_of(start):
+        starts = [mark for mark in marks if window - size <= mark < window]
+        assert list(slicing.slices_of(window)) == starts
+        assert list(slicing.last_in(window)) == [s for s in starts if slicing.windows_of(s)[0] == window]

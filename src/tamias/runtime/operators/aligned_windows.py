@@ -18,7 +18,7 @@ from tamias.runtime.windows.ends import WindowEnds
 from tamias.runtime.windows.layouts import PANES, check_layout
 from tamias.runtime.windows.panes import Pane, PaneTable
 from tamias.runtime.windows.tight import TightWindowOperator
-from tamias.runtime.windows.translation import to_panes
+from tamias.runtime.windows.translation import out_of_slices, to_panes
 from tamias.state.keyed import Restored
 from tamias.wire.values import own
 
@@ -42,6 +42,7 @@ class AlignedWindowOperator(TightWindowOperator):
 
     def translate(self, tables: Restored) -> None:
         to_panes(tables, self._spec)
+        out_of_slices(tables, self._spec, self)
 
     def _adopt_state(self) -> None:
         check_layout(self._heap, PANES)

@@ -19,10 +19,12 @@ from tamias.runtime.place import Place
 from tamias.runtime.windows.combining import SliceContents
 from tamias.runtime.windows.contents import MISSING
 from tamias.runtime.windows.layouts import PANES, SLICES, check_layout
-from tamias.runtime.windows.panes import Pane
+from tamias.runtime.windows.panes import Pane, other_size
 from tamias.runtime.windows.progress import Progress, SavedProgress, progress_of
 from tamias.runtime.windows.slices import Slice, SliceTable
 from tamias.runtime.windows.slicing import Slicing
+from tamias.runtime.windows.translation import to_panes
+from tamias.state.keyed import Restored
 from tamias.wire.values import own
 
 
@@ -38,6 +40,9 @@ class SlicedWindowOperator(AlignedWindowOperator):
         self._cut = MIN_TIMESTAMP  # windows that end up to here are in panes
         self._gone = MIN_TIMESTAMP  # of those, the ones that end after this are in slices until they get a record
 
+    def translate(self, tables: Restored) -> None:
+        to_panes(tables, self._spec)
+
     def _adopt_state(self) -> None:
         check_layout(self._heap, SLICES, PANES)
         self._heap.adopt(self._table)
@@ -48,6 +53,8 @@ class SlicedWindowOperator(AlignedWindowOperator):
     def _resume(self, saved: list[Progress]) -> None:
         """Go on from a checkpoint: up to the last window that had fired for any key, windows are in panes."""
         table = self._slice_table
+        if table.data and any(p.size_ms != self._size for p in saved):
+            raise other_size(saved[0].size_ms, self._size)
         self._cut = max([p.fired_ms for p in saved] + list(self._table.panes), default=MIN_TIMESTAMP)
         self._gone = max((p.gone_ms for p in saved), default=self._cut)
         if len({(p.gone_ms, p.fired_ms) for p in saved}) > 1:
@@ -78,7 +85,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
             gone, fired = max(gone, passed - self._lateness), max(fired, passed)
         elif fired == MAX_TIMESTAMP:  # a restored job tries slices again
             gone = fired = max(self._table.panes, default=MIN_TIMESTAMP)
-        self._progress.save(Progress(*self.key_groups(), gone, fired))
+        self._progress.save(Progress(*self.key_groups(), self._size, gone, fired))
 
     # ------------------------------------------------------------------------------------------------ records
 
@@ -93,14 +100,14 @@ class SlicedWindowOperator(AlignedWindowOperator):
         with code.block(f"if {aside}:"):
             code.line(f"{code.bind(self._add_aside, 'add_aside')}({key}, {value}, {at}, {time})")
         with code.block("else:"):
-            self._write_add(code, part, key, value, start)
+            self._write_into_slice(code, part, key, value, start)
             if self._contents.listed:
                 with code.block(f"if not {part}.changeable:"):
                     code.line(f"{part}.changeable = {code.bind(own, 'own')}({value}) is not {value}")
             if self._heap.tracked:
                 code.line(f"{part}.changed.add({key})")
 
-    def _write_add(self, code: Code, part: str, key: str, value: str, start: str) -> None:
+    def _write_into_slice(self, code: Code, part: str, key: str, value: str, start: str) -> None:
         """Write the statements that add a record to a slice, which in most cases is its key's last or a new one."""
         strip, last, table, contents = code.fresh("l"), code.fresh("x"), self._slice_table, self._in_slices
         number = f"{code.bind(table.next_number, 'number')}()"
@@ -125,10 +132,6 @@ class SlicedWindowOperator(AlignedWindowOperator):
         part = self._plain[start_ms] = self._slice(start_ms, ends)
         return part
 
-    def _open_windows(self, start_ms: int) -> list[int]:
-        """The ends of a slice's windows that are not over, the latest first."""
-        return [end for end in self._slicing.windows_of(start_ms) if not self._is_over(end)]
-
     def _slice(self, start_ms: int, ends: list[int]) -> Slice:
         part = self._slice_table.slices.get(start_ms)
         if part is None:
@@ -141,7 +144,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
     def _add_aside(self, key: Any, value: Any, at_ms: int, time_ms: int) -> None:
         """Add a record of which more must be known: late, after a restore, or not to be combined with others."""
         start = self._slicing.start_of(at_ms)
-        ends = self._open_windows(start)
+        ends = [end for end in self._slicing.windows_of(start) if not self._is_over(end)]
         if not ends:
             self._missed(value, time_ms)
             return
@@ -153,6 +156,8 @@ class SlicedWindowOperator(AlignedWindowOperator):
                 self._move(end, key, quiet=False)  # it had fired before the restore; from now on a pane keeps it
         if ends[0] > self._cut:
             self._slice_table.add(self._slice(start, ends), key, value)
+        if ends[-1] > self._cut and not self._lateness:
+            return
         for end in ends:
             if end <= self._cut:
                 self._add_to_pane(end, key, value, time_ms)

@@ -36,9 +36,8 @@ from tamias.runtime.windows.codec import codec_for
 from tamias.runtime.windows.contents import Kept
 from tamias.runtime.windows.eviction import Eviction
 from tamias.runtime.windows.late import LateRecords
-from tamias.runtime.windows.layouts import GENERAL, IN_ROCKSDB, SLICES, check_layout
+from tamias.runtime.windows.layouts import GENERAL, IN_ROCKSDB, check_layout
 from tamias.runtime.windows.merging import MergingWindows
-from tamias.runtime.windows.progress import SavedProgress
 from tamias.runtime.windows.translation import out_of_slices, to_general
 from tamias.state.keyed import KeyedStates, Restored
 
@@ -74,14 +73,9 @@ class WindowOperator(RuntimeOperator):
         return self._functions
 
     def translate(self, tables: Restored) -> None:
-        if self._layout != IN_ROCKSDB:
-            return
-        if SLICES in tables:
-            progress = SavedProgress(self.states)
-            saved, groups = progress.of(self.key_groups()), self.place.vertex.max_parallelism
-            out_of_slices(tables, self._spec, self.operator.input_type, saved, groups)
-            progress.forget()
-        to_general(tables, self._spec)
+        if self._layout == IN_ROCKSDB:
+            out_of_slices(tables, self._spec, self)
+            to_general(tables, self._spec)
 
     def open(self) -> None:
         assert self.backend is not None

@@ -25,6 +25,7 @@ from tamias.runtime.operators.sliced_windows import SlicedWindowOperator
 from tamias.runtime.operators.window import WindowOperator
 from tamias.runtime.place import Place
 from tamias.runtime.windows.combinable import slice_contents_for
+from tamias.runtime.windows.combining import SliceContents
 
 # Exact types: a subclass may do something else.
 _ALIGNED = (
@@ -41,9 +42,6 @@ _SESSIONS = (
     DynamicProcessingTimeSessionWindows,
 )
 
-SLICED_FROM = 2
-"""From how many windows a record on slices are used, where the function allows it (docs/decisions, sliding windows)."""
-
 
 def window_operator(operator: Operator, spec: WindowSpec, place: Place) -> RuntimeOperator:
     """Make the operator of a window."""
@@ -57,11 +55,16 @@ def window_operator(operator: Operator, spec: WindowSpec, place: Place) -> Runti
 
 def _aligned(operator: Operator, spec: WindowSpec, place: Place) -> RuntimeOperator:
     assigner: Any = spec.assigner
-    if type(assigner) in _SLIDING and assigner.size >= SLICED_FROM * assigner.slide:
+    if type(assigner) in _SLIDING:
         contents = slice_contents_for(spec.contents, operator.input_type)
-        if contents is not None:
+        if contents is not None and slices_pay(contents, windows_per_record=assigner.size // assigner.slide):
             return SlicedWindowOperator(operator, spec, place, contents)
     return AlignedWindowOperator(operator, spec, place)
+
+
+def slices_pay(contents: SliceContents, *, windows_per_record: int) -> bool:
+    """Whether slices are less work than adding each record to every window that it is in."""
+    return windows_per_record >= contents.pays_from
 
 
 def _default_says_all(spec: WindowSpec) -> bool:

@@ -37,6 +37,9 @@ class SliceContents(ABC):
     step = 0
     """How many items of a strip belong together; the first is the start of the slice, the second a number."""
 
+    pays_from = 5
+    """From how many windows a record on slices are worth their while (docs/decisions: sliding windows in slices)."""
+
     fits: Callable[[Any], bool] | None = None
     """Whether a record can be combined with others; None where all can. One that cannot ends the use of slices."""
 
@@ -181,6 +184,7 @@ class ValueInSlices(SliceContents):
     """
 
     step = 4
+    pays_from = 10
 
     def __init__(self, contents: Contents) -> None:
         super().__init__(contents)
@@ -274,6 +278,8 @@ class ValueInSlices(SliceContents):
 
 class SumInSlices(ValueInSlices):
     """`sum` of whole numbers: the first record, with the sum in one field."""
+
+    pays_from = 5
 
     def __init__(self, contents: Contents, function: OnField) -> None:
         super().__init__(contents)

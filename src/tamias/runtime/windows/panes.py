@@ -112,10 +112,7 @@ class PaneTable(Table):
         self.drop()
         for (key, (start, end)), (frozen, fired) in entries.items():
             if end - start != self._size:
-                raise StateMigrationError(
-                    f"the restored windows are {end - start} ms long, those of the job {self._size} ms; "
-                    "restore with the old size, or give the operator another uid to start it empty"
-                )
+                raise other_size(end - start, self._size)
             pane = self.panes.get(end)
             if pane is None:
                 pane = self.open(end, fired=False)
@@ -128,3 +125,11 @@ class PaneTable(Table):
         super().drop()
         self.panes.clear()
         self.ends.clear()
+
+
+def other_size(restored_ms: int, size_ms: int) -> StateMigrationError:
+    """What is said when restored windows are not as long as those of the job."""
+    return StateMigrationError(
+        f"the restored windows are {restored_ms} ms long, those of the job {size_ms} ms; "
+        "restore with the old size, or give the operator another uid to start it empty"
+    )

@@ -23,6 +23,7 @@ class Progress:
 
     group_first: int
     group_last: int
+    size_ms: int  # of the windows: slices are the same for some others
     gone_ms: int = MIN_TIMESTAMP  # of windows that end up to here, slices say nothing any more
     fired_ms: int = MIN_TIMESTAMP  # windows that end up to here have fired; after `gone_ms` they are still in slices
 
@@ -51,4 +52,4 @@ class SavedProgress:
 def progress_of(key: Any, saved: Iterable[Progress], max_parallelism: int) -> Progress:
     """How far the windows of a key had come."""
     group = key_group(user_key(key), max_parallelism)
-    return next((p for p in saved if p.group_first <= group <= p.group_last), Progress(group, group))
+    return next((p for p in saved if p.group_first <= group <= p.group_last), Progress(group, group, 0))

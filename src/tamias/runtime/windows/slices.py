@@ -233,7 +233,7 @@ class SliceTable(Table):
         self.next_number = count(last + 1).__next__
 
     def _restored_slice(self, start_ms: int, end_ms: int) -> Slice:
-        if self._slicing.start_of(start_ms) != start_ms or self._slicing.end_of(start_ms) != end_ms:
+        if not self._slicing.has(start_ms, end_ms):
             raise StateMigrationError(
                 f"the restored windows have a slice from {start_ms} to {end_ms} ms, which those of the job do not "
                 f"have: {self._slicing}; restore with the old size, slide and offset, or give the operator another uid "

@@ -23,11 +23,6 @@ class Slicing:
         """How long the first slice of a slide is where there are two; 0 where there is one."""
         return self.size_ms % self.slide_ms
 
-    @property
-    def windows_per_record(self) -> int:
-        """In how many windows a record is, at most."""
-        return -(-self.size_ms // self.slide_ms)
-
     def start_of(self, time_ms: int) -> int:
         """The start of the slice that holds a time."""
         into, rest = (time_ms - self.offset_ms) % self.slide_ms, self.rest_ms
@@ -37,6 +32,10 @@ class Slicing:
         """The end of the slice that starts then."""
         into = (start_ms - self.offset_ms) % self.slide_ms
         return start_ms - into + self.slide_ms if into else start_ms + (self.rest_ms or self.slide_ms)
+
+    def has(self, start_ms: int, end_ms: int) -> bool:
+        """Whether there is such a slice."""
+        return self.start_of(start_ms) == start_ms and self.end_of(start_ms) == end_ms
 
     def windows_of(self, start_ms: int) -> list[int]:
         """The ends of the windows that the slice is part of, the latest first."""

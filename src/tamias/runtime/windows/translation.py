@@ -19,11 +19,11 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from tamias.common.constants import MAX_TIMESTAMP
-from tamias.common.type_information import TypeInformation
 from tamias.graph.specs import AggregateContents, FoldContents, ListContents, ReduceContents, WindowContents, WindowSpec
+from tamias.runtime.operators.base import RuntimeOperator
 from tamias.runtime.windows.combinable import slice_contents_for
 from tamias.runtime.windows.layouts import IN_ROCKSDB, PANES, SESSIONS, SLICES
-from tamias.runtime.windows.progress import Progress, progress_of
+from tamias.runtime.windows.progress import SavedProgress, progress_of
 from tamias.runtime.windows.slices import SliceTable
 from tamias.runtime.windows.slicing import Slicing
 from tamias.state.keyed import Restored
@@ -53,29 +53,29 @@ def to_general(tables: Restored, spec: WindowSpec) -> None:
             of_key.update({key: [(start, end) for start, end, *_ in sessions] for key, sessions in entries.items()})
 
 
-def out_of_slices(
-    tables: Restored, spec: WindowSpec, input_type: TypeInformation | None, saved: list[Progress], max_parallelism: int
-) -> None:
+def out_of_slices(tables: Restored, spec: WindowSpec, operator: RuntimeOperator) -> None:
     """Let panes take the place of slices: each window gets what its slices make together.
 
-    Args:
-        tables: What was restored.
-        spec: The windows.
-        input_type: The declared type of the records.
-        saved: How far the windows had come.
-        max_parallelism: The number of key groups.
+    Slices of other windows, or of functions whose results this one's are not like, are left: `check_layout` says so.
     """
-    info, entries = tables.pop(SLICES)
     assigner: Any = spec.assigner
-    contents = slice_contents_for(spec.contents, input_type)
-    assert contents is not None, "only what can be put together is kept in slices"
-    slices = SliceTable(SLICES, Slicing(assigner.size, assigner.slide, assigner.offset), contents, tracked=False)
+    contents = slice_contents_for(spec.contents, operator.operator.input_type)
+    if SLICES not in tables or contents is None or not hasattr(assigner, "slide"):
+        return
+    slicing, (info, entries) = Slicing(assigner.size, assigner.slide, assigner.offset), tables[SLICES]
+    progress, groups = SavedProgress(operator.states), operator.place.vertex.max_parallelism
+    saved = progress.of(operator.key_groups())
+    if any(p.size_ms != assigner.size for p in saved) or not all(slicing.has(*address[1]) for address in entries):
+        return
+    progress.forget()
+    del tables[SLICES]
+    slices = SliceTable(SLICES, slicing, contents, tracked=False)
     slices.load(entries)
     panes = _table(tables, replace(info, name=PANES, kind=f"{WINDOWED}panes"))
     for end in slices.windows():
         window = (end - assigner.size, end)
         for key in slices.keys_of(end):
-            had = progress_of(key, saved, max_parallelism)
+            had = progress_of(key, saved, groups)
             if had.gone_ms < end and (key, window) not in panes:
                 frozen = contents.contents.freeze(slices.contents_of(key, end))
                 panes[key, window] = (frozen, end <= had.fired_ms)
