@@ -409,7 +409,9 @@ TestHeapWithWholeSnapshots = machine("heap, whole snapshots").TestCase
 
 @pytest.fixture(params=list(BACKENDS))
 def backend(request):
-    return BACKENDS[request.param]()
+    made = BACKENDS[request.param]()
+    yield made
+    made.close()
 
 
 def test_state_cannot_be_used_without_a_key(backend):

@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 from dataclasses import replace
+from weakref import WeakSet
 
 import pytest
 from backends import EVERYTHING, GROUPS, SMALL, heap, rocksdb
@@ -18,6 +19,7 @@ from tamias.keygroups import key_group, key_group_range, state_key
 from tamias.state import rocksdb_files
 from tamias.state.files import MemoryFiles, write_state
 from tamias.state.rocksdb_store import RocksStore
+from tamias.state.rocksdb_tables import Shared
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot
 
 KEYS = [f"key-{n}" for n in range(2000)]
@@ -207,7 +209,8 @@ def test_a_snapshot_that_is_never_written_leaves_nothing_on_disk(job):
         assert os.listdir(job.backend._folder) == ["db"]
 
 
-def test_large_values_take_up_more_room(job):
+def test_large_values_take_up_more_room(job, monkeypatch):
+    monkeypatch.setattr(Shared, "in_slot", WeakSet([job.backend._rocks.shared]))  # no other tests' instances
     notes = job.backend.value_state(ValueStateDescriptor("notes"))
     table = job.backend._rocks.by_name["notes"]
     for key in range(500):

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 from tamias.keygroups import state_key
 from tamias.state.declared import Declaration
@@ -42,7 +43,7 @@ LARGE_BYTES = 1000  # values that are worth a thought when they are read
 class Shared:
     """What the tables of one instance share: RocksDB, memory for what is in use, and numbers for pieces of lists."""
 
-    in_slot = 0  # tables of all instances in this process, which share the memory
+    in_slot: ClassVar[WeakSet[Shared]] = WeakSet()  # all instances in this process, which share the memory
 
     def __init__(self, store: RocksStore, groups: int, cache_bytes: int = 0) -> None:
         self.store = store
@@ -52,18 +53,18 @@ class Shared:
         self._tables = 0
 
     def enter(self) -> None:
-        """A table has come; `leave` is for all of them together."""
+        """A table has come that takes its part of the memory; `leave` is for all of them together."""
         self._tables += 1
-        Shared.in_slot += 1
+        Shared.in_slot.add(self)
 
     def leave(self) -> None:
         """The instance is no longer used."""
-        Shared.in_slot -= self._tables
-        self._tables = 0
+        Shared.in_slot.discard(self)
 
     def room(self, value_bytes: int) -> int:
         """How many entries with values of this size one table may hold in its dictionary: an equal part for each."""
-        return max(self._cache_bytes // max(Shared.in_slot, 1) // (_ENTRY_BYTES + 3 * value_bytes), 1)
+        tables = sum(instance._tables for instance in Shared.in_slot) or 1
+        return max(self._cache_bytes // tables // (_ENTRY_BYTES + 3 * value_bytes), 1)
 
     def take_piece(self) -> int:
         """A number that is larger than those before it."""
