@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tamias.common import Types, WatermarkStrategy
+from tamias.common import Configuration, Types, WatermarkStrategy
 from tamias.common.restart_strategy import RestartStrategies
 from tamias.common.serialization import Encoder
 from tamias.datastream import ExternalizedCheckpointRetention, KeyedProcessFunction, StreamExecutionEnvironment
@@ -51,9 +51,12 @@ def build(
     parallelism: int = 2,
     interval_ms: int = 200,
     restore: str | None = None,
+    backend: str = "hashmap",
 ) -> StreamExecutionEnvironment:
     """The job, writing below `folder`."""
-    env = StreamExecutionEnvironment.get_execution_environment()
+    configuration = Configuration()
+    configuration.set_string("state.backend.type", backend)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     env.enable_checkpointing(interval_ms)
     config = env.get_checkpoint_config()

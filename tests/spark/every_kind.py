@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tamias.common import Duration, Time, Types, WatermarkStrategy
+from tamias.common import Configuration, Duration, Time, Types, WatermarkStrategy
 from tamias.common.restart_strategy import RestartStrategies
 from tamias.common.serialization import Encoder
 from tamias.common.watermark_strategy import TimestampAssigner
@@ -245,10 +245,13 @@ def build(
     parallelism: int = 2,
     interval_ms: int = 300,
     restore: str | None = None,
+    backend: str = "hashmap",
     kinds: Iterable[str] = tuple(EXPECTED),
 ) -> StreamExecutionEnvironment:
     """The job, writing a folder a kind below `folder`."""
-    env = StreamExecutionEnvironment.get_execution_environment()
+    configuration = Configuration()
+    configuration.set_string("state.backend.type", backend)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     env.set_max_parallelism(12)
     env.enable_checkpointing(interval_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -21,9 +22,14 @@ DRIVER = """
 import sys
 from importlib import import_module
 from pathlib import Path
-job, records, per_second, folder, parallelism, restore = sys.argv[1:7]
+job, records, per_second, folder, parallelism, restore, backend = sys.argv[1:8]
 env = import_module(f"tests.spark.{job}").build(
-    int(records), float(per_second), Path(folder), parallelism=int(parallelism), restore=restore or None
+    int(records),
+    float(per_second),
+    Path(folder),
+    parallelism=int(parallelism),
+    restore=restore or None,
+    backend=backend,
 )
 client = env.execute_async(job)
 import threading, time
@@ -49,11 +55,11 @@ class Driver:
         *,
         parallelism: int = 2,
         restore: str = "",
-        env: dict[str, str] | None = None,
+        backend: str = "hashmap",
     ) -> None:
         records = RECORDS[job]
         self.process = run_driver(
-            DRIVER, job, str(records), str(records / SECONDS), str(folder), str(parallelism), restore, env=env
+            DRIVER, job, str(records), str(records / SECONDS), str(folder), str(parallelism), restore, backend
         )
         self.read = self.checkpoints = 0
         self.slots: list[int] = []
@@ -127,9 +133,13 @@ def newest_checkpoint(folder: Path) -> str:
 
 
 def run_schedule(job: str, seed: int, folder: Path) -> None:
-    """One schedule, reproducible from its seed: what is killed, when, and with what parallelism the job goes on."""
+    """One schedule, reproducible from its seed: what is killed, when, and how the job goes on.
+
+    That is with another parallelism and, every other time, with the other state backend.
+    """
     chance = random.Random(seed)
-    drivers = [Driver(folder, job, parallelism=chance.choice([1, 2, 3]))]
+    backends = itertools.cycle(["hashmap", "rocksdb"] if seed % 2 == 0 else ["rocksdb", "hashmap"])
+    drivers = [Driver(folder, job, parallelism=chance.choice([1, 2, 3]), backend=next(backends))]
     try:
         for what in chance.choices(["slot", "worker", "driver"], k=chance.randint(1, 3)):
             driver = drivers[-1]
@@ -146,8 +156,10 @@ def run_schedule(job: str, seed: int, folder: Path) -> None:
                 driver.process.kill()
                 driver.process.wait()
                 assert gone(driver.slots), "slots outlived their driver"
-                parallelism = chance.choice([1, 2, 3])
-                drivers.append(Driver(folder, job, parallelism=parallelism, restore=newest_checkpoint(folder)))
+                parallelism, newest = chance.choice([1, 2, 3]), newest_checkpoint(folder)
+                drivers.append(
+                    Driver(folder, job, parallelism=parallelism, restore=newest, backend=next(backends))
+                )
         drivers[-1].finish()
         assert JOBS[job].verify(RECORDS[job], folder) == [], f"{job}, seed {seed}: " + "".join(drivers[-1].log[-20:])
         assert gone(drivers[-1].slots)
