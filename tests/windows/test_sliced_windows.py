@@ -232,17 +232,18 @@ def test_what_is_chosen_is_the_same_for_values_that_no_order_holds_for(stream, w
 def collected_in_attempts(build, cuts, form):
     """What a job gives that is restarted from a checkpoint after some epochs, at another parallelism each time.
 
-    Cuts are (records of the epochs of the attempt, number of its epochs, parallelism); `form` gives for the number of
-    the attempt how windows are kept.
+    Cuts are (records of the epochs of the attempt, number of its epochs, parallelism); `form` says for the number of an
+    attempt how windows are kept.
     """
     records, metadata = [], None
     with tempfile.TemporaryDirectory() as directory:
         for attempt, (epoch_records, epochs, parallelism) in enumerate([*cuts, (1 << 30, 1 << 30, 1)]):
             env = environment(parallelism, checkpoints=True)
             env.set_max_parallelism(8)
-            run = Run(graph_of(build(env).uid("windows")), directory=directory)
+            keeps, backend = form(attempt)
+            run = Run(graph_of(build(env).uid("windows")), directory=directory, state_backend=backend)
             run.attempt = attempt
-            with form(attempt):
+            with keeps():
                 run.deploy(metadata and plan_restore(run.graph, metadata, directory, allow_non_restored_state=False))
             for epoch in range(epochs):
                 run.checkpoint(attempt * 100 + epoch + 1, epoch_records)
@@ -257,11 +258,12 @@ def collected_in_attempts(build, cuts, form):
 
 
 attempts = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4)
-forms = st.lists(st.sampled_from([in_slices, in_slices, in_slices, one_by_one]), min_size=5, max_size=5)
+SLICES, PANES, ROCKSDB = (in_slices, "hashmap"), (one_by_one, "hashmap"), (in_slices, "rocksdb")
+forms = st.lists(st.sampled_from([SLICES, SLICES, SLICES, SLICES, PANES, ROCKSDB]), min_size=5, max_size=5)
 
 
-def always_one_by_one(attempt):
-    return one_by_one()
+def always_in_panes(attempt):
+    return PANES
 
 
 @settings(max_examples=50 * MORE, **SLOW_IS_FINE)
@@ -271,7 +273,7 @@ def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # n
 ):
     """Records come in any order: after a restore, when time starts anew, also for windows that were over before.
 
-    The allowed lateness may be another one in every attempt, and the form in which windows are kept.
+    The allowed lateness may be another one in every attempt, and the form in which windows are kept, and where.
     """
     events = timed_values(events_of(stream))
 
@@ -280,7 +282,7 @@ def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # n
         build = lambda env: program(timed(env, events), function, *window, next(turns))  # noqa: E731
         return of_keys(collected_in_attempts(build, cuts, form))
 
-    assert run(lambda attempt: form[attempt]()) == run(always_one_by_one)
+    assert run(lambda attempt: form[attempt]) == run(always_in_panes)
 
 
 @settings(max_examples=50 * MORE, **SLOW_IS_FINE)
@@ -295,8 +297,8 @@ def test_subtasks_that_had_to_leave_slices_are_restored_with_those_that_had_not(
         windowed = keyed.window(SlidingEventTimeWindows.of(ms(window[0]), ms(window[1]), ms(window[2])))
         return windowed.allowed_lateness(lateness).reduce(choose, ShowOne())
 
-    sliced = of_keys(collected_in_attempts(build, cuts, lambda attempt: form[attempt]()))
-    assert sliced == of_keys(collected_in_attempts(build, cuts, always_one_by_one))
+    sliced = of_keys(collected_in_attempts(build, cuts, lambda attempt: form[attempt]))
+    assert sliced == of_keys(collected_in_attempts(build, cuts, always_in_panes))
 
 
 def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask():
@@ -312,8 +314,8 @@ def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask()
     def run(parallelism, form):
         return of_keys(collected_in_attempts(build, [(22, 1, 2), (5, 1, parallelism)], form))
 
-    wanted = run(1, always_one_by_one)
-    assert run(1, lambda attempt: in_slices()) == run(3, lambda attempt: in_slices()) == wanted
+    wanted = run(1, always_in_panes)
+    assert run(1, lambda attempt: SLICES) == run(3, lambda attempt: SLICES) == wanted
 
 
 # ------------------------------------------------------------------------------------------- one by one

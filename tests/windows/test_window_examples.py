@@ -520,20 +520,20 @@ def test_results_have_the_time_of_what_made_the_window_fire():
 # ------------------------------------------------------------------------------------------- changed between runs
 
 
-def restored_as(before, after):
+def restored_as(before, after, events=None, max_records=2):
     """Take a checkpoint of one program and start another one from it."""
     import tempfile
 
     from tamias.checkpoint.restore import plan_restore
 
     def job(windowed, directory):
-        stream = timed(environment(checkpoints=True), in_any_order(1, 2, 3)).key_by(lambda v: 0)
+        stream = timed(environment(checkpoints=True), events or in_any_order(1, 2, 3)).key_by(lambda v: 0)
         return Run(graph_of(windowed(stream).process(Values()).uid("windows")), directory=directory)
 
     with tempfile.TemporaryDirectory() as directory:
         old, new = job(before, directory), job(after, directory)
         old.deploy()
-        old.checkpoint(1, max_records=2)
+        old.checkpoint(1, max_records=max_records)
         new.attempt = 1
         new.deploy(plan_restore(new.graph, old.metadata, directory, allow_non_restored_state=False))
         new.step()
@@ -548,6 +548,20 @@ def test_lateness_may_change_between_a_savepoint_and_a_restore():
 
     assert restored_as(windowed(0), windowed(5)) == [[1, 2, 3]]
     assert restored_as(windowed(5), windowed(0)) == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("assigner", "fires"),
+    [
+        (TumblingEventTimeWindows.of(ms(10)), [[1, 2]]),
+        (SlidingEventTimeWindows.of(ms(10), ms(2), ms(1)), [[1, 2], [1, 2], [1, 2], [1, 2], [1, 2]]),
+        (EventTimeSessionWindows.with_gap(ms(5)), [[1, 2]]),
+    ],
+)
+def test_a_window_that_was_kept_for_late_records_gets_them_though_none_are_allowed_any_more(assigner, fires):
+    """Time starts anew after a restore: what came late before is in time, and its window fires once more."""
+    before, after = (lambda s, late=late: s.window(assigner).allowed_lateness(late) for late in (50, 0))
+    assert restored_as(before, after, [(1, 1, 30), (2, 2, None)], max_records=1) == fires
 
 
 @pytest.mark.parametrize(

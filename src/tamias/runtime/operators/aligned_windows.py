@@ -106,7 +106,7 @@ class AlignedWindowOperator(TightWindowOperator):
         self._contents.write(code, f"{pane}[{key}]", kept, value)
         if self._heap.tracked:
             code.line(f"{pane}.changed.add({key})")
-        if self._lateness:
+        if self._lateness or self._table.has_quiet():
             with code.block(f"if {pane}.fired or {pane}.quiet:"):
                 code.line(f"{code.bind(self._touched, 'touched')}({pane}, {key}, {time})")
 

@@ -58,7 +58,7 @@ class SessionWindowOperator(TightWindowOperator):
             self._contents.write(code, f"{session}[{KEPT}]", kept, value)
             if self._heap.tracked:
                 code.line(f"{code.bind(self._table.mark, 'mark')}({key})")
-            if self._lateness:
+            if self._lateness or self._table.has_quiet():
                 with code.block(f"if {session}[{QUIET}]:"):
                     code.line(f"{code.bind(self._settle, 'settle')}({key}, {session}, {time})")
         with code.block("else:"):

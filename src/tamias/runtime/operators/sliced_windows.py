@@ -171,7 +171,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
         kept, mine = pane.get(key, MISSING), own(value) if self._contents.retains else value
         pane[key] = contents.first(mine) if kept is MISSING else contents.more(kept, mine)
         self._table.mark_in(pane, key)
-        if self._lateness and (pane.fired or pane.quiet):
+        if pane.fired or pane.quiet:
             self._touched(pane, key, time_ms)
 
     def _pane(self, end_ms: int) -> Pane:

@@ -54,6 +54,10 @@ class PaneTable(Table):
         self.ends.enter(end_ms, fired=fired)
         return pane
 
+    def has_quiet(self) -> bool:
+        """Whether windows are here that had fired before a restore, as some do if late records were allowed then."""
+        return any(pane.quiet for pane in self.panes.values())
+
     def mark_in(self, pane: Pane, key: Any) -> None:
         """A key was written; the operator's loop does the same without a call."""
         if self._tracked:

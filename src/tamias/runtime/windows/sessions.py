@@ -60,6 +60,10 @@ class SessionTable(Table):
             heappush(self._times, time_ms)
         keys[key] = None
 
+    def has_quiet(self) -> bool:
+        """Whether sessions are here that had fired before a restore, as some do if late records were allowed then."""
+        return any(session[QUIET] for sessions in self.data.values() for session in sessions)
+
     def next_ms(self) -> int | None:
         """When to look at a session next."""
         return self._times[0] if self._times else None
