@@ -68,6 +68,7 @@ class Driver:
         self._zygote = zygote
         self._output, self.log = folder / f"driver-{number}.out", folder / f"driver-{number}.log"
         self._output.touch()
+        self.log.touch()
         self._read_to = 0
         self.run = run
         self.progress: dict[str, Any] = {}
@@ -117,16 +118,26 @@ class Driver:
         self.kill(signal.SIGUSR1)
         self.ended(1.0)
         for pid in (int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()):
-            if _is_slot(pid) and _parent(pid) == self.pid:
+            if self.is_slot(pid) and _parent(pid) == self.pid:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGABRT)  # tells, and dies of it
         self.ended(1.0)
 
     def kill(self, sign: int = signal.SIGKILL) -> None:
+        if self._zygote.how_it_ended(self.pid) is not None:
+            return  # the number may be another process's by now
         with suppress(ProcessLookupError):
             os.kill(self.pid, sign)
         if sign == signal.SIGKILL:
             self.ended(20.0)
+
+    def is_slot(self, pid: int) -> bool:
+        """Whether this is a slot of this campaign: process ids are used again, and other jobs have slots too."""
+        try:
+            command, environment = (Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
+        except OSError:
+            return False
+        return b"slot_main" in command and str(self.log.parent).encode() in environment
 
     def tail(self, lines: int = 40) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
@@ -314,6 +325,8 @@ class Campaign:
         if not slots:
             return None
         victim = int(self._chance.choice(slots))
+        if not driver.is_slot(victim):
+            return None
         with suppress(ProcessLookupError):
             os.kill(victim, sign)
             return victim
@@ -324,8 +337,9 @@ class Campaign:
         before = driver.progress.get("restarts", 0)
         driver.until(lambda d: d.progress.get("restarts", 0) > before or victim not in d.progress.get("slots", ()))
         driver.ended(self._chance.choice((0.0, 0.3)))
-        with suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGCONT)
+        if driver.is_slot(victim):
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGCONT)
 
     def _second_driver(self) -> None:
         started = time.monotonic()
@@ -395,7 +409,7 @@ class Campaign:
     def _check_leftovers(self) -> None:
         """No process of the job lives on."""
         limit = time.monotonic() + 20
-        while left := [pid for d in self._drivers for pid in d.slots if _is_slot(pid)]:
+        while left := [pid for d in self._drivers for pid in d.slots if d.is_slot(pid)]:
             if time.monotonic() > limit:
                 raise CampaignFailed(f"slots {left} outlived their drivers\n{self._told()}")
             time.sleep(0.05)  # they are not ours to wait for
@@ -405,20 +419,13 @@ class Campaign:
             if not driver.ended():
                 driver.kill()
             for pid in driver.slots:
-                if _is_slot(pid):
+                if driver.is_slot(pid):
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
 
     def _told(self) -> str:
         logs = "\n".join(f"--- {d.log.name} (parallelism {d.run.parallelism})\n{d.tail()}" for d in self._drivers[-3:])
         return f"{self.schedule}\nagain: python -m tests.campaign {self.schedule.seed}\n{logs}"
-
-
-def _is_slot(pid: int) -> bool:
-    try:
-        return b"slot_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
 
 
 def _parent(pid: int) -> int:

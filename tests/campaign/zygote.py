@@ -13,6 +13,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any, NoReturn
@@ -126,6 +127,7 @@ def _be_driver(request: dict[str, Any]) -> NoReturn:
     os.closerange(3, 256)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # looked up anew: TMPDIR may be another one
     sys.argv = ["driver", request["arguments"]]
     code = 1
     try:

@@ -1,0 +1,221 @@
+"""Storage that is full, read-only, slow or failing, each on its own: what the job does, and what is left on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamias.common.job_status import JobStatus
+from tamias.testing.local_run import on_local_engine
+from tests.campaign import damage
+from tests.campaign.driver import Run, environment
+from tests.campaign.faulty_storage import CONTROL, register, set_faults
+from tests.campaign.harness import Driver
+from tests.campaign.jobs import verify
+from tests.campaign.zygote import Zygote
+
+RECORDS = 1_500
+
+
+class Disk:
+    """A small file system of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._filler = path / "filler"
+
+    def fill(self) -> None:
+        """Take all the room that is left."""
+        with self._filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(65536))
+            except OSError:
+                pass
+
+    def free(self) -> None:
+        self._filler.unlink()
+
+    def make_read_only(self) -> None:
+        subprocess.run(["mount", "-o", "remount,ro", str(self.path)], check=True)
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    place = Path(tempfile.mkdtemp(prefix="disk"))  # a short name: sockets lie below it
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        place.rmdir()
+        pytest.skip("only root may mount a small file system")
+    yield Disk(place)
+    subprocess.run(["umount", "-l", str(place)], check=True)
+    place.rmdir()
+
+
+def start(zygote: Zygote, folder: Path, checkpoints: str, *, environment: dict[str, str] | None = None, **run: Any):
+    settings: dict[str, Any] = {"records": RECORDS, "per_second": 800, "job_id": uuid.uuid4().hex} | run
+    wanted = Run(kind="allround", output=str(folder / "out"), checkpoints=checkpoints, **settings)
+    return Driver(zygote, wanted, folder, {"TAMIAS_FAULT": "", **(environment or {})})
+
+
+def finish(driver: Driver, folder: Path) -> None:
+    """The job ends, and its output is exact."""
+    driver.until(lambda d: False)
+    assert driver.done is not None, driver.failed or driver.tail()
+    verdict = verify("allround", RECORDS, folder / "out")
+    assert verdict.exact, verdict
+
+
+def intact(checkpoint: Path) -> bool:
+    return all((checkpoint.parent / path).is_file() for path in damage.state_files(checkpoint))
+
+
+# ----------------------------------------------------------------------------------------------- full and read-only
+
+
+def test_when_the_checkpoint_storage_is_full_the_last_checkpoint_stays_and_the_job_goes_on(
+    disk: Disk, tmp_path: Path, zygote: Zygote
+) -> None:
+    driver = start(zygote, tmp_path, str(disk.path / "checkpoints"))
+    assert driver.until(lambda d: d.progress.get("checkpoints", 0) >= 2)
+    disk.fill()
+    failed, read = driver.progress["failed"], driver.progress["read"]
+    assert driver.until(lambda d: d.progress["failed"] >= failed + 2 and d.progress["read"] > read + 50)
+    kept = damage.newest(disk.path / "checkpoints")
+    assert kept is not None and intact(kept)
+    disk.free()
+    completed = driver.progress["checkpoints"]
+    assert driver.until(lambda d: d.progress["checkpoints"] > completed)
+    finish(driver, tmp_path)
+    assert "No space left on device" in driver.log.read_text()
+
+
+def test_when_the_disk_under_a_slot_is_full_the_job_goes_on_once_there_is_room(
+    disk: Disk, tmp_path: Path, zygote: Zygote
+) -> None:
+    """RocksDB keeps its files there, and hands them to checkpoints."""
+    driver = start(
+        zygote,
+        tmp_path,
+        str(tmp_path / "checkpoints"),
+        environment={"TMPDIR": str(disk.path)},
+        backend="rocksdb",
+        restarts=1_000,
+    )
+    assert driver.until(lambda d: d.progress.get("checkpoints", 0) >= 2)
+    assert any(disk.path.iterdir()), "the slots' folder is elsewhere"
+    disk.fill()
+    trouble = driver.progress["failed"] + driver.progress["restarts"]
+    assert driver.until(lambda d: d.progress["failed"] + d.progress["restarts"] > trouble)
+    disk.free()
+    finish(driver, tmp_path)
+
+
+def test_a_read_only_checkpoint_directory_is_refused_before_anything_is_read(
+    disk: Disk, tmp_path: Path, zygote: Zygote
+) -> None:
+    disk.make_read_only()
+    started = time.monotonic()
+    driver = start(zygote, tmp_path, str(disk.path / "checkpoints"))
+    assert not driver.until(lambda d: d.progress.get("read", 0) > 0)
+    assert driver.failed is not None and "cannot write checkpoints" in driver.failed
+    assert "Read-only file system" in driver.failed
+    assert time.monotonic() - started < 30  # in fact at once; what takes time is starting a process
+
+
+def test_a_directory_that_becomes_read_only_is_borne_until_it_is_not(
+    disk: Disk, tmp_path: Path, zygote: Zygote
+) -> None:
+    driver = start(zygote, tmp_path, str(disk.path / "checkpoints"))
+    assert driver.until(lambda d: d.progress.get("checkpoints", 0) >= 2)
+    disk.make_read_only()
+    failed = driver.progress["failed"]
+    assert driver.until(lambda d: d.progress["failed"] > failed)
+    subprocess.run(["mount", "-o", "remount,rw", str(disk.path)], check=True)
+    finish(driver, tmp_path)
+
+
+# ---------------------------------------------------------------------------------- slow and failing, in this process
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that says what goes wrong with `faulty://`."""
+    register()
+    control = tmp_path / "storage.json"
+    monkeypatch.setenv(CONTROL, str(control))
+    return control
+
+
+def submitted(tmp_path: Path, **run: Any):
+    """A job on the local engine with its checkpoints on the faulty storage."""
+    settings: dict[str, Any] = {"records": RECORDS, "per_second": 1_000, "interval_ms": 20, "parallelism": 2} | run
+    settings |= {"output": str(tmp_path / "out"), "checkpoints": f"faulty://{tmp_path}/checkpoints"}
+    with on_local_engine():
+        return environment(Run(kind="allround", job_id="c" * 32, **settings)).execute_async("storage")
+
+
+def until(condition, within_s: float = 60.0) -> None:
+    limit = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.01)  # another thread's doing
+
+
+def orphans(job: Path) -> list[str]:
+    """Files of a job that is over that none of its retained checkpoints refers to."""
+    done = [p.parent for p in job.glob("chk-*/_metadata")]
+    needed = {job / path for checkpoint in done for path in damage.state_files(checkpoint)}
+    needed |= {checkpoint / "_metadata" for checkpoint in done}
+    found = {Path(folder) / name for folder, _, names in os.walk(job) for name in names}
+    return sorted(str(p) for p in found - needed if "owner" not in p.parts)
+
+
+def test_storage_slower_than_the_timeout_costs_checkpoints_and_nothing_else(tmp_path: Path, faulty: Path) -> None:
+    client = submitted(tmp_path, timeout_ms=150, records=1_000_000)
+    until(lambda: client.get_progress().checkpoints_completed >= 2)
+    set_faults(str(faulty), delay_ms=250)
+    failed, read = client.get_progress().checkpoints_failed, client.get_progress().records_read
+    until(lambda: client.get_progress().checkpoints_failed >= failed + 2)
+    assert client.get_progress().records_read > read
+    set_faults(str(faulty))
+    completed = client.get_progress().checkpoints_completed
+    until(lambda: client.get_progress().checkpoints_completed >= completed + 3)
+    client.cancel().result()
+    until(lambda: client.get_job_status().result() is JobStatus.CANCELED)
+    assert orphans(tmp_path / "checkpoints" / ("c" * 32)) == []
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.2])
+def test_storage_that_fails_now_and_then_still_completes_checkpoints(tmp_path: Path, faulty: Path, rate: float) -> None:
+    set_faults(str(faulty), rate=rate)
+    try:
+        client = submitted(tmp_path)
+        client.get_job_execution_result().result()
+    finally:
+        set_faults(str(faulty))
+    progress = client.get_progress()
+    attempted = progress.checkpoints_completed + progress.checkpoints_failed
+    assert progress.checkpoints_completed >= 0.8 * attempted
+    assert progress.checkpoints_completed >= 2
+    assert verify("allround", RECORDS, tmp_path / "out").exact
+
+
+def test_a_burst_of_errors_is_outlived(tmp_path: Path, faulty: Path) -> None:
+    client = submitted(tmp_path)
+    until(lambda: client.get_progress().checkpoints_completed >= 2)
+    set_faults(str(faulty), rate=1.0)
+    until(lambda: client.get_progress().checkpoints_failed >= 1)
+    set_faults(str(faulty))
+    client.get_job_execution_result().result()
+    assert verify("allround", RECORDS, tmp_path / "out").exact
