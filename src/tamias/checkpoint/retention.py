@@ -106,6 +106,24 @@ class Retention:
             files=tuple(path for path in listing.shared if self._unneeded(path, newest, pending)),
         )
 
+    def leftovers(self, listing: Listing, *, completed: Set[int], first_id: int) -> Deletions:
+        """What was under way when the job ended, and will never be completed.
+
+        Args:
+            listing: What lies in the directory, now that nobody writes there.
+            completed: Checkpoints that have metadata, readable or not: these are not for us to judge.
+            first_id: The first checkpoint that this driver began.
+        """
+        needed = frozenset().union(*self._retained.values()) if self._retained else frozenset()
+
+        def given_up(checkpoint_id: int | None) -> bool:
+            return checkpoint_id is not None and checkpoint_id >= first_id and checkpoint_id not in completed
+
+        return Deletions(
+            checkpoints=tuple(i for i in listing.checkpoints if given_up(i)),
+            files=tuple(p for p in listing.shared if p not in needed and given_up(created_for(p))),
+        )
+
     def _unneeded(self, path: str, newest: int, pending: Set[int]) -> bool:
         if any(path in paths for paths in self._retained.values()):
             self._waiting.pop(path, None)

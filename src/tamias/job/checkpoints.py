@@ -14,7 +14,7 @@ from tamias.checkpoint import coordinator as rules
 from tamias.checkpoint.metadata import CheckpointMetadata, assemble
 from tamias.checkpoint.ownership import Driver
 from tamias.checkpoint.restore import apply_max_parallelism, plan_restore, settled
-from tamias.checkpoint.retention import JobEnd, Retention, RetentionPolicy
+from tamias.checkpoint.retention import Deletions, JobEnd, Retention, RetentionPolicy
 from tamias.checkpoint.storage import CheckpointStorage
 from tamias.common.clock import Clock, SteadyClock
 from tamias.common.job_status import JobStatus
@@ -321,9 +321,7 @@ class JobCheckpoints:
                 listing=self._storage.listing(),
                 newest_id=self._coordinator.newest_id,
             )
-            for old in unneeded.checkpoints:
-                self._storage.discard(old)
-            self._storage.delete_files(unneeded.files)
+            self._delete(unneeded)
             self._recovery.retained(self._retention.retained_ids)
         except OSError as error:  # the checkpoint exists; what could not be deleted is found again next time
             _log.warning("old checkpoints of job %s could not be deleted: %s", self._settings.job_name, error)
@@ -372,6 +370,11 @@ class JobCheckpoints:
         except (OSError, Fenced) as error:  # leftovers go with a later checkpoint
             _log.warning("files of checkpoint %d could not be deleted: %s", action.checkpoint_id, error)
 
+    def _delete(self, unneeded: Deletions) -> None:
+        for checkpoint_id in unneeded.checkpoints:
+            self._storage.discard(checkpoint_id)
+        self._storage.delete_files(unneeded.files)
+
     # ---------------------------------------------------------------------------------------------------- the end
 
     def release(self) -> None:
@@ -384,6 +387,8 @@ class JobCheckpoints:
         keep = _POLICIES[self._settings.checkpoints.retention].keeps(ends.get(status, "FAILED"))
         try:
             if keep:
+                if status is JobStatus.CANCELED:  # after a failure somebody may want to look at everything
+                    self._delete_leftovers()
                 self._storage.release()
             else:
                 self._storage.check_owner()
@@ -391,6 +396,11 @@ class JobCheckpoints:
                 self._storage.delete_everything(finished=status is JobStatus.FINISHED)
         except (OSError, Fenced) as error:
             _log.warning("checkpoints of job %s were left behind: %s", self._settings.job_name, error)
+
+    def _delete_leftovers(self) -> None:
+        completed = frozenset(self._storage.completed_ids())
+        listing = self._storage.listing()
+        self._delete(self._retention.leftovers(listing, completed=completed, first_id=self._first_id))
 
     def answer_requests(self, status: JobStatus) -> None:
         """Tell those who asked for savepoints and have not heard yet that the job is over."""
@@ -427,7 +437,8 @@ class JobCheckpoints:
             backlog_interval_ms=checkpoints.backlog_interval_ms,
         )
         subtasks = frozenset((v.id, i) for v in self._graph.vertices for i in range(v.parallelism))
-        return rules.CheckpointCoordinator(subtasks, settings, first_id=self._recovery.highest_id() + 1)
+        self._first_id = self._recovery.highest_id() + 1
+        return rules.CheckpointCoordinator(subtasks, settings, first_id=self._first_id)
 
 
 def _notified(failure: Failure | None) -> None:

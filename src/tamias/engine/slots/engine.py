@@ -109,7 +109,7 @@ class SlotEngine(ABC):
 
     def shutdown(self) -> None:
         """End the slots."""
-        self._ask_each(Discard(), timeout_s=5.0)  # user code that hangs is left to its end with the process
+        self._ask_each(Discard(), timeout_s=3.0)  # user code that hangs is left to its end with the process
         self._pool.shutdown()
 
     # ------------------------------------------------------------------------------------------------ outcomes
@@ -134,8 +134,15 @@ class SlotEngine(ABC):
         return frozenset((int(v.id), index) for v, index in everyone if self._graph.slot_of(v, index) in lost)
 
     def _with_cause(self, error: BaseException) -> BaseException:
-        """A broken connection to a slot says little: find out how the slot ended."""
-        return (self._lost_slot() or error) if isinstance(error, SlotLostError) else error
+        """A broken connection to a slot says little: find out how the slot ended.
+
+        Its process may still be ending when the connection is gone already; that is waited for, so that the attempt
+        that follows does not take it for alive.
+        """
+        if not isinstance(error, SlotLostError):
+            return error
+        ended = self._pool.slots[error.slot].process.how_it_ended()
+        return SlotLostError(error.slot, ended) if ended is not None else self._lost_slot() or error
 
     def _lost_slot(self) -> SlotLostError | None:
         for slot in self._pool.slots:

@@ -111,7 +111,7 @@ class SlotServer:
         if not isinstance(self._config.address, tuple):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._config.address)
-        if self._turn.acquire(timeout=5.0):  # a request that hangs in user code is left behind
+        if self._turn.acquire(timeout=3.0):  # a request that hangs in user code is left behind
             self._host.shutdown()
 
     def _converse(self, sock: socket.socket) -> None:
