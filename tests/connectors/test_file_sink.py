@@ -397,3 +397,57 @@ def test_the_older_sink_commits_its_transactions_once(tmp_path):
     restored.recover_and_abort(second)
     assert visible_lines(tmp_path) == ["a"]
     assert hidden_files(tmp_path) == []
+
+
+# ------------------------------------------------------------------------- attempts that do not know they are over
+
+
+def part_in_progress(tmp_path):
+    """A part whose first bytes a checkpoint counts on, and the writer of an attempt that goes on regardless."""
+    part = part_files.PartFile("", str(tmp_path / ".part-0.inprogress"), str(tmp_path / "part-0"), 0)
+    part.write(b"counts\n", 0)
+    part.make_durable()
+    return part, part.pending()
+
+
+def test_what_a_forgotten_attempt_appends_before_the_commit_is_cut_off(tmp_path):
+    part, pending = part_in_progress(tmp_path)
+    part.write(b"does not\n", 0)
+    part.flush()
+    part_files.publish([pending])
+    assert (tmp_path / "part-0").read_bytes() == b"counts\n"
+
+
+def test_a_forgotten_attempt_cannot_append_after_the_commit(tmp_path):
+    part, pending = part_in_progress(tmp_path)
+    part_files.publish([pending])
+    part.write(b"does not\n", 0)
+    with pytest.raises((CheckpointError, FileNotFoundError)):
+        part.flush()
+    assert (tmp_path / "part-0").read_bytes() == b"counts\n"
+
+
+def test_a_forgotten_attempt_asleep_with_the_file_open_appends_to_nothing(tmp_path):
+    _, pending = part_in_progress(tmp_path)
+    asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)  # as `flush` does, and then it was stopped
+    part_files._hold(asleep)
+    part_files.publish([pending])
+    os.write(asleep, b"does not\n")
+    os.close(asleep)
+    assert (tmp_path / "part-0").read_bytes() == b"counts\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["part-0"]
+
+
+def test_a_forgotten_attempt_that_opened_the_file_just_before_the_commit_notices(tmp_path, monkeypatch):
+    part, pending = part_in_progress(tmp_path)
+    hold = part_files._hold
+
+    def asleep_before_holding(descriptor):
+        part_files.publish([pending])
+        hold(descriptor)
+
+    monkeypatch.setattr(part_files, "_hold", asleep_before_holding)
+    part.write(b"does not\n", 0)
+    with pytest.raises(CheckpointError, match="another attempt has committed it"):
+        part.flush()
+    assert (tmp_path / "part-0").read_bytes() == b"counts\n"

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import uuid
 from collections.abc import Iterable
+from io import FileIO
 from typing import TypedDict
 
 from tamias.errors import CheckpointError
@@ -91,6 +94,9 @@ class PartFile:
         # beginning.
         with open(os.open(self.hidden, flags, 0o666), "wb", buffering=0) as file:
             self._exists = True
+            _hold(file.fileno())
+            if not _is_still_at(file.fileno(), self.hidden):
+                raise CheckpointError(f"cannot go on writing {self.hidden!r}: another attempt has committed it")
             found = os.fstat(file.fileno()).st_size
             if found != self._size - len(self._buffer):
                 raise CheckpointError(
@@ -152,10 +158,57 @@ def _publish_one(file: PendingFile) -> None:
         )
     if os.path.exists(visible):
         raise CheckpointError(f"cannot commit {hidden!r} as {visible!r}: there is a file of that name; move it away")
-    if found > length:
-        os.truncate(hidden, length)
-        _sync_file(hidden)
-    os.rename(hidden, visible)
+    with open(hidden, "r+b", buffering=0) as opened:
+        if not _take_alone(opened.fileno()):
+            # A writer of an attempt that was given up is about to append, and may only be asleep: leave it the file.
+            _copy_out(opened, length, hidden, visible)
+            return
+        if found > length:
+            os.truncate(opened.fileno(), length)
+            os.fsync(opened.fileno())
+        os.rename(hidden, visible)
+
+
+def _copy_out(source: FileIO, length: int, hidden: str, visible: str) -> None:
+    """Make the part visible as a file of its own, whatever becomes of the one that it was written to."""
+    draft = f"{hidden}.{uuid.uuid4()}"
+    with open(draft, "xb") as target:
+        left = length
+        while left:
+            data = source.read(min(left, 1 << 20))
+            if not data:
+                raise CheckpointError(f"cannot commit {visible!r}: {hidden!r} became shorter than {length} bytes")
+            target.write(data)
+            left -= len(data)
+        target.flush()
+        os.fsync(target.fileno())
+    os.rename(draft, visible)
+    remove_quietly(hidden)
+
+
+def _hold(descriptor: int) -> None:
+    """Show that this file is being appended to, for as long as it is open."""
+    with contextlib.suppress(OSError):  # where there are no locks, the size is all there is to go by
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def _take_alone(descriptor: int) -> bool:
+    """Whether nobody is appending to this file, nor will while it is open here."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_still_at(descriptor: int, path: str) -> bool:
+    """Whether an open file is the one that a path leads to."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def make_directory(path: str) -> None:
