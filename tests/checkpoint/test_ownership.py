@@ -13,6 +13,7 @@ import pytest
 from checkpoint_values import JOB, driver, graph, metadata, opened, vertex
 from faulty_files import FaultyFiles
 
+from tamias.checkpoint import ownership
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.ownership import Driver, claim
 from tamias.checkpoint.recovery import choose_checkpoint
@@ -303,3 +304,20 @@ def test_metadata_of_another_job_is_not_taken_for_this_one_s(store):
     mine.files.publish("chk-1/_metadata", other.files.read("chk-1/_metadata"))
     with pytest.raises(CorruptFileError, match=f"found checkpoint 1 of job {'f' * 32}, expected checkpoint 1 of job"):
         mine.load(1)
+
+
+def test_a_start_that_arrives_late_does_not_take_back_what_a_newer_driver_started_from(store):
+    first, _ = start(store, "one")
+    complete(first, 1)
+    second = opened(store, name="two", take_over=True)
+    assert choose_checkpoint(second).metadata.checkpoint_id == 1
+    # Both sleep before their next call, the first in `complete(2)`, the second in `start_from(1)`. The first wakes up.
+    late = replace(metadata(JOB_GRAPH, first.files, 2), term=1)
+    first.files.publish("chk-2/_metadata", encode_metadata(late))
+    assert start(store, "three", take_over=True)[1] == 2  # nobody was told of it, but it is whole, and now it counts
+    # Then the second.
+    body = {"term": 2, "checkpoint_id": 1, "checkpoint_term": 1, "first_id": 2, "token": "two"}
+    second.files.publish("owner/start-000002", ownership._dump(body))
+    with pytest.raises(Fenced):
+        second.check_owner()
+    assert start(store, "four", take_over=True)[1] == 2
