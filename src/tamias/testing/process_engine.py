@@ -107,6 +107,9 @@ class ProcessEngine(SlotEngine):
         if link is None:
             link = connect(self._pool.slots[slot].address, self._pool.secret)
             with self._lock:
+                if self._cancelled:  # nobody would hang up on this one
+                    link.close()
+                    raise OSError("the epoch was cancelled")
                 self._links[subtask] = link
         return link
 
@@ -118,7 +121,8 @@ class ProcessEngine(SlotEngine):
 
     def cancel_epoch(self) -> None:
         """Make a running epoch fail."""
-        self._cancelled = True
+        with self._lock:
+            self._cancelled = True
         self._hang_up(lambda slot: True)
 
     def _slot_lost(self, number: int) -> None:
