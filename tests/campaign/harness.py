@@ -117,8 +117,8 @@ class Driver:
         """Have the driver and the slots it started write down what each of their threads is doing."""
         self.kill(signal.SIGUSR1)
         self.ended(1.0)
-        for pid in (int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()):
-            if self.is_slot(pid) and _parent(pid) == self.pid:
+        for pid in self.slot_processes():
+            if _parent(pid) == self.pid:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGABRT)  # tells, and dies of it
         self.ended(1.0)
@@ -138,6 +138,10 @@ class Driver:
         except OSError:
             return False
         return b"slot_main" in command and str(self.log.parent).encode() in environment
+
+    def slot_processes(self) -> list[int]:
+        """All slots of this campaign that are there now."""
+        return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and self.is_slot(int(p.name))]
 
     def tail(self, lines: int = 40) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
@@ -163,6 +167,7 @@ class Campaign:
         (folder / "out").mkdir()
         self._job_id = uuid.UUID(int=random.Random(schedule.seed).getrandbits(128)).hex
         self._drivers: list[Driver] = []
+        self._host = "host"
         self._refused: set[Path] = set()  # checkpoints that were asked for by path and could not be read
         self._damaged = self._completed = self._fell_back = False
 
@@ -204,7 +209,9 @@ class Campaign:
             raise CampaignFailed(f"the job did not end in {LIVES} lives of its driver\n{self._told()}")
         driver = self._start(scene.parallelism, scene.faults)
         for act in scene.acts:
-            if not driver.until(lambda d, after=act.after: d.progress.get("read", 0) >= after and d.slots):
+            if act.after and not driver.until(
+                lambda d, after=act.after: d.progress.get("read", 0) >= after and d.slots
+            ):
                 break
             driver = self._perform(act, driver)
         if scene.damage is None:
@@ -218,7 +225,7 @@ class Campaign:
             self._fell_back |= self.schedule.storage == "path" and any(not path.exists() for path in touched)
         return over
 
-    def _start(self, parallelism: int, faults: tuple[str, ...] = (), host: str = "first-host") -> Driver:
+    def _start(self, parallelism: int, faults: tuple[str, ...] = ()) -> Driver:
         s = self.schedule
         restore = None
         if s.storage == "path":
@@ -244,7 +251,7 @@ class Campaign:
             roll=s.roll,
             engine=s.engine,
             heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
-            host=host,
+            host=self._host,
         )
         environment = {
             "TAMIAS_FAULT": ",".join(faults),
@@ -310,9 +317,17 @@ class Campaign:
                 victim = self._signal_slot(driver, signal.SIGSTOP)
                 if victim is not None:
                     self._continue_later(driver, victim)
+            case "thaw":
+                victim = self._frozen_slot(driver)
+                if victim is not None:
+                    self._continue_later(driver, victim)
             case "second-driver":
                 self._second_driver()
+            case "usurper" if act.detail == "at-point":
+                if driver.until(lambda d: _state(d.pid) == "T"):
+                    return self._usurp(driver)
             case "usurper":
+                driver.kill(signal.SIGSTOP)
                 return self._usurp(driver)
             case "storage":
                 self._storage_fault(driver, act.detail)
@@ -332,10 +347,24 @@ class Campaign:
             return victim
         return None
 
+    @staticmethod
+    def _frozen_slot(driver: Driver) -> int | None:
+        """Wait until a fault has stopped a slot; None when the driver ended before that."""
+        found: list[int] = []
+
+        def look(d: Driver) -> bool:
+            found[:] = [pid for pid in d.slot_processes() if _state(pid) == "T"]
+            return bool(found)
+
+        if not driver.until(look):
+            return None
+        driver.slots.update(found)
+        return found[0]
+
     def _continue_later(self, driver: Driver, victim: int) -> None:
         """Leave a slot stopped until the driver has given it up, and then some; then let it go on as a zombie."""
         before = driver.progress.get("restarts", 0)
-        driver.until(lambda d: d.progress.get("restarts", 0) > before or victim not in d.progress.get("slots", ()))
+        driver.until(lambda d: d.progress.get("restarts", 0) > before)
         driver.ended(self._chance.choice((0.0, 0.3)))
         if driver.is_slot(victim):
             with suppress(ProcessLookupError):
@@ -355,12 +384,12 @@ class Campaign:
             raise CampaignFailed(f"a second driver was refused after {took:.0f} s only")
 
     def _usurp(self, driver: Driver) -> Driver:
-        """Stop the driver, let another host take over, let the first one go on: it must notice and commit nothing."""
-        driver.kill(signal.SIGSTOP)
+        """The driver is stopped: let another host take over, then let the first go on, notice, and commit nothing."""
         if driver.ended():
             return driver
         time.sleep(LEASE_MS / 1000 * 1.3)  # until its lease has run out
-        usurper = self._start(self._chance.randint(1, 3), host="second-host")
+        self._host = f"not-{self._host}"  # whoever comes later comes from there too, and sees who has died there
+        usurper = self._start(self._chance.choice((1, 2)))
         target = self._chance.choice((1, 3))
         usurper.until(lambda d: d.progress.get("checkpoints", 0) >= target or d.failed is not None)
         driver.kill(signal.SIGCONT)
@@ -429,10 +458,19 @@ class Campaign:
 
 
 def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _state(pid: int) -> str:
+    """As the system has it: R, S, D, T for stopped, Z for dead."""
+    return _stat(pid)[0]
+
+
+def _stat(pid: int) -> list[str]:
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0
+        return ["X", "0"]
 
 
 def run_schedule(schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None) -> Outcome:

@@ -39,6 +39,17 @@ SLOT_POINTS = (
     "sink-committed",
     "close",
 )
+# Where a process is stopped to be continued when others have taken its place.
+DRIVER_STOPS = (
+    "driver-started",
+    "before-metadata",
+    "publish",
+    "after-metadata",
+    "discard",
+    "before-notify",
+    "notified",
+)
+SLOT_STOPS = ("restored", "epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-committed")
 # Come by often; the others only once or twice in the life of a process.
 _OFTEN = {"driver-epoch", "before-metadata", "publish", "after-metadata", "discard", "before-notify", "notified"}
 _OFTEN |= {"epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-committed"}
@@ -50,11 +61,12 @@ class Act:
     """Something that happens while a driver runs, when so many records have been read since it started.
 
     Attributes:
-        what: `kill-slot`, `kill-driver`, `stop-slot` (silent until it is given up, then continued), `second-driver`
-            (which must be refused), `usurper` (the driver is stopped, one on another host takes over, then the first is
-            continued), `storage` (faults of the `faulty` storage, for a while).
+        what: `kill-slot`, `kill-driver`, `stop-slot` (silent until it is given up, then continued), `thaw` (the same
+            for a slot that a fault has stopped), `second-driver` (which must be refused), `usurper` (the driver is
+            stopped, one on another host takes over, then the first is continued), `storage` (faults of the `faulty`
+            storage, for a while).
         after: Records read.
-        detail: Of `storage`: what goes wrong.
+        detail: Of `storage`: what goes wrong. Of `usurper`: `at-point` when it is a fault that stops the driver.
     """
 
     what: str
@@ -150,16 +162,24 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
     faults: list[str] = []
     damage = None
     mark = chance.randint(made.records // 10, made.records // 2)
-    match chance.choices(("points", "kills", "stops", "drivers", "storage", "damage"), (36, 18, 9, 9, 12, 16))[0]:
+    match chance.choices(("points", "kills", "stops", "drivers", "storage", "damage"), (34, 16, 12, 14, 10, 14))[0]:
         case "points":
             faults += [_fault(chance) for _ in range(chance.randint(1, 3))]
         case "kills":
             acts += [Act(chance.choice(("kill-slot", "kill-slot", "kill-driver")), mark + 100 * n) for n in range(2)]
         case "stops":
-            acts.append(Act("stop-slot", mark))
-        case "drivers":
-            same_directory = made.storage != "path"
-            acts.append(Act(chance.choice(("second-driver", "usurper")) if same_directory else "kill-driver", mark))
+            if chance.random() < 0.3:
+                acts.append(Act("stop-slot", mark))
+            else:
+                faults.append(_stop(chance, SLOT_STOPS))
+                acts.append(Act("thaw", 0))
+        case "drivers" if made.storage != "path":
+            match chance.choice(("second-driver", "usurper", "at-point", "at-point")):
+                case "at-point":
+                    faults.append(_stop(chance, DRIVER_STOPS))
+                    acts.append(Act("usurper", 0, "at-point"))
+                case what:
+                    acts.append(Act(what, mark))
         case "storage" if made.storage == "faulty":
             acts.append(Act("storage", mark, chance.choice(("errors", "errors", "full", "read-only", "slow"))))
             if chance.random() < 0.5:
@@ -176,6 +196,11 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
     if damage is None and chance.random() < 0.25:
         acts.append(Act("kill-driver", mark + 300))
     return Scene(chance.choice((1, 1, 2, 2, 3)), tuple(faults), tuple(acts), damage)
+
+
+def _stop(chance: random.Random, points: tuple[str, ...]) -> str:
+    point = chance.choice(points)
+    return f"{point}:*:{chance.randint(1, 4) if point in _OFTEN else 1}:stop"
 
 
 def _fault(chance: random.Random) -> str:
