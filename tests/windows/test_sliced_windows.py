@@ -178,6 +178,27 @@ def test_windows_in_slices_give_what_the_words_of_the_reference_say(stream, wind
         assert [v for tag, _, v in records if tag == "late" and v[0] == key] == wanted.late
 
 
+long_windows = st.integers(1, 2).flatmap(
+    lambda slide: st.tuples(st.integers(8, 20), st.just(slide), st.integers(1 - slide, slide - 1))
+)
+steps = st.sampled_from([0, 0, 1, 1, 1, 2, 3, -4])
+
+
+@settings(max_examples=60 * MORE, **SLOW_IS_FINE)
+@given(st.lists(st.tuples(steps, st.booleans()), min_size=20, max_size=50), long_windows, latenesses, functions)
+def test_windows_of_many_slices_follow_one_another(stream, window, lateness, function):
+    """Of a key that has something in most slices, where little comes late: what one window gave helps the next."""
+    now, events = 0, []
+    for i, (step, marks) in enumerate(stream):
+        now = max(now, now + step)
+        at = now + step if step < 0 else now
+        events.append(("a", ("a", i - i % 5), at, now - 2 if marks else None))
+    with in_slices():
+        records = collected(program(timed(environment(), timed_values(events)), function, *window, lateness))
+    wanted = evaluate(events, ("sliding", *window), ("event",), None, lateness)["a"]
+    assert shown(records) == shown([("a", at, FUNCTIONS[function][1](values)) for at, values in wanted.fired])
+
+
 @settings(max_examples=60 * MORE, **SLOW_IS_FINE)
 @given(streams, windows, latenesses, functions)
 def test_keys_come_in_the_same_order_too(stream, window, lateness, function):
@@ -273,9 +294,11 @@ def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # n
 ):
     """Records come in any order: after a restore, when time starts anew, also for windows that were over before.
 
-    The allowed lateness may be another one in every attempt, and the form in which windows are kept, and where.
+    The form in which windows are kept may be another one in every attempt, and unless RocksDB is among them the allowed
+    lateness too.
     """
     events = timed_values(events_of(stream))
+    lateness = lateness[:1] if ROCKSDB in form else lateness
 
     def run(form):
         turns = itertools.cycle(lateness)
@@ -348,6 +371,52 @@ def test_functions_cannot_spoil_records_for_other_windows():
     ]
 
 
+def test_functions_cannot_spoil_what_was_restored():
+    events = [(["a", n], n, None) for n in (1, 4, 7)]
+    stream = timed(environment(checkpoints=True), events).key_by(lambda v: v[0])
+    with in_slices(), tempfile.TemporaryDirectory() as directory:
+        drawn = stream.window(SlidingEventTimeWindows.of(ms(9), ms(3))).process(Spoils())
+        run = Run(graph_of(drawn), directory=directory)
+        run.deploy()
+        plan = run.checkpoint(1, max_records=2)
+        run.attempt, run.records = 1, []
+        run.deploy(plan)
+        run.step()
+        run.close()
+    assert [numbers for _, _, numbers in run.records][2:4] == [[["a", 1], ["a", 4], ["a", 7]], [["a", 4], ["a", 7]]]
+
+
+class Emptied(Numbers):
+    """Leaves nothing of an accumulator."""
+
+    def get_result(self, accumulator):
+        numbers = sorted(accumulator)
+        accumulator.clear()
+        return numbers
+
+
+def test_functions_cannot_spoil_accumulators_for_other_windows():
+    events = [(("a", n), n, n - 1) for n in range(12)]
+    stream = timed(environment(), events).key_by(lambda v: v[0])
+    with in_slices():
+        shown = collected(stream.window(SlidingEventTimeWindows.of(ms(6), ms(1))).aggregate(Emptied()))
+    assert shown == [[n for n in range(end - 6, end) if 0 <= n < 12] for end in range(1, 18)]
+
+
+def test_records_are_in_the_order_in_which_they_came_after_a_restore_too():
+    events = [(("a", n), at, None) for n, at in enumerate((7, 2, 6, 1, 8))]
+    with in_slices(), tempfile.TemporaryDirectory() as directory:
+        stream = program(timed(environment(checkpoints=True), events), "all records", 10, 5, 0, 0)
+        run = Run(graph_of(stream), directory=directory)
+        run.deploy()
+        plan = run.checkpoint(1, max_records=3)
+        run.attempt = 1
+        run.deploy(plan)
+        run.step()
+        run.close()
+    assert ("a", (0, 10), [("a", n) for n in range(5)]) in run.records
+
+
 class Keeps(ProcessWindowFunction):
     """Counts the firings of each window and of the key, and says when it is told that a window is over."""
 
@@ -402,6 +471,33 @@ def test_functions_have_the_same_state_and_are_told_the_same(lateness):
     for name in ("_window/slices", "_window/panes"):
         state.pop(name, None), expected.pop(name, None)
     assert state == expected
+
+
+def test_windows_that_fired_before_a_restore_are_over_in_time_too():
+    """What a function keeps for a window goes with it, though the window fires no more."""
+
+    def left(form):
+        def job(directory):
+            stream = timed(environment(checkpoints=True), KEPT).key_by(lambda v: v[0])
+            windowed = stream.window(SlidingEventTimeWindows.of(ms(10), ms(5))).allowed_lateness(20)
+            return Run(graph_of(windowed.process(Keeps()).uid("windows")), directory=directory)
+
+        with form(), tempfile.TemporaryDirectory() as directory:
+            old, new = job(directory), job(directory)
+            old.deploy()
+            plan = old.checkpoint(1, max_records=4)
+            new.attempt = 1
+            new.deploy(plan)
+            new.step(max_records=2)
+            (operator,) = window_operators(new)
+            tables = {name: operator.backend._heap.by_name[name].whole() for name in ("window/n", "cleared")}
+            old.close()
+            new.close()
+            return {
+                name: sorted(zip(map(repr, t.keys), map(repr, t.values), strict=True)) for name, t in tables.items()
+            }
+
+    assert left(in_slices) == left(one_by_one)
 
 
 def test_nothing_is_left_of_windows_that_are_over():
