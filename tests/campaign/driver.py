@@ -50,6 +50,8 @@ class Run:
     compression: bool = False
     interval_ms: int = 40
     timeout_ms: int = 5_000
+    concurrent: int = 1
+    local_copies: bool = False
     retained: int = 1
     inline_bytes: int = 0
     roll: bool = True
@@ -71,6 +73,8 @@ def environment(run: Run) -> StreamExecutionEnvironment:
         "execution.checkpointing.data-inline-threshold": str(run.inline_bytes),
         "execution.checkpointing.timeout": f"{run.timeout_ms} ms",
         "execution.checkpointing.snapshot-compression": str(run.compression).lower(),
+        "execution.checkpointing.max-concurrent-checkpoints": str(run.concurrent),
+        "state.backend.local-recovery": str(run.local_copies).lower(),
         "state.backend.type": run.backend,
         "state.backend.async": str(run.asynchronous).lower(),
         "heartbeat.interval": "100 ms",

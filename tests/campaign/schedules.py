@@ -111,13 +111,16 @@ class Schedule:
     inline_bytes: int
     interval_ms: int
     timeout_ms: int
+    concurrent: int
+    local_copies: bool
     scenes: tuple[Scene, ...]
 
     def __str__(self) -> str:
         lines = [
             f"seed {self.seed}: {self.kind}, {self.records} records, {self.storage}, {self.engine} slots, "
             f"{self.backend}, {'incremental' if self.incremental else 'full'}, {'roll' if self.roll else 'keep'}, "
-            f"retained {self.retained}, every {self.interval_ms} ms"
+            f"retained {self.retained}, every {self.interval_ms} ms, at most {self.concurrent} at once"
+            f"{', local copies' if self.local_copies else ''}"
         ]
         for number, scene in enumerate(self.scenes):
             told = [f"  scene {number}: parallelism {scene.parallelism}", *scene.faults]
@@ -132,7 +135,7 @@ KINDS = ("allround",) * 6 + ("windows", "connected", "broadcast", "loop", "async
 
 def schedule(seed: int) -> Schedule:
     """The schedule of a seed. Whoever changes this changes what every seed means."""
-    chance = random.Random(seed)
+    chance, other = random.Random(seed), random.Random(-1 - seed)
     storage: Storage = chance.choices(("directory", "path", "faulty", "s3"), (45, 20, 27, 8))[0]
     made = Schedule(
         seed=seed,
@@ -149,6 +152,8 @@ def schedule(seed: int) -> Schedule:
         inline_bytes=chance.choice((0, 0, 20_480)),
         interval_ms=chance.choice((20, 40, 80)),
         timeout_ms=chance.choice((300, 5_000)) if storage == "faulty" else 10_000,
+        concurrent=other.choice((1, 1, 2)),
+        local_copies=other.random() < 0.25,
         scenes=(),
     )
     scenes = tuple(_scene(chance, made, number) for number in range(chance.randint(1, 3)))
