@@ -1,17 +1,22 @@
-"""Records per second through one window or timer operator, in one process, without Spark.
+"""What windows and timers cost in one process, without Spark: the records are decoded already, results go nowhere.
 
-    python benchmarks/windows_in_process.py [records] [keys]
-
-Measures what an operator costs by itself: the records are decoded already, and results go nowhere. A watermark
-follows every 1,000 records.
+python benchmarks/windows_in_process.py [records] [keys]     records per second through one operator
+python benchmarks/windows_in_process.py --slices [keys ...]  sliding windows in slices and in panes, side by side
+python benchmarks/windows_in_process.py --slices-size        the same: bytes in memory and in checkpoints
+python benchmarks/windows_in_process.py --timers-memory      bytes that a timer takes, of a million
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import gc
+import multiprocessing
 import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tamias.common import Time, Types
 from tamias.common.clock import SystemClock
@@ -24,6 +29,10 @@ from tamias.datastream.window import (
 )
 from tamias.engine.base import Deployment
 from tamias.engine.host import SlotHost
+from tamias.runtime.subtask import Subtask
+from tamias.runtime.timers import TimerTable
+from tamias.runtime.windows import choice
+from tamias.state.heap_snapshots import encode_entries
 from tamias.wire.frames import RECORDS, WATERMARK
 
 BATCH = 1000
@@ -83,8 +92,8 @@ WORKLOADS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints: bool) -> float:
-    """Records per second."""
+def deployed(draw: Callable[[Any], Any], *, checkpoints: bool) -> tuple[SlotHost, Subtask]:
+    """A keyed operator and what hosts it."""
     env = StreamExecutionEnvironment.get_execution_environment()
     if checkpoints:
         env.enable_checkpointing(10_000)
@@ -94,6 +103,18 @@ def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints:
     host = SlotHost(0, SystemClock(), lambda event: None)
     host.deploy(Deployment("0" * 32, graph, 0), [(v.id, 0) for v in graph.vertices])
     (subtask,) = [s for s in host._subtasks.values() if s.operators[0].backend is not None]
+    return host, subtask
+
+
+def advance(subtask: Subtask, watermark_ms: int) -> None:
+    channel = next(iter(subtask.inputs._channels))
+    for _ in subtask._control(channel, (WATERMARK, watermark_ms)):
+        pass
+
+
+def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints: bool) -> float:
+    """Records per second; a watermark follows every 1,000 records."""
+    host, subtask = deployed(draw, checkpoints=checkpoints)
     # 10 records a millisecond, each key's turn after the other's
     runs = [
         (
@@ -103,24 +124,170 @@ def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints:
         )
         for first in range(0, records, BATCH)
     ]
-    channel = next(iter(subtask.inputs._channels))
     started = time.perf_counter()
     for run in runs:
         subtask._process(run[1], run[2])
-        for _ in subtask._control(channel, (WATERMARK, run[2][-1] - 1)):
-            pass
+        advance(subtask, run[2][-1] - 1)
     taken = time.perf_counter() - started
     host.shutdown()
     return records / taken
 
 
-def main() -> None:
-    records = int(sys.argv[1]) if len(sys.argv) > 1 else 300_000
-    keys = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
+def throughput(records: int, keys: int) -> None:
     print(f"{records:,} records, {keys:,} keys; records/s without and with checkpoints")
     for name, draw in WORKLOADS.items():
         plain, tracked = (max(measure(draw, records, keys, checkpoints=c) for _ in range(2)) for c in (False, True))
         print(f"{name:40} {plain:12,.0f} {tracked:12,.0f}", flush=True)
+
+
+# ------------------------------------------------------------------------------------------- sliding windows
+
+SLIDE = 1000
+MOST = 3_000_000  # records that a case may take
+
+
+class ExactCount(Count):
+    combines_exactly = True
+
+
+SLIDING: dict[str, Callable[[Any], Any]] = {
+    "process": lambda w: w.process(Length()),
+    "max(1)": lambda w: w.max(1),
+    "count, promised": lambda w: w.aggregate(ExactCount()),
+}
+
+
+def sliding(function: str, windows: int, *, in_slices: bool, checkpoints: bool = False) -> tuple[SlotHost, Subtask]:
+    """Windows of so many slides, kept as asked, whether that pays or not."""
+
+    def draw(keyed: Any) -> Any:
+        return SLIDING[function](keyed.window(SlidingEventTimeWindows.of(ms(windows * SLIDE), ms(SLIDE))))
+
+    with mock.patch.object(choice, "slices_pay", lambda contents, windows_per_record: in_slices):
+        return deployed(draw, checkpoints=checkpoints)
+
+
+def slides(keys: int, each: int, count: int) -> Iterator[tuple[int, list[Any], list[int]]]:
+    """The records of one slide after another: so many of each key in each."""
+    names = [str(key) for key in range(keys)]
+    for number in range(count):
+        values = [(name, (number * 7 + n) % 100) for n in range(each) for name in names]
+        yield number, values, [number * SLIDE + n * SLIDE // len(values) for n in range(len(values))]
+
+
+def compare(function: str, windows: int, keys: int, each: int, *, lag: int = 0) -> tuple[float, float]:
+    """Microseconds a record in panes and in slices, once windows are full; the watermark lags by so many slides."""
+    both = [sliding(function, windows, in_slices=False), sliding(function, windows, in_slices=True)]
+    taken, records = [0.0, 0.0], 0
+    warm = windows + lag
+    for number, values, times in slides(keys, each, warm + max(2 * windows, 8)):
+        for which in (0, 1) if number % 2 else (1, 0):
+            subtask = both[which][1]
+            started = time.process_time()
+            subtask._process(list(values), list(times))
+            advance(subtask, (number + 1 - lag) * SLIDE - 1)
+            taken[which] += (time.process_time() - started) if number >= warm else 0
+        records += len(values) if number >= warm else 0
+    for host, _ in both:
+        host.shutdown()
+    return taken[0] / records * 1e6, taken[1] / records * 1e6
+
+
+def slices(all_keys: list[int]) -> None:
+    print("us of processor time a record: in panes, in slices; dense: 10 records a key and slide, sparse: 1")
+    for keys in all_keys:
+        for function in SLIDING:
+            for windows in (1, 2, 5, 10, 60):
+                line = f"{keys:8,} keys {function:16} {windows:3} windows"
+                for word, each in (("dense", 10), ("sparse", 1)):
+                    if keys * each * 3 * windows <= MOST:
+                        line += " {}{:8.2f}{:8.2f}".format(word, *compare(function, windows, keys, each))
+                print(line, flush=True)
+    print("sparse, 1,000 keys, 10 windows, and more of them open because the watermark lags")
+    for lag in (0, 10, 100):
+        panes, in_slices = compare("process", 10, 1000, 1, lag=lag)
+        print(f"{10 + lag:8} open {panes:8.2f}{in_slices:8.2f}", flush=True)
+
+
+def sizes(function: str, windows: int, each: int, *, in_slices: bool) -> tuple[float, float, float]:
+    """Of a record in full windows: bytes in memory, in a full checkpoint, and in the one that follows a slide later."""
+    keys, memory, full, later = 200, 0, 0, 0
+    host, subtask = sliding(function, windows, in_slices=in_slices, checkpoints=True)
+    assert subtask.operators[0].backend is not None
+    tracemalloc.start()
+    for number, values, times in slides(keys, each, windows + 1):
+        subtask._process(values, times)
+        del values, times
+        tables = subtask.operators[0].backend._heap.by_name  # type: ignore[attr-defined]
+        changed = {name: table.take_changed() for name, table in tables.items()}
+        if number == windows - 1:
+            memory = tracemalloc.get_traced_memory()[0]
+            full = sum(map(len, encode_entries({name: table.whole() for name, table in tables.items()})))
+        elif number == windows:
+            later = sum(map(len, encode_entries({name: tables[name].some(some) for name, some in changed.items()})))
+        del changed
+        advance(subtask, (number + 1) * SLIDE - 1)
+    tracemalloc.stop()
+    host.shutdown()
+    return memory / (keys * each * windows), full / (keys * each * windows), later / (keys * each)
+
+
+def slices_size() -> None:
+    print("bytes a record: in memory, in a full checkpoint, in an incremental one after a slide")
+    for function in SLIDING:
+        for windows in (1, 5, 10, 60):
+            for word, each in (("dense", 10), ("sparse", 1)):
+                line = f"{function:16} {windows:3} windows, {word:6}"
+                for form, in_slices in (("panes", False), ("slices", True)):
+                    line += "  {}{:8,.0f}{:8,.0f}{:8,.0f}".format(
+                        form, *sizes(function, windows, each, in_slices=in_slices)
+                    )
+                print(line, flush=True)
+
+
+# ------------------------------------------------------------------------------------------- timers
+
+TIMERS = 1_000_000
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def timer_bytes(distinct_times: int, tracked: bool) -> float:
+    """Bytes a timer, when a million keys have one each, at so many different times."""
+    keys = [f"user_{n}" for n in range(TIMERS)]
+    table = TimerTable("timers", tracked=tracked)
+    gc.collect()
+    before = resident_bytes()
+    for n, key in enumerate(keys):
+        table.add(key, 1_700_000_000_000 + n % distinct_times)
+    return (resident_bytes() - before) / TIMERS
+
+
+def timers_memory() -> None:
+    print(f"bytes a timer, {TIMERS:,} of them, without their keys; without checkpoints, and before the next one")
+    for distinct in (1, 1000, TIMERS):
+        cases = [(distinct, False), (distinct, True)]
+        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:  # what one frees the next takes
+            plain, tracked = pool.starmap(timer_bytes, cases, chunksize=1)
+        print(f"{distinct:10,} distinct times {plain:8.0f} {tracked:8.0f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("counts", nargs="*", type=int, help="records and keys; with --slices, numbers of keys")
+    for mode in ("--slices", "--slices-size", "--timers-memory"):
+        parser.add_argument(mode, action="store_true")
+    asked = parser.parse_args()
+    if asked.slices:
+        slices(asked.counts or [1000])
+    elif asked.slices_size:
+        slices_size()
+    elif asked.timers_memory:
+        timers_memory()
+    else:
+        throughput(*[*asked.counts, *(300_000, 1000)[len(asked.counts) :]])
 
 
 if __name__ == "__main__":

@@ -115,12 +115,12 @@ class SlicedWindowOperator(AlignedWindowOperator):
             code.line(f"{strip} = {code.bind(table.data.get, 'strip')}({key})")
         code.line(f"{last} = {MIN_TIMESTAMP} if {strip} is None else {strip}[-{contents.step}]")
         with code.block(f"if {last} == {start}:"):
-            contents.write_more(code, strip, start, number, value)
+            contents.write_more(code, strip, number, value)
         with code.block(f"elif {last} < {start}:"):
             with code.block(f"if {strip} is None:"):
                 code.line(f"{strip} = {code.bind(table.data, 'strips')}[{key}] = []")
             code.line(f"{part}.keys.append({key})")
-            contents.write_first(code, strip, start, number, value)
+            contents.write_first(code, strip, f"{part}.start", number, value)
         with code.block("else:"):
             code.line(f"{code.bind(table.add, 'add')}({part}, {key}, {value})")
 

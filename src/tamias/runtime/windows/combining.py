@@ -50,11 +50,12 @@ class SliceContents(ABC):
     def write_first(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
         """Write the statements that add a key's first record in a slice behind all that the strip has.
 
-        Variables hold the strip, the slice's start and the record; `number` is the expression for a new number.
+        Variables hold the strip and the record; expressions give the slice's start, which is one object for all that
+        is in it, and a new number.
         """
 
     @abstractmethod
-    def write_more(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
+    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
         """The same for a record in the slice that the strip ends with."""
 
     @abstractmethod
@@ -111,8 +112,8 @@ class AllInSlices(SliceContents):
     def write_first(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
         code.line(f"{strip} += ({start}, {number}, {value})")
 
-    def write_more(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
-        code.line(f"{strip} += ({start}, {strip}[-2], {value})")  # it is the first of no window: any number will do
+    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
+        code.line(f"{strip} += ({strip}[-3], {strip}[-2], {value})")  # the first of no window: any number will do
 
     def add(self, strip: Strip, start_ms: int, number: int, value: Any) -> None:
         strip += (start_ms, number, value)
@@ -195,9 +196,9 @@ class ValueInSlices(SliceContents):
         came = code.fresh("n")
         code.line(f"{came} = {number}")
         code.line(f"{strip} += ({start}, {came}, {came}, {code.bind(MISSING, 'MISSING')})")
-        self.write_more(code, strip, start, number, value)
+        self.write_more(code, strip, number, value)
 
-    def write_more(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
+    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
         self.contents.write(code, f"{strip}[-1]", f"{strip}[-1]", value)
 
     def add(self, strip: Strip, start_ms: int, number: int, value: Any) -> None:
@@ -304,7 +305,7 @@ class ChoiceInSlices(SumInSlices):
         self.field = function.field
         self.fits = _reading(self.field, lambda compared: type(compared) in _ORDERED and compared == compared)
 
-    def write_more(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
+    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
         kept = code.fresh("a")
         code.line(f"{kept} = {strip}[-1]")
         self.contents.write(code, f"{strip}[-1]", kept, value)

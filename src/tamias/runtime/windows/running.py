@@ -20,7 +20,7 @@ class Running:
 
     def __init__(self, join: Callable[[Any, Any], Any]) -> None:
         self._join = join
-        self._tails: list[tuple[int, Any]] = []  # slices from this start on, put together; the earliest start last
+        self._tails: list[Any] = []  # (start, the slices from there on, put together) after (...); the earliest last
         self._head: Any = MISSING  # the slices after those
         self._last = 0  # the start of the last slice that is in any of this
 
@@ -30,8 +30,8 @@ class Running:
         The strip is (start, _, _, value) after (start, _, _, value), in order, with a start among those.
         """
         tails = self._tails
-        while tails and tails[-1][0] < low_ms:
-            tails.pop()
+        while tails and tails[-2] < low_ms:
+            del tails[-2:]
         if not tails:
             return self._begin_anew(strip, low_ms, high_ms)
         position = len(strip) - 4
@@ -43,13 +43,13 @@ class Running:
         for at in range(position + 4, last + 4, 4):
             self._head = strip[at + 3] if self._head is MISSING else self._join(self._head, strip[at + 3])
         self._last = strip[last]
-        return tails[-1][1] if self._head is MISSING else self._join(tails[-1][1], self._head)
+        return tails[-1] if self._head is MISSING else self._join(tails[-1], self._head)
 
     def _begin_anew(self, strip: list[Any], low_ms: int, high_ms: int) -> Any:
         value, self._head, self._last = MISSING, MISSING, low_ms - 1
         for at in range(len(strip) - 4, -4, -4):
             if low_ms <= strip[at] < high_ms:
                 value = strip[at + 3] if value is MISSING else self._join(strip[at + 3], value)
-                self._tails.append((strip[at], value))
+                self._tails += (strip[at], value)
                 self._last = max(self._last, strip[at])
         return value
