@@ -99,7 +99,8 @@ class Table:
         data, copy = self.data, _COPIES.get(self.info.kind)
         if self.leave_out is not None:
             data = self.leave_out({k: data[k] for k in keys if k in data})
-        there = [k for k in keys if k in data]
+        in_order = 4 * len(keys) > len(data)  # far faster when they are many, as neighbours are read together
+        there = [k for k in data if k in keys] if in_order else [k for k in keys if k in data]
         values = [copy(data[k]) for k in there] if copy else [data[k] for k in there]
         gone = [k for k in keys if k not in data] if len(there) < len(keys) else []
         return Entries(self.info, there, values, gone, full=False)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Collection, Iterator
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,13 @@ class ChangeLog:
         self._pending[checkpoint_id] = {name: t.take_changed() for name, t in tables.items()}
         if self._base is None or not self._incremental or self._chain_is_long():
             return CapturedTables(self, checkpoint_id, (), {n: t.whole() for n, t in tables.items()})
-        changed: dict[str, Entries] = {}
-        for name, table in tables.items():
-            keys = dict.fromkeys(key for p in self._pending.values() for key in p.get(name, ()))
-            if keys:
-                changed[name] = table.some(keys)
-        return CapturedTables(self, checkpoint_id, self._base, changed)
+        changed = {name: keys for name in tables if (keys := self._changed(name))}
+        return CapturedTables(self, checkpoint_id, self._base, {n: tables[n].some(k) for n, k in changed.items()})
+
+    def _changed(self, name: str) -> Collection[Any]:
+        """The keys of a table that changed since the last completed checkpoint."""
+        pending = [keys for changed in self._pending.values() if (keys := changed.get(name))]
+        return pending[0] if len(pending) == 1 else dict.fromkeys(chain.from_iterable(pending))
 
     def written(self, checkpoint_id: int, files: tuple[StateFile, ...]) -> None:
         """A snapshot's files are all written (called on the writing thread)."""
