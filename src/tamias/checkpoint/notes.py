@@ -44,7 +44,7 @@ class SavepointNotes:
     def _read(self, name: str) -> str:
         try:
             body = json.loads(self._files.read(f"{DIRECTORY}/{name}"))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return ""
         path = body.get("path") if isinstance(body, dict) else None
         return path if isinstance(path, str) else ""

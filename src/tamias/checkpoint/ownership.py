@@ -340,7 +340,7 @@ def _read(store: FileStore, path: str) -> dict[str, Any] | None:
         body = json.loads(store.read(path))
     except FileNotFoundError:
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(body, dict) or body.pop("crc32", None) != _checksum(body):
         return {}

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from tamias.common.record_classes import RecordClass, is_named_tuple, record_class
-from tamias.errors import StateMigrationError
+from tamias.errors import CorruptFileError, StateMigrationError
 from tamias.state.evolution import field_converters
 from tamias.state.incompatible import Incompatible
 from tamias.state.named import find_global, name_of
@@ -219,9 +219,13 @@ def loads(data: bytes, where: str) -> Any:
 
     Raises:
         StateMigrationError: a class that a key is made of cannot be found; `where` names the file.
+        CorruptFileError: it is no pickle, or half of one.
     """
     try:
         return pickle.loads(data)
+    except (pickle.UnpicklingError, EOFError) as error:
+        found = f"bytes that are no pickle ({error}): {data[:16]!r}"
+        raise CorruptFileError(where, found, "pickled state") from error
     except (ImportError, AttributeError) as error:
         raise StateMigrationError(
             f"cannot restore the keys in {where}: a class that they are made of is gone ({error}); put it back, or let "

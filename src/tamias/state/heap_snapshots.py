@@ -17,7 +17,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from tamias.errors import CorruptFileError
+from tamias.errors import CorruptFileError, preview
 from tamias.keygroups import key_group, user_key
 from tamias.state.classes import loads
 from tamias.state.files import FileStore, read_state
@@ -200,9 +200,21 @@ def _itself(key: Any) -> Any:
 def _read_chunks(payload: bytes, path: str) -> Iterator[tuple[str, str, list[Any], list[Any], list[Any]]]:
     position = 0
     while position < len(payload):
+        if position + _LENGTH.size > len(payload):
+            raise CorruptFileError(path, f"{len(payload) - position} bytes after the last chunk", "whole chunks")
         (length,) = _LENGTH.unpack_from(payload, position)
         position += _LENGTH.size
         if position + length > len(payload):
             raise CorruptFileError(path, f"a chunk of {length} bytes at {position} runs past the end", "whole chunks")
-        yield loads(payload[position : position + length], path)
+        chunk = loads(payload[position : position + length], path)
+        if not _is_chunk(chunk):
+            raise CorruptFileError(path, f"{preview(chunk)} at {position}", "name, kind, keys, values and keys gone")
+        yield chunk
         position += length
+
+
+def _is_chunk(found: Any) -> bool:
+    """The checksum was right, so this was written so; but perhaps not by us."""
+    if type(found) is not tuple or list(map(type, found)) != [str, str, list, list, list]:
+        return False
+    return len(found[2]) == len(found[3])

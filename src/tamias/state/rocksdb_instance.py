@@ -171,12 +171,16 @@ def read_meta(store: RocksStore) -> tuple[int, dict[int, StateInfo]]:
     raw = store.get(_META_KEY)
     if raw is None:
         raise CorruptFileError(store.folder, "an instance of RocksDB without a list of its states", "keyed state")
-    document = json.loads(raw)
-    if document["version"] != _META_VERSION:
-        found = f"keyed state of format version {document['version']}"
-        raise CorruptFileError(store.folder, found, f"version {_META_VERSION}, the newest this release reads")
-    states = {number: StateInfo(name, kind, ttl=ttl) for number, name, kind, ttl in document["states"]}
-    return document["next_piece"], states
+    try:
+        document = json.loads(raw)
+        if document["version"] != _META_VERSION:
+            found = f"keyed state of format version {document['version']}"
+            raise CorruptFileError(store.folder, found, f"version {_META_VERSION}, the newest this release reads")
+        states = {number: StateInfo(name, kind, ttl=ttl) for number, name, kind, ttl in document["states"]}
+        return int(document["next_piece"]), states
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        found = f"a list of states that is none ({type(error).__name__}: {error})"
+        raise CorruptFileError(store.folder, found, "keyed state") from error
 
 
 def leave_out(folder: str, rocks: RocksTables, dead: dict[str, tuple[int, StateTtlConfig]]) -> None:

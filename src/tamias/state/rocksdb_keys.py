@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tamias.common.types import Row
-from tamias.errors import StateError
+from tamias.errors import StateError, preview
 from tamias.keygroups import key_group, key_group_of_int, key_group_of_text, user_key
 from tamias.wire.values import dumps
 
@@ -271,11 +271,17 @@ def read_part(data: bytes, position: int) -> tuple[Any, int]:
 
     Of a part whose bytes do not say all of it this is not the original, which is then with the value.
     """
-    tag = data[position]
-    read = _READERS.get(tag)
-    if read is None:
-        raise StateError(f"RocksDB holds an address that was not written here: {data!r}, byte {position}")
-    return read(data, position)
+    try:
+        part, end = _READERS[data[position]](data, position)
+    except (LookupError, struct.error, UnicodeDecodeError, RecursionError) as error:
+        raise _foreign(data, position) from error
+    if end > len(data):
+        raise _foreign(data, position)
+    return part, end
+
+
+def _foreign(data: bytes, position: int) -> StateError:
+    return StateError(f"RocksDB holds an address that was not written here: {preview(data)}, byte {position}")
 
 
 def _read_short(data: bytes, position: int) -> tuple[bytes, int]:

@@ -21,7 +21,7 @@ from tamias.wire.values import dumps
 _SIZE = struct.Struct(">cI")
 _STAMP = struct.Struct(">cq")
 _FLOAT = struct.Struct(">cd")
-ORIGINAL, STAMP, MUTABLE = ord("o"), ord("t"), ord("m")
+MUTABLE = ord("m")
 STAMP_BYTES = _STAMP.size
 
 
@@ -33,12 +33,13 @@ def encode(value: Any) -> bytes:
 
 def decode(data: bytes) -> Any:
     """Back from `encode`."""
-    if data[0] == _PICKLE:
+    tag = data[0] if data else None
+    if tag == _PICKLE:
         return pickle.loads(data)
-    read = _DECODERS.get(data[0])
-    if read is None:
-        raise StateError(f"RocksDB holds a value that was not written here: it begins with {data[:8]!r}")
-    return read(data)
+    try:
+        return _DECODERS[tag](data)
+    except (KeyError, struct.error, UnicodeDecodeError) as error:
+        raise StateError(f"RocksDB holds a value that was not written here: it begins with {data[:8]!r}") from error
 
 
 def encode_stamped(kept: tuple[int, Any]) -> bytes:
@@ -53,7 +54,7 @@ def decode_stamped(data: bytes) -> tuple[int, Any]:
 
 def stamp_of(data: bytes) -> int:
     """The stamp alone."""
-    if data[0] != STAMP:
+    if data[:1] != b"t" or len(data) < STAMP_BYTES:
         raise StateError(f"RocksDB holds a value without a stamp: it begins with {data[:8]!r}")
     (_, stamp_ms) = _STAMP.unpack_from(data)
     assert isinstance(stamp_ms, int)
@@ -68,19 +69,22 @@ def with_original(parts: Any, data: bytes) -> bytes:
 
 def split_original(data: bytes) -> tuple[Any, bytes]:
     """The original of an address, or None where the address itself says all, and the value behind it."""
-    if data[0] != ORIGINAL:
+    if data[:1] != b"o":
         return None, data
-    _, size = _SIZE.unpack_from(data)
-    end = _SIZE.size + size
+    end = _end_of_original(data)
     return loads(data[_SIZE.size : end], "RocksDB"), data[end:]
 
 
 def without_original(data: bytes) -> bytes:
     """The value behind the original of an address, if there is one."""
-    if data[0] != ORIGINAL:
-        return data
-    _, size = _SIZE.unpack_from(data)
-    return data[_SIZE.size + size :]
+    return data[_end_of_original(data) :] if data[:1] == b"o" else data
+
+
+def _end_of_original(data: bytes) -> int:
+    size = _SIZE.unpack_from(data)[1] if len(data) >= _SIZE.size else len(data)
+    if _SIZE.size + size > len(data):
+        raise StateError(f"RocksDB holds a value that breaks off: it begins with {data[:8]!r}")
+    return _SIZE.size + int(size)
 
 
 def _pickled(value: Any) -> bytes:
@@ -105,7 +109,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     bytearray: lambda value: b"m" + bytes(value),
     type(None): lambda value: b"N",
 }
-_DECODERS: dict[int, Callable[[bytes], Any]] = {
+_DECODERS: dict[int | None, Callable[[bytes], Any]] = {
     ord("i"): lambda data: int.from_bytes(data[1:], "little", signed=True),
     ord("s"): lambda data: data[1:].decode("utf-8", "surrogatepass"),
     ord("d"): lambda data: _FLOAT.unpack(data)[1],

@@ -1,0 +1,174 @@
+"""Any bytes to everything that reads bytes from a disk or a network: it is read, or refused with an error of ours.
+
+What is damaged is found by its checksum first (`test_bit_flips.py`); here the checksum is right, or there is none, and
+the bytes come from another program, a bug, or somebody with intent. Pickles of the user's values are left out: they are
+read by Python itself, after checksum and origin were checked.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tamias.checkpoint import ownership
+from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.notes import SavepointNotes
+from tamias.engine.slots.link import accept
+from tamias.errors import TamiasError
+from tamias.state.files import COMPRESSED, MemoryFiles, read_state
+from tamias.state.heap_snapshots import neutral_chunks
+from tamias.state.operator_state import decode_operator_state, encode_operator_state
+from tamias.state.rocksdb_instance import read_meta
+from tamias.state.rocksdb_keys import address_of, read_part
+from tamias.state.rocksdb_values import decode, decode_stamped, encode, encode_stamped, without_original
+from tamias.state.snapshots import StateFile
+from tamias.wire.values import dumps
+
+EXAMPLES = settings.default.max_examples * 5
+
+
+def state_file(data: bytes) -> Any:
+    """A whole state file, with the reference to it that whoever wrote it would have given."""
+    store = MemoryFiles()
+    store.write("f", data)
+    payload = data[24:]
+    flags = int.from_bytes(data[10:12], "big")
+    raw_size = int.from_bytes(data[:4], "big") % 10_000 if flags == COMPRESSED else None
+    return read_state(store, StateFile(len(payload), zlib.crc32(payload), path="f", raw_size=raw_size))
+
+
+def inflated(data: bytes) -> Any:
+    """The payload of a state file that says of itself that it is compressed."""
+    header = struct.pack(">8sHHIQ", b"TAMSTATE", 1, COMPRESSED, zlib.crc32(data), len(data))
+    store = MemoryFiles()
+    store.write("f", header + data)
+    return read_state(store, StateFile(len(data), zlib.crc32(data), path="f", raw_size=1_000))
+
+
+def heap_entries(data: bytes) -> Any:
+    """The keyed state of a savepoint: chunks, each with its length."""
+    file = StateFile(len(data), zlib.crc32(data), inline=data)
+    return list(neutral_chunks(MemoryFiles(), file))
+
+
+def metadata(data: bytes) -> Any:
+    header = f"TAMIAS-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
+    return decode_metadata(header.encode() + data, "_metadata")
+
+
+def owner_file(data: bytes) -> Any:
+    store = MemoryFiles()
+    store.write("owner/claim-000001", data)
+    return ownership._read(store, "owner/claim-000001")
+
+
+def note(data: bytes) -> Any:
+    store = MemoryFiles()
+    store.write("savepoints/7", data)
+    return SavepointNotes(store).addresses()
+
+
+def rocksdb_tables(data: bytes) -> Any:
+    return read_meta(SimpleNamespace(get=lambda key: data, folder="here"))  # type: ignore[arg-type]
+
+
+def rocksdb_value(data: bytes) -> Any:
+    if data[:1] == b"\x80":
+        return None  # a pickle
+    return decode(data)
+
+
+def rocksdb_stamped(data: bytes) -> Any:
+    return decode_stamped(data) if data[9:10] != b"\x80" else None
+
+
+CHUNK = dumps(("count", "value", [1, 2], [3, 4], [5]))
+DECODERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
+    "metadata": (metadata, b'{"checkpoint_id": 1, "job_id": "j", "job_name": "n", "timestamp_ms": 1, "term": 1, '
+                 b'"kind": "savepoint", "operators": [{"id": "a", "uid": null, "name": "x", "parallelism": 1, '
+                 b'"max_parallelism": 8, "finished": [], "states": [], "subtasks": [null]}]}'),
+    "state file": (state_file, struct.pack(">8sHHIQ", b"TAMSTATE", 1, 0, zlib.crc32(b"abc"), 3) + b"abc"),
+    "compressed state": (inflated, zlib.compress(b"x" * 1_000)),
+    "operator state": (decode_operator_state, encode_operator_state({"s": ("union", [b"ab", b""])})),
+    "owner of a directory": (owner_file, ownership._dump({"term": 1})),
+    "note of a savepoint": (note, b'{"checkpoint_id": 7, "path": "/somewhere"}'),
+    "tables of rocksdb": (rocksdb_tables, b'{"version": 1, "next_piece": 3, "states": [[1, "count", "value", false]]}'),
+    "address in rocksdb": (lambda data: read_part(data, 0), address_of(("a", (1, b"b"), 2.0, None), 128, 7)[0][4:]),
+    "value in rocksdb": (rocksdb_value, encode("text")),
+    "stamped value in rocksdb": (rocksdb_stamped, encode_stamped((7, 12.5))),
+    "value behind an address in rocksdb": (without_original, b"o\x00\x00\x00\x03abcN"),
+}  # fmt: skip
+
+
+def spoiled(good: bytes) -> st.SearchStrategy[bytes]:
+    """Noise, or good bytes that were cut, changed or lengthened."""
+    places = st.integers(0, len(good))
+    change = st.tuples(places, places, st.binary(max_size=8))
+    changed = st.lists(change, min_size=1, max_size=3).map(lambda changes: _spoil(good, changes))
+    return st.one_of(st.binary(max_size=100), changed, st.integers(1, 3_000).map(lambda n: b"[" * n))
+
+
+def _spoil(good: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+    for start, end, new in changes:
+        good = good[:start] + new + good[max(start, end) :]
+    return good
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_whatever_the_bytes_the_errors_are_ours(name: str) -> None:
+    read, good = DECODERS[name]
+    assert read(good), "the example itself can be read"
+
+    @given(spoiled(good))
+    @settings(max_examples=EXAMPLES)
+    def check(data: bytes) -> None:
+        try:
+            read(data)
+        except TamiasError as error:
+            assert str(error)
+
+    check()
+
+
+@given(st.data())
+@settings(max_examples=EXAMPLES)
+def test_chunks_of_keyed_state_are_whole_or_refused(data: st.DataObject) -> None:
+    """Not by changing a pickle, which may then be any program, but by all that stands around it."""
+    good = len(CHUNK).to_bytes(4, "little") + CHUNK
+    assert heap_entries(good * 2) == [("count", "value", [1, 2], [3, 4], [5])] * 2
+    other = dumps(data.draw(st.recursive(st.integers() | st.text(), st.lists, max_leaves=5) | st.tuples(st.text())))
+    chunk = data.draw(st.sampled_from([CHUNK, CHUNK[: data.draw(st.integers(0, len(CHUNK)))], other, b""]))
+    length = data.draw(st.sampled_from([len(chunk), len(chunk) + 1, 2**32 - 1, 0]))
+    payload = good + length.to_bytes(4, "little") + chunk + data.draw(st.binary(max_size=3))
+    try:
+        heap_entries(payload)
+    except TamiasError as error:
+        assert "inline state" in str(error)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=100), max_size=4))
+@settings(max_examples=EXAMPLES)
+def test_no_handshake_of_a_stranger_is_accepted(said: list[bytes]) -> None:
+    here, there = socket.socketpair()
+    admitted: list[Any] = []
+    door = threading.Thread(target=lambda: admitted.append(accept(here, b"s" * 32)))
+    door.start()
+    try:
+        there.settimeout(10)
+        for part in said:
+            there.sendall(part)
+        there.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # the door was shut before everything was said
+    door.join(20)
+    there.close()
+    assert admitted == [None]
