@@ -131,6 +131,26 @@ def test_a_serializer_may_go_on_as_the_older_one():
     assert state.value() == (3, 4)
 
 
+@pytest.mark.parametrize("backend", ["heap", "rocksdb"])
+def test_a_serializer_that_goes_on_as_the_older_one_is_what_the_next_checkpoint_says(backend):
+    before = BACKENDS[backend]()
+    before.cell[0] = "key"
+    before.value_state(ValueStateDescriptor("state", PointSerializer("-"))).update((1, 2))
+    between = restored(snapshot_of(before), backend)
+    between.value_state(ValueStateDescriptor("state", PointSerializer("any")))
+    after = restored(snapshot_of(between), backend)
+    after.cell[0] = "key"
+    assert after.value_state(ValueStateDescriptor("state", PointSerializer("any"))).value() == (1, 2)
+
+
+def test_operator_state_remembers_the_serializer_it_went_on_with():
+    states = OperatorStates()
+    states.get_list_state(ListStateDescriptor("split", PointSerializer("-"))).add((1, 2))
+    for _ in range(2):
+        states = OperatorStates(states.snapshot(), states.infos())
+        assert list(states.get_list_state(ListStateDescriptor("split", PointSerializer("any")))) == [(1, 2)]
+
+
 def test_a_serializer_that_says_no_is_believed():
     with pytest.raises(StateMigrationError, match="nobody knows what '!' meant"):
         evolve(PointSerializer("!"), (1, 2), PointSerializer(","))

@@ -30,7 +30,7 @@ from tamias.common.type_information import TypeInformation
 from tamias.common.types import Row
 from tamias.errors import RecordTypeError, StateError, preview
 from tamias.state.classes import ClassFields, Noting
-from tamias.state.schemas import Schema, describe
+from tamias.state.schemas import Schema, describe, describe_serializer
 from tamias.wire.values import IMMUTABLE, dumps, own
 
 PLAIN: frozenset[type] = IMMUTABLE - {type, types.FunctionType, types.BuiltinFunctionType}
@@ -220,6 +220,10 @@ class SerializerCodec(Codec):
 
     def loaded(self, kept: Any) -> Any:
         return None if kept is None else self.serializer.deserialize(BytesIO(kept))
+
+    def schema(self) -> Schema:
+        # Of the serializer in use, which after a restore may be another than the declared one: `_between_serializers`.
+        return {"serializer": describe_serializer(self.serializer)}
 
 
 def codec_for(state: str, type_info: TypeInformation | None) -> Codec:
