@@ -479,6 +479,34 @@ def test_map_state_takes_pairs_as_well_as_a_dict(backend):
     assert sorted(state) == ["b", "c"]
 
 
+@pytest.mark.parametrize("size", [255, 256, 257, 700])  # RocksDB reads the entries of larger maps as they are asked for
+def test_a_map_of_any_size_gives_all_its_entries(backend, size):
+    backend.cell[0] = "key"
+    state = backend.map_state(MapStateDescriptor("map"))
+    state.put_all({n: -n for n in range(size)})
+    backend.snapshot(1)  # what has changed goes to RocksDB
+    state.put(0, "new")
+    state.put(size, "added")
+    expected = {n: -n for n in range(size)} | {0: "new", size: "added"}
+    assert dict(state.items()) == expected
+    assert sorted(state.keys()) == sorted(expected)
+    assert sorted(map(str, state.values())) == sorted(map(str, expected.values()))
+
+
+@pytest.mark.parametrize("change", [lambda state, n: state.remove(n), lambda state, n: state.clear()])
+def test_a_large_map_may_be_changed_while_its_entries_are_gone_through(backend, change):
+    backend.cell[0] = "key"
+    state = backend.map_state(MapStateDescriptor("map"))
+    state.put_all({n: n for n in range(600)})
+    backend.snapshot(1)
+    seen = []
+    for entry in state:
+        seen.append(entry)
+        change(state, entry)
+    assert sorted(seen) == list(range(600))
+    assert state.is_empty() and list(backend.keys("map")) == []
+
+
 def test_removing_the_last_entry_of_a_map_removes_the_state(backend):
     backend.cell[0] = "key"
     state = backend.map_state(MapStateDescriptor("map"))

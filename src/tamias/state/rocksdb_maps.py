@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from tamias.state.rocksdb_keys import entry_bytes, read_part
@@ -86,7 +87,7 @@ class MapTable(RocksTable):
         """All entries as they are now, whatever becomes of the map while the caller goes through them."""
         if not known.complete:
             stored = self._stored(key)
-            begun = [entry for entry, _ in zip(stored, range(_EAGER), strict=False)]
+            begun = list(islice(stored, _EAGER))
             if len(begun) == _EAGER:
                 return self._merged(dict(known.entries), begun, stored)
             self._complete(known, begun)
