@@ -13,13 +13,15 @@ from tamias.contracts.checkpointed import CheckpointedFunction
 from tamias.datastream import (
     CheckpointingMode,
     ExternalizedCheckpointRetention,
+    JobManagerCheckpointStorage,
+    MemoryStateBackend,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
 from tamias.datastream.environment_settings import job_settings
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.errors import ConfigurationError
+from tamias.errors import ConfigurationError, JobExecutionError
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
@@ -267,6 +269,35 @@ def test_data_inline_threshold(tmp_path):
         names[threshold] = {p.name for p in directory.rglob("*") if p.is_file() and p.parent.name != "owner"}
     assert names[1024 * 1024] == {"_metadata"}
     assert len(names[0]) > 1
+
+
+@pytest.mark.parametrize("way", ["storage", "backend", "keys"])
+def test_the_driver_s_memory_with_a_directory_writes_metadata_there_and_nothing_else(tmp_path, way):
+    configuration = Configuration()
+    if way == "keys":
+        configuration.set_string("state.backend", "jobmanager").set_string("state.checkpoints.dir", str(tmp_path))
+    env = environment()
+    env.configure(configuration)
+    env.enable_checkpointing(10)
+    env.get_checkpoint_config().set_externalized_checkpoint_retention(RETAIN)
+    if way == "storage":
+        env.get_checkpoint_config().set_checkpoint_storage(JobManagerCheckpointStorage(str(tmp_path)))
+    elif way == "backend":
+        env.set_state_backend(MemoryStateBackend(str(tmp_path)))
+    run = start_scripted(counting(numbers(env)), Script(deeds={4: lambda handle: handle.cancel()}))
+    path = run.handle.progress().last_checkpoint_path
+    assert Path(path).parent.parent == tmp_path
+    files = [p for p in tmp_path.rglob("*") if p.is_file() and p.parent.name != "owner"]
+    assert files == [Path(path, "_metadata")]
+    assert 0 < len(run_scripted(counting(numbers(environment())), restore_path=path).records) < len(EXPECTED)
+
+
+def test_the_driver_s_memory_bounds_a_state_although_it_has_a_directory(tmp_path):
+    env = environment()
+    env.enable_checkpointing(10)
+    env.get_checkpoint_config().set_checkpoint_storage(JobManagerCheckpointStorage(str(tmp_path), max_state_size=1))
+    with pytest.raises(JobExecutionError, match=r"driver's memory \(at most 1\)"):
+        run_scripted(counting(numbers(env)))
 
 
 def settings_of(env):

@@ -16,10 +16,10 @@ class CheckpointStorage(ABC):  # noqa: B024
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the memory of the driver: for trying things out, lost with the driver.
+    """Checkpoints in the memory of the driver: for trying things out, lost with the driver unless it is given a path.
 
     Args:
-        checkpoint_path: where to write metadata nevertheless.
+        checkpoint_path: where the driver writes metadata nevertheless, with all state inside it.
         max_state_size: largest size of a single state, in bytes; a checkpoint with a larger one fails.
     """
 

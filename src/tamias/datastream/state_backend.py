@@ -62,7 +62,7 @@ class MemoryStateBackend(HashMapStateBackend):
     """Flink 1.x: state in the slots' memory, checkpoints in the driver's.
 
     Args:
-        checkpoint_path: where to write metadata nevertheless.
+        checkpoint_path: where the driver writes metadata nevertheless, with all state inside it.
         savepoint_path: where savepoints go by default.
         max_state_size: largest size of a single state in bytes, 5 MB unless given; beyond it a checkpoint fails.
         using_asynchronous_snapshots: whether state is written while the job goes on; by default it is.

@@ -169,6 +169,7 @@ class _MemoryTarget(_Target):
             raise CheckpointFailed(
                 self._captured.checkpoint_id,
                 f"a state of {file.size:,} bytes is too large for checkpoints in the driver's memory "
-                f"(at most {limit:,}); set a checkpoint directory (execution.checkpointing.dir)",
+                f"(at most {limit:,}); store checkpoints as files (execution.checkpointing.dir, and "
+                "execution.checkpointing.storage: filesystem)",
             )
         return self._count(file)

@@ -34,6 +34,8 @@ from tamias.state.snapshots import RestorePlan
 
 _log = logging.getLogger(__name__)
 
+_PATIENCE = 0.1  # of the interval
+_LONGEST_PATIENCE_MS = 100.0
 _POLICIES = {
     ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: RetentionPolicy.NEVER_RETAIN,
     ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: RetentionPolicy.RETAIN_ON_FAILURE,
@@ -91,8 +93,9 @@ class JobCheckpoints:
 
     @property
     def address(self) -> str | None:
-        """Where slots write checkpoints; None when these are kept in the driver's memory."""
-        return None if isinstance(self._storage.files, MemoryFiles) else self._storage.address
+        """Where slots write checkpoints; None when their state travels to the driver."""
+        in_files = self.enabled and self._settings.checkpoints.storage == "filesystem"
+        return self._storage.address if in_files else None
 
     @property
     def take_back(self) -> bool:
@@ -179,6 +182,19 @@ class JobCheckpoints:
     def next_due_ms(self, now_ms: int) -> int | None:
         """When to look in again at the latest."""
         return self._coordinator.next_due_ms(now_ms)
+
+    def patience_ms(self) -> float:
+        """How long the next epoch should wait for the checkpoint that the last one carried; 0 when it should not.
+
+        Epochs may be as long as the interval. A checkpoint that is due then finds the one before still being written,
+        and only every second epoch would carry one. If they are written in no time, it is better to wait for it.
+        """
+        interval_ms = self._settings.checkpoints.interval_ms
+        if interval_ms is None or not self._coordinator.is_held_back(self._steady.now_ms()):
+            return 0.0
+        patience_ms = min(interval_ms * _PATIENCE, _LONGEST_PATIENCE_MS)
+        last = next((s for s in reversed(self._coordinator.history) if s.completed), None)
+        return patience_ms if last is not None and last.longest_async_ms <= patience_ms / 2 else 0.0
 
     def request(self) -> None:
         """Let the next epoch carry a checkpoint, whatever the schedule says."""
@@ -410,8 +426,10 @@ class JobCheckpoints:
 
     def _open_storage(self) -> CheckpointStorage:
         checkpoints = self._settings.checkpoints
-        in_files = checkpoints.enabled and checkpoints.storage == "filesystem" and checkpoints.directory is not None
-        store: FileStore = open_files(checkpoints.directory) if in_files and checkpoints.directory else MemoryFiles()
+        # A directory is also given where state travels to the driver: then the driver alone writes to it, metadata
+        # with all state in it.
+        directory = checkpoints.directory if checkpoints.enabled else None
+        store: FileStore = MemoryFiles() if directory is None else open_files(directory)
         storage = CheckpointStorage(store, str(self._settings.job_id), create_subdir=checkpoints.create_subdir)
         storage.initialise(Driver.this_process(), self._clock.now_ms(), lease_ms=checkpoints.owner_lease_ms)
         return storage
