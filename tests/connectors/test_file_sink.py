@@ -438,6 +438,20 @@ def test_a_forgotten_attempt_asleep_with_the_file_open_appends_to_nothing(tmp_pa
     assert [p.name for p in tmp_path.iterdir()] == ["part-0"]
 
 
+def test_a_commit_that_died_between_the_copy_and_the_removal_of_the_original_is_finished(tmp_path, monkeypatch):
+    _, pending = part_in_progress(tmp_path)
+    asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)
+    part_files._hold(asleep)
+    with monkeypatch.context() as patched:
+        patched.setattr(part_files, "remove_quietly", lambda path: None)  # it dies before that
+        part_files.publish([pending])
+    os.write(asleep, b"does not\n")
+    os.close(asleep)
+    part_files.publish([pending])
+    assert (tmp_path / "part-0").read_bytes() == b"counts\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["part-0"]
+
+
 def test_a_forgotten_attempt_that_opened_the_file_just_before_the_commit_notices(tmp_path, monkeypatch):
     part, pending = part_in_progress(tmp_path)
     hold = part_files._hold

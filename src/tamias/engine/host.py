@@ -25,7 +25,8 @@ from tamias.runtime.outbox import Parcel
 from tamias.runtime.place import Loops, Place
 from tamias.runtime.regions import regions
 from tamias.runtime.subtask import Subtask
-from tamias.state.files import open_files
+from tamias.state.files import FileStore, open_files
+from tamias.state.snapshots import SubtaskRestore
 
 SubtaskId = tuple[int, int]  # vertex, index
 
@@ -60,13 +61,13 @@ class SlotHost:
         self._deployment = deployment
         self._regions = regions(deployment.graph)
         self._copies = LocalCopies(deployment.local_copies, deployment.job_id, self.slot)
+        point("deploy", self.slot)
         self._writer.begin(deployment, self._copies)
         self.files.fetch(deployment.graph.settings.cached_files)
         restore = deployment.restore
         store = None
         if restore is not None and restore.directory:
             store = self._copies.reading(open_files(restore.directory), restore)
-        point("restore", self.slot)
         for vertex_id, index in subtasks:
             if (vertex_id, index) in kept:
                 self._subtasks[vertex_id, index] = kept[vertex_id, index]  # in the order of the graph again
@@ -75,7 +76,14 @@ class SlotHost:
             subtask = Subtask(self._place(deployment, vertex, index))
             self._subtasks[vertex_id, index] = subtask
             saved = restore.subtasks.get((vertex_id, index)) if restore is not None else None
-            subtask.open(saved, store)
+            self._open(subtask, saved, store)
+
+    def _open(self, subtask: Subtask, saved: SubtaskRestore | None, store: FileStore | None) -> None:
+        if saved is None:
+            subtask.open(None, store)
+            return
+        point("restore", self.slot)
+        subtask.open(saved, store)
         point("restored", self.slot)
 
     def _kept(self, deployment: Deployment, subtasks: Sequence[SubtaskId]) -> dict[SubtaskId, Subtask]:

@@ -18,6 +18,7 @@ from io import FileIO
 from typing import TypedDict
 
 from tamias.errors import CheckpointError
+from tamias.faults import point
 
 _BUFFER_BYTES = 64 * 1024
 
@@ -157,7 +158,13 @@ def _publish_one(file: PendingFile) -> None:
             "restore the file from a copy"
         )
     if os.path.exists(visible):
-        raise CheckpointError(f"cannot commit {hidden!r} as {visible!r}: there is a file of that name; move it away")
+        if not _is_copy(visible, hidden, length):
+            raise CheckpointError(
+                f"cannot commit {hidden!r} as {visible!r}: there is a file of that name; move it away"
+            )
+        remove_quietly(hidden)  # whoever made the copy died before it could do so
+        return
+    point("sink-file")
     with open(hidden, "r+b", buffering=0) as opened:
         if not _take_alone(opened.fileno()):
             # A writer of an attempt that was given up is about to append, and may only be asleep: leave it the file.
@@ -184,6 +191,17 @@ def _copy_out(source: FileIO, length: int, hidden: str, visible: str) -> None:
         os.fsync(target.fileno())
     os.rename(draft, visible)
     remove_quietly(hidden)
+
+
+def _is_copy(visible: str, hidden: str, length: int) -> bool:
+    """Whether a file holds what counts of a part, and nothing else."""
+    if os.path.getsize(visible) != length:
+        return False
+    with open(visible, "rb") as copy, open(hidden, "rb") as original:
+        while block := copy.read(1 << 20):
+            if original.read(len(block)) != block:
+                return False
+    return True
 
 
 def _hold(descriptor: int) -> None:
