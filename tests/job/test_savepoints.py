@@ -116,6 +116,7 @@ def test_a_savepoint_asked_for_at_the_very_end_is_taken_or_refused_but_never_for
         assert run.records == EXPECTED
         assert ask.future.done()
         assert ask.error is None or "the job is over" in ask.error
+        assert len(list(savepoints.iterdir())) == len(list(savepoints.glob("*/_metadata")))
 
 
 # ------------------------------------------------------------------------------------------------------------ restored
@@ -400,8 +401,23 @@ def test_a_savepoint_under_way_ends_with_the_attempt(places):
     script = Script(deeds={2: ask}, crashes=[Crash("in-epoch", 5)])
     run = run_scripted(counting(numbers(environment(checkpoints, restarts=1))), script)
     assert run.records == EXPECTED
-    assert "the job failed" in ask.error
+    assert "the job failed: slot 0" in ask.error
     assert list(savepoints.iterdir()) == []
+
+
+@pytest.mark.parametrize("then", ["go on", "cancel"])
+@pytest.mark.parametrize("asked_after", [1, 3])
+def test_a_job_that_is_cancelled_leaves_nothing_of_a_savepoint_under_way(places, asked_after, then):
+    checkpoints, savepoints = places
+    ask = Ask(savepoints, then=then)
+    # The second epoch carries the savepoint, whose parts are heard of too late; or the job never comes to begin it.
+    deeds = {asked_after: ask, 3: lambda handle: (ask(handle) if asked_after == 3 else None, handle.cancel())}
+    env = environment(checkpoints, data_inline_threshold=0)
+    script = Script(deeds=deeds, late_snapshots=dict.fromkeys(range(1, 99), 50))
+    run = start_scripted(counting(numbers(env)), script)
+    assert run.status is JobStatus.CANCELED
+    assert "the job is over (CANCELED)" in ask.error
+    assert list(savepoints.rglob("*")) == []
 
 
 def test_a_job_that_is_over_takes_no_savepoint(tmp_path):

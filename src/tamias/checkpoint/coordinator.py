@@ -160,6 +160,12 @@ class CheckpointCoordinator:
         """True while a requested checkpoint has not been started."""
         return bool(self._requests)
 
+    def is_held_back(self, now_ms: int) -> bool:
+        """Whether a periodic checkpoint is due and waits only for one that is under way."""
+        due_ms = self._schedule.due_ms()
+        held = self._running and not self._over and len(self._pending) >= self._settings.concurrent
+        return held and due_ms is not None and due_ms <= now_ms
+
     @property
     def refusal(self) -> str | None:
         """Why no checkpoint is taken any more, though it be asked for; None when it would be."""
@@ -409,9 +415,10 @@ class CheckpointCoordinator:
         """Pending checkpoints end with the run, and count as nobody's failure. One whose metadata is being written
         does not: its outcome must be known before anyone asks for the newest checkpoint to restore."""
         self._running = False
-        actions = self._refuse_requests("the job failed before it could be started")
+        because = f": {event.why}" if event.why else ""
+        actions = self._refuse_requests(f"the job failed before it could be started{because}")
         for pending in [p for p in self._pending.values() if not p.writing]:
-            actions += self._abort(pending, "the job failed", event.now_ms)
+            actions += self._abort(pending, f"the job failed{because}", event.now_ms)
         return actions
 
     def _record(self, pending: _Pending, now_ms: int, *, why: str | None) -> None:

@@ -28,6 +28,7 @@ class JobFailed:
     """The job is going down, to be restarted or not."""
 
     now_ms: int
+    why: str = ""  # for whoever waits for a savepoint
 
 
 @dataclass(frozen=True, slots=True)

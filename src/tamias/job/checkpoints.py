@@ -163,9 +163,9 @@ class JobCheckpoints:
             self._on_completed(self._cuts[restored_id])
         self._perform(self._coordinator.handle(rules.JobStarted(self._steady.now_ms(), restored_id, finished)))
 
-    def end_attempt(self) -> None:
+    def end_attempt(self, why: str) -> None:
         """The attempt has failed; what was under way is given up, without the slots."""
-        self._perform(self._coordinator.handle(rules.JobFailed(self._steady.now_ms())), failing=True)
+        self._perform(self._coordinator.handle(rules.JobFailed(self._steady.now_ms(), why)), failing=True)
 
     # ------------------------------------------------------------------------------------------------ while it runs
 
@@ -398,7 +398,8 @@ class JobCheckpoints:
         self._storage.release()
 
     def tidy(self, status: JobStatus) -> None:
-        """Keep or delete the checkpoints of a job that has ended, as it asked."""
+        """Keep or delete the checkpoints of a job that has ended, as it asked; leave no half of a savepoint."""
+        self._savepoints.remove_unfinished()
         ends: dict[JobStatus, JobEnd] = {JobStatus.FINISHED: "FINISHED", JobStatus.CANCELED: "CANCELED"}
         keep = _POLICIES[self._settings.checkpoints.retention].keeps(ends.get(status, "FAILED"))
         try:

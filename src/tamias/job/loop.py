@@ -125,7 +125,7 @@ class JobLoop:
     def _fail_or_wait(self, failure: Failure) -> None:
         """Ask the restart strategy; return when it is time for the next attempt."""
         self._check_cancelled()
-        self._checkpoints.end_attempt()
+        self._checkpoints.end_attempt(str(failure.error))
         self._give_up_stopping(str(failure.error))
         error = failure.error
         if not may_be_retried(error):
@@ -193,6 +193,8 @@ class JobLoop:
             )
             self._backlog = report.backlog
             self._idle(pacer.observe(report).idle_wait_ms, acks)
+            if order.checkpoint_id is not None:
+                self._wait_a_moment_for(order.checkpoint_id)
 
     def _deploy(self, restored: Restored | None, only: frozenset[SubtaskId] | None) -> None:
         self._metrics.restart(self._subtasks if only is None else only)
@@ -323,6 +325,16 @@ class JobLoop:
         while not condition():
             self._attend()
             self._engine.wait(0.05)
+
+    def _wait_a_moment_for(self, checkpoint_id: int) -> None:
+        """Let a checkpoint complete if that keeps the next one on time."""
+        started = self._clock.monotonic()
+        for _ in range(len(self._subtasks) + 1):  # each subtask's news ends a wait
+            self._attend()
+            left_s = self._checkpoints.patience_ms() / 1000 - (self._clock.monotonic() - started)
+            if checkpoint_id not in self._checkpoints.pending_ids or left_s <= 0:
+                return
+            self._engine.wait(left_s)
 
     def _close(self) -> None:
         point("driver-close")

@@ -169,6 +169,12 @@ class SavepointRequests:
             _remove(place)
         return place is not None
 
+    def remove_unfinished(self) -> None:
+        """The job is over and nobody writes any more: remove what there is of savepoints that will never exist."""
+        asked_for = [r.place for r in self._open.values() if r.place is not None and not r.exists]
+        for place in (*asked_for, *self._given_up.values()):
+            _remove(place)
+
     def job_ended(self, status: JobStatus) -> None:
         """Tell those who have not heard yet that the job is over."""
         for request in self._open.values():
