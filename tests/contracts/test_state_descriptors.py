@@ -155,6 +155,30 @@ def test_a_time_to_live_is_positive():
         StateTtlConfig.new_builder(Time.milliseconds(0))
 
 
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda b: b.set_update_type("OnReadAndWrite"), r"UpdateType\.OnReadAndWrite, got 'OnReadAndWrite'"),
+        (lambda b: b.set_state_visibility(0), r"takes one of StateTtlConfig\.StateVisibility\.ReturnExpired"),
+        (lambda b: b.set_ttl_time_characteristic("EventTime"), r"Characteristic\.ProcessingTime, got 'EventTime'"),
+        (lambda b: b.cleanup_incrementally(0, True), "size of at least 1, got 0"),
+        (lambda b: b.cleanup_incrementally(1.5, True), "whole number, got 1.5"),
+        (lambda b: b.cleanup_in_rocksdb_compact_filter(-1), "number of entries of at least 0, got -1"),
+        (lambda b: b.cleanup_in_rocksdb_compact_filter(1, Duration.of_millis(-1)), "0 ms or more"),
+        (lambda b: b.set_ttl(Time.seconds(-1)), "above 0 ms"),
+    ],
+)
+def test_a_ttl_setting_that_cannot_be_meant_is_refused_where_it_is_made(call, why):
+    with pytest.raises((TypeError, ValueError), match=why):
+        call(StateTtlConfig.new_builder(Time.seconds(1)))
+
+
+def test_the_periodic_compaction_time_may_be_any_length_of_time():
+    config = StateTtlConfig.new_builder(Time.seconds(1)).cleanup_in_rocksdb_compact_filter(9, Time.seconds(3)).build()
+    strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
+    assert strategy.get_periodic_compaction_time() == Duration.of_seconds(3)
+
+
 def test_map_state_works_like_a_dict():
     methods = dict.fromkeys(MapState.__abstractmethods__, None)
     held = {}

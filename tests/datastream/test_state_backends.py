@@ -128,6 +128,13 @@ def test_the_getters_give_what_was_set():
         (lambda b: b.set_options("NoDots"), "import path"),
         (lambda b: b.set_number_of_transfer_threads(0), "at least 1"),
         (lambda b: EmbeddedRocksDBStateBackend("/a/path"), "True or False"),
+        # As Java's constructors take them: the message says what to write instead.
+        (lambda b: MemoryStateBackend(1024, False), "did you mean max_state_size=1024"),
+        (lambda b: MemoryStateBackend(None, False), "did you mean using_asynchronous_snapshots=False"),
+        (lambda b: MemoryStateBackend(max_state_size="5 mb"), "a number of bytes, got '5 mb'"),
+        (lambda b: MemoryStateBackend(using_asynchronous_snapshots="no"), "True or False, got 'no'"),
+        (lambda b: FsStateBackend("/a/path", False), "did you mean using_asynchronous_snapshots=False"),
+        (lambda b: FsStateBackend("/a/path", using_asynchronous_snapshots="no"), "True or False, got 'no'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(call, why):

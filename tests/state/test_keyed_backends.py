@@ -11,6 +11,7 @@ from backends import BACKENDS, GROUPS
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tamias.common import Time, Types
 from tamias.contracts.functions import AggregateFunction
 from tamias.contracts.state import (
     AggregatingStateDescriptor,
@@ -20,6 +21,7 @@ from tamias.contracts.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.errors import NoCurrentKey, StateError, StateMigrationError
 from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
 from tamias.state.files import MemoryFiles, write_state
@@ -446,6 +448,55 @@ def test_a_list_state_takes_no_none(backend, bad):
     assert list(state.get()) == []
 
 
+@pytest.mark.parametrize("expires", [False, True])
+def test_what_is_refused_leaves_nothing_behind(backend, expires):
+    backend.cell[0] = "key"
+    descriptors = ListStateDescriptor("list", Types.INT()), MapStateDescriptor("map", Types.STRING(), Types.INT())
+    if expires:
+        for descriptor in descriptors:
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
+    numbers, names = backend.list_state(descriptors[0]), backend.map_state(descriptors[1])
+    for call in (
+        lambda: numbers.add("x"),
+        lambda: numbers.add_all([1, "x"]),
+        lambda: numbers.update([1, "x"]),
+        lambda: names.put("a", "x"),
+        lambda: names.put(1, 1),
+        lambda: names.put_all({"a": 1, "b": "x"}),
+    ):
+        with pytest.raises(StateError, match="cannot hold"):
+            call()
+    assert list(backend.keys("list")) == list(backend.keys("map")) == []
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_an_accumulator_of_none_is_none_at_all(backend, expires):
+    class Sum(Collect):
+        def add(self, value, accumulator):
+            return None if value == "stop" else [*accumulator, value]
+
+    def fold(so_far, value):
+        return None if value == "stop" else [*so_far, value]
+
+    backend.cell[0] = "key"
+    descriptors = AggregatingStateDescriptor("aggregating", Sum()), FoldingStateDescriptor("folding", [], fold)
+    if expires:
+        for descriptor in descriptors:
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
+    for state in (backend.aggregating_state(descriptors[0]), backend.folding_state(descriptors[1])):
+        state.add(1)
+        state.add("stop")
+        assert state.get() is None
+    assert list(backend.keys("aggregating")) == list(backend.keys("folding")) == []
+
+
+def test_a_default_that_could_not_be_written_is_refused_when_the_state_is_asked_for(backend):
+    with pytest.raises(StateError, match=r"default value of ValueStateDescriptor\('n', Long\).*cannot hold 'abc'"):
+        backend.value_state(ValueStateDescriptor("n", Types.LONG(), "abc"))
+    backend.cell[0] = "key"
+    assert backend.value_state(ValueStateDescriptor("n", Types.LONG(), 3)).value() == 3
+
+
 def test_adding_none_clears_reducing_and_aggregating_state(backend):
     backend.cell[0] = "key"
     for state in (
@@ -561,6 +612,32 @@ def test_a_chain_of_changes_is_cut_when_it_has_grown_as_large_as_the_whole():
         assert sum(file.size for file in files.files) < 3 * files.files[0].size
     assert max(lengths) > 3
     assert lengths.count(1) > 3
+
+
+def lengths_of_chains(changing, still=0):
+    """How many files the checkpoints consist of when so many small entries change before each, beside large ones."""
+    subtask, store = Subtask(BACKENDS["heap"], (0, GROUPS - 1)), MemoryFiles()
+    for key in range(1000, 1000 + still):
+        subtask.backend.cell[0] = key
+        subtask.handles["value"].update("x" * 10_000)
+    lengths = []
+    for checkpoint_id in range(1, 10):
+        for key in range(changing if checkpoint_id > 1 else 200):
+            subtask.backend.cell[0] = key
+            subtask.handles["value"].update(f"{checkpoint_id}")
+        files = subtask.capture(checkpoint_id).write(Target(store))
+        subtask.backend.snapshot_completed(checkpoint_id)
+        lengths.append(len(files.files))
+    return lengths
+
+
+def test_where_nearly_everything_changes_everything_is_written():
+    assert lengths_of_chains(changing=150) == [1, 2, *[1] * 7], "the second one is to learn what a change takes"
+    assert lengths_of_chains(changing=20) == list(range(1, 10))
+
+
+def test_entries_that_are_many_are_not_everything():
+    assert lengths_of_chains(changing=200, still=20) == list(range(1, 10))
 
 
 @pytest.mark.parametrize("subsumed", [False, True], ids=["given up", "overtaken"])

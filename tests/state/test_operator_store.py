@@ -87,6 +87,24 @@ def test_restored_elements_are_there_as_soon_as_the_state_is_asked_for_and_can_b
     assert list(again.get_list_state(SPLIT)) == ["a", "b"]
 
 
+def test_the_names_of_lists_and_of_broadcast_states_are_told_apart():
+    first = OperatorStates()
+    first.get_list_state(SPLIT)
+    first.get_broadcast_state(RULES)
+    for states in (first, rescaled([first], 1)[0]):
+        assert states.get_registered_state_names() == {"split"}
+        assert states.get_registered_broadcast_state_names() == {"rules"}
+
+
+def test_a_broadcast_map_takes_pairs_and_takes_all_of_a_dict_or_nothing():
+    rules = OperatorStates().get_broadcast_state(MapStateDescriptor("rules", Types.STRING(), Types.INT()))
+    rules.put_all([("a", 1)])
+    rules.put_all(None)
+    with pytest.raises(StateError, match="cannot hold 'x'"):
+        rules.put_all({"b": 2, "c": "x"})
+    assert dict(rules.items()) == {"a": 1}
+
+
 def test_what_is_in_the_list_at_the_end_of_a_snapshot_is_what_is_stored():
     states = OperatorStates()
     state = states.get_list_state(SPLIT)

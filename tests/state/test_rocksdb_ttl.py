@@ -201,6 +201,13 @@ def test_the_longest_rest_can_be_configured(kept):
     assert sweep._rests_until_ms == 50
 
 
+def test_a_period_of_0_is_none(kept):
+    states = kept("value", configured(10_000).cleanup_in_rocksdb_compact_filter(1000, Duration.of_millis(0)))
+    states.epochs()
+    (sweep,) = states.backend._rocks.sweeps
+    assert sweep._rests_until_ms == 10_000
+
+
 def test_the_clock_is_looked_at_as_often_as_configured(kept, monkeypatch):
     states = kept("value", configured().cleanup_in_rocksdb_compact_filter(4))
     for key in range(20):

@@ -476,3 +476,7 @@ class OperatorStateStore(ABC):
     @abstractmethod
     def get_registered_state_names(self) -> set[str]:
         """Names of the list states asked for or restored so far."""
+
+    @abstractmethod
+    def get_registered_broadcast_state_names(self) -> set[str]:
+        """Names of the broadcast states asked for or restored so far."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tamias.common.time import Duration, Time, millis_of
 
@@ -171,7 +172,7 @@ class StateTtlConfig:
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
             """Say which accesses renew a value's time."""
-            self._update_type = update_type
+            self._update_type = _one_of(StateTtlConfig.UpdateType, update_type, "set_update_type")
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
@@ -184,7 +185,7 @@ class StateTtlConfig:
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> StateTtlConfig.Builder:
             """Say whether a read may still see an expired value."""
-            self._visibility = state_visibility
+            self._visibility = _one_of(StateTtlConfig.StateVisibility, state_visibility, "set_state_visibility")
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
@@ -199,7 +200,8 @@ class StateTtlConfig:
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
             """Say which clock decides; there is one."""
-            self._time = ttl_time_characteristic
+            kinds = StateTtlConfig.TtlTimeCharacteristic
+            self._time = _one_of(kinds, ttl_time_characteristic, "set_ttl_time_characteristic")
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
@@ -215,19 +217,28 @@ class StateTtlConfig:
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
             """On heap: look at `cleanup_size` more entries with each access, or with every record."""
-            if cleanup_size < 1:
-                raise ValueError(f"cleanup_incrementally needs a size of at least 1, got {cleanup_size}")
+            size = _count("cleanup_incrementally", "size", cleanup_size)
             self._incremental = StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy(
-                cleanup_size, run_cleanup_for_every_record
+                size, bool(run_cleanup_for_every_record)
             )
             return self
 
         def cleanup_in_rocksdb_compact_filter(
-            self, query_time_after_num_entries: int, periodic_compaction_time: Duration = _THIRTY_DAYS
+            self, query_time_after_num_entries: int, periodic_compaction_time: Duration | Time = _THIRTY_DAYS
         ) -> StateTtlConfig.Builder:
-            """In RocksDB: drop expired entries while files are compacted."""
+            """In RocksDB: drop expired entries in the background.
+
+            Args:
+                query_time_after_num_entries: after how many entries the clock is read again.
+                periodic_compaction_time: how long nothing need be looked at, at the longest; 0 for as long as nothing
+                    can have expired.
+            """
+            call = "cleanup_in_rocksdb_compact_filter"
+            period_ms = millis_of(periodic_compaction_time)
+            if period_ms < 0:
+                raise ValueError(f"{call} needs a periodic compaction time of 0 ms or more, got {period_ms} ms")
             self._rocksdb = StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy(
-                query_time_after_num_entries, periodic_compaction_time
+                _count(call, "number of entries", query_time_after_num_entries, 0), Duration.of_millis(period_ms)
             )
             return self
 
@@ -253,6 +264,24 @@ class StateTtlConfig:
                     self._full_snapshot, self._incremental, self._rocksdb, self._in_background
                 ),
             )
+
+
+E = TypeVar("E", bound=enum.Enum)
+
+
+def _one_of(kinds: type[E], given: E, call: str) -> E:
+    if not isinstance(given, kinds):
+        names = ", ".join(f"StateTtlConfig.{kinds.__name__}.{kind.name}" for kind in kinds)
+        raise TypeError(f"{call}() takes one of {names}, got {given!r}")
+    return given
+
+
+def _count(call: str, what: str, given: int, least: int = 1) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"{call} needs a {what} that is a whole number, got {given!r}")
+    if given < least:
+        raise ValueError(f"{call} needs a {what} of at least {least}, got {given}")
+    return given
 
 
 def _positive_ms(ttl: Time | Duration) -> int:

@@ -27,6 +27,8 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
     def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
         size = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"the largest state size is a number of bytes, got {size!r}")
         if size <= 0:
             raise ValueError(f"the largest state size must be above 0 bytes, got {size}")
         self._path = None if checkpoint_path is None else checkpoint_uri(checkpoint_path)

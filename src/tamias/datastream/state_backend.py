@@ -75,10 +75,11 @@ class MemoryStateBackend(HashMapStateBackend):
         max_state_size: int | None = None,
         using_asynchronous_snapshots: bool | None = None,
     ) -> None:
-        path = None if checkpoint_path is None else os.fspath(checkpoint_path)
+        path = _path("MemoryStateBackend", "checkpoint_path", checkpoint_path, "max_state_size")
         self._storage = JobManagerCheckpointStorage(path, max_state_size)
-        self._savepoint_path = savepoint_path
-        self._asynchronous = using_asynchronous_snapshots
+        hint = "using_asynchronous_snapshots"
+        self._savepoint_path = _path("MemoryStateBackend", "savepoint_path", savepoint_path, hint)
+        self._asynchronous = _true_or_false("MemoryStateBackend", using_asynchronous_snapshots)
 
     def get_max_state_size(self) -> int:
         """Largest size of a single state, in bytes."""
@@ -123,8 +124,9 @@ class FsStateBackend(HashMapStateBackend):
     ) -> None:
         buffer = -1 if write_buffer_size is None else write_buffer_size
         self._storage = FileSystemCheckpointStorage(checkpoint_directory_uri, file_state_size_threshold, buffer)
-        self._savepoint_path = default_savepoint_directory_uri
-        self._asynchronous = using_asynchronous_snapshots
+        given, hint = default_savepoint_directory_uri, "using_asynchronous_snapshots"
+        self._savepoint_path = _path("FsStateBackend", "default_savepoint_directory_uri", given, hint)
+        self._asynchronous = _true_or_false("FsStateBackend", using_asynchronous_snapshots)
 
     def get_checkpoint_path(self) -> str:
         """The directory of checkpoints."""
@@ -313,10 +315,23 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         return f"RocksDBStateBackend({self._where!r}, enable_incremental_checkpointing={self._incremental})"
 
 
-def _apply_old(
-    configuration: Configuration, savepoint_path: str | os.PathLike[str] | None, asynchronous: bool | None
-) -> None:
+def _path(backend: str, name: str, given: str | os.PathLike[str] | None, in_java: str) -> str | None:
+    """A path, or None. Flink: Java's constructors take other things in this place; who writes so is told the name."""
+    if given is None:
+        return None
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"{backend}: {name} is a path, got {given!r}; did you mean {in_java}={given!r}?")
+    return os.fspath(given)
+
+
+def _true_or_false(backend: str, given: bool | None) -> bool | None:
+    if given not in (None, True, False):
+        raise TypeError(f"{backend}: using_asynchronous_snapshots is True or False, got {given!r}")
+    return given
+
+
+def _apply_old(configuration: Configuration, savepoint_path: str | None, asynchronous: bool | None) -> None:
     if savepoint_path is not None:
-        configuration.set_string(options.SAVEPOINT_DIR.key, os.fspath(savepoint_path))
+        configuration.set_string(options.SAVEPOINT_DIR.key, savepoint_path)
     if asynchronous is not None:
         configuration.set_boolean(options.STATE_BACKEND_ASYNC.key, asynchronous)

@@ -101,8 +101,8 @@ class BroadcastStore(_Entries, BroadcastState[Any, Any]):
         self._entries[self._map_key.stored(key)] = self._stored(value)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
-        for key, value in dict_value.items():
-            self.put(key, value)
+        given = dict(dict_value or ())
+        self._entries.update({self._map_key.stored(key): self._stored(value) for key, value in given.items()})
 
     def remove(self, key: Any) -> None:
         self._entries.pop(self._find(key), None)

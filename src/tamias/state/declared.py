@@ -14,10 +14,10 @@ from typing import Any
 
 from tamias.common.type_information import TypeInformation
 from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
-from tamias.errors import CorruptFileError
+from tamias.errors import CorruptFileError, StateError
 from tamias.keygroups import user_key
 from tamias.state.classes import ClassFields, Noting
-from tamias.state.codecs import Codec, MapKeyCodec, PickledCodec, codec_for
+from tamias.state.codecs import Codec, MapKeyCodec, PickledCodec, SerializerCodec, codec_for
 from tamias.state.schemas import PICKLED, Schema, describe
 from tamias.state.snapshots import StateInfo
 
@@ -156,4 +156,17 @@ def declare(
             map_key = MapKeyCodec(name, descriptor.key_type)
             return Declaration(info, codec_for(name, descriptor.value_type), map_key, key_type)
         case _:
-            return Declaration(info, made(name, descriptor.type_info), None, key_type)
+            codec = made(name, descriptor.type_info)
+            _check_default(descriptor, codec)
+            return Declaration(info, codec, None, key_type)
+
+
+def _check_default(descriptor: StateDescriptor, codec: Codec) -> None:
+    """Refuse a default that could not be written, before a program goes on with it as with any other value."""
+    default = getattr(descriptor, "default_value", None)
+    if default is None or isinstance(codec, SerializerCodec):
+        return
+    try:
+        codec.stored(default)
+    except StateError as error:
+        raise StateError(f"the default value of {descriptor!r} cannot be used: {error}") from None

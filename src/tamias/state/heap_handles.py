@@ -47,6 +47,14 @@ class Entry:
         """Make the entries of other windows part of the target's; for states that can be merged."""
         raise StateError(f"{type(self).__name__} cannot be merged: use list, reducing or aggregating state")
 
+    def _keep(self, key: Any, accumulator: Any) -> None:
+        """Set an accumulator; None is none at all, and the next value starts afresh."""
+        if accumulator is None:
+            self._data.pop(key, None)
+        else:
+            self._data[key] = self._stored(accumulator)
+        self._mark(key)
+
     def _mark_all(self, target: Any, sources: list[Any]) -> None:
         self._mark(target)
         for address in sources:
@@ -96,11 +104,12 @@ class HeapListState(Entry, ListState[Any]):
     def add(self, value: Any) -> None:
         if value is None:
             raise none_in_list()
+        element = self._stored(value)  # first: one that is refused leaves nothing behind
         key = self._cell[0]
         kept = self._data.get(key)
         if kept is None:
             kept = self._data[key] = []
-        kept.append(self._stored(value))
+        kept.append(element)
         self._mark(key)
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -159,18 +168,20 @@ class HeapMapState(Entry, MapState[Any, Any]):
         return self._loaded(entries.get(self._find(key)))
 
     def put(self, key: Any, value: Any) -> None:
+        kept_key, kept = self._kept_key(key), self._stored(value)  # first: what is refused leaves nothing behind
         current = self._cell[0]
         entries = self._data.get(current)
         if entries is None:
             entries = self._data[current] = {}
-        entries[self._kept_key(key)] = self._stored(value)
+        entries[kept_key] = kept
         self._mark(current)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         entries = dict(dict_value or ())  # Flink: an iterable of pairs will do as well
         if entries:
+            kept = {self._kept_key(k): self._stored(v) for k, v in entries.items()}
             current = self._cell[0]
-            self._data.setdefault(current, {}).update({self._kept_key(k): self._stored(v) for k, v in entries.items()})
+            self._data.setdefault(current, {}).update(kept)
             self._mark(current)
 
     def remove(self, key: Any) -> None:
@@ -253,8 +264,7 @@ class HeapAggregatingState(Entry, AggregatingState[Any, Any]):
         key = self._cell[0]
         kept = self._data.get(key)
         accumulator = self._function.create_accumulator() if kept is None else self._loaded(kept)
-        self._data[key] = self._stored(self._function.add(value, accumulator))
-        self._mark(key)
+        self._keep(key, self._function.add(value, accumulator))
 
     def merge(self, target: Any, sources: list[Any]) -> None:
         """Merge the accumulators of other windows into the target's."""
@@ -275,5 +285,4 @@ class HeapFoldingState(Entry, FoldingState[Any, Any]):
     def add(self, value: Any) -> None:
         key = self._cell[0]
         kept = self._data.get(key)
-        self._data[key] = self._stored(self._fold(own(self._initial) if kept is None else self._loaded(kept), value))
-        self._mark(key)
+        self._keep(key, self._fold(own(self._initial) if kept is None else self._loaded(kept), value))

@@ -57,7 +57,14 @@ class OperatorStates(OperatorStateStore):
         return found
 
     def get_registered_state_names(self) -> set[str]:
-        return set(self._restored) | set(self._states)
+        return {name for name, mode in self._modes() if mode != "broadcast"}
+
+    def get_registered_broadcast_state_names(self) -> set[str]:
+        return {name for name, mode in self._modes() if mode == "broadcast"}
+
+    def _modes(self) -> Iterator[tuple[str, Mode]]:
+        yield from ((name, mode) for name, (mode, _) in self._restored.items())
+        yield from ((name, state.mode) for name, state in self._states.items())
 
     def infos(self) -> tuple[StateInfo, ...]:
         """What states there are."""

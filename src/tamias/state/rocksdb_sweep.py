@@ -46,7 +46,8 @@ class Sweep:
         self._ttl_ms = config.get_ttl().to_milliseconds()
         strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
         self._look_at_clock_after = 1000 if strategy is None else max(strategy.get_query_time_after_num_entries(), 1)
-        self._longest_rest_ms = None if strategy is None else strategy.get_periodic_compaction_time().to_millis()
+        period_ms = 0 if strategy is None else strategy.get_periodic_compaction_time().to_millis()
+        self._longest_rest_ms = period_ms or None  # Flink: a period of 0 turns the periodic compaction off
         self._ranges: Iterator[tuple[bytes, bytes]] | None = None  # of this round, those not begun
         self._at: tuple[bytes, bytes] | None = None  # from where to where to go on
         self._rests_until_ms: int | None = None

@@ -76,7 +76,10 @@ class _OneStamp(ExpiringEntry):
         return self._loaded(kept[1])
 
     def _write(self, key: Any, now_ms: int, value: Any) -> None:
-        self._data[key] = (now_ms, value if type(value) in self._as_is else self._stored(value))
+        if value is None:  # an accumulator that is none at all
+            self._data.pop(key, None)
+        else:
+            self._data[key] = (now_ms, value if type(value) in self._as_is else self._stored(value))
         self._mark(key)
 
     def _merge_stamped(self, target: Any, sources: list[Any], merge: Callable[[Any, Any], Any]) -> None:
@@ -214,12 +217,13 @@ class TtlListState(ExpiringEntry, HeapListState):
     def add(self, value: Any) -> None:
         if value is None:
             raise none_in_list()
+        element = self._stored(value)
         now_ms = self._access()
         key = self._cell[0]
         kept = self._data.get(key)
         if kept is None:
             kept = self._data[key] = []
-        kept.append((now_ms, self._stored(value)))
+        kept.append((now_ms, element))
         self._mark(key)
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -254,12 +258,13 @@ class TtlMapState(ExpiringEntry, HeapMapState):
         return self._read(key) is not None
 
     def put(self, key: Any, value: Any) -> None:
+        kept_key, kept = self._kept_key(key), self._stored(value)
         now_ms = self._access()
         current = self._cell[0]
         entries = self._data.get(current)
         if entries is None:
             entries = self._data[current] = {}
-        entries[self._kept_key(key)] = (now_ms, self._stored(value))
+        entries[kept_key] = (now_ms, kept)
         self._mark(current)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:

@@ -61,7 +61,7 @@ def operator_state(
     having = [
         o
         for o in _named(operators, name)
-        if o.place.index == subtask and descriptor.name in o.states.get_registered_state_names()
+        if o.place.index == subtask and descriptor.name in (info.name for info in o.states.infos())
     ]
     operator = _only_one(having, f"an operator state {descriptor.name!r} in subtask {subtask}", operators, name)
     if isinstance(descriptor, MapStateDescriptor):
