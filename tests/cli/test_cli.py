@@ -243,6 +243,9 @@ def test_savepoints_are_listed_shown_and_disposed_of(savepoint, capsys, tmp_path
     assert row.split()[:4] == [name, "savepoint", number, "words"]
     assert run("savepoint", "show", path) == 0
     shown = capsys.readouterr().out
+    for url in (f"file://{path}", f"file:{path}/_metadata"):
+        assert run("savepoint", "show", url) == 0
+        assert capsys.readouterr().out == shown
     assert "operator 'count'" in shown and "uid          'count'" in shown and "count" in shown
     assert run("savepoint", "dispose", path) == 0
     assert f"disposed of savepoint {number} of job 'words'" in capsys.readouterr().out

@@ -235,16 +235,29 @@ def test_a_file_system_without_hard_links_still_publishes_once(tmp_path, monkeyp
 
 def test_a_store_opens_from_a_path_or_a_file_url(tmp_path):
     LocalFiles(tmp_path).write("with space/a", b"x")
-    for url in (str(tmp_path), f"file://{tmp_path}", f"file://localhost{tmp_path}"):
+    for url in (str(tmp_path), f"file://{tmp_path}", f"file://localhost{tmp_path}", f"file:{tmp_path}"):
         assert open_files(url).read("with space/a") == b"x"
     assert open_files(f"file://{tmp_path}/with%20space").read("a") == b"x"
     store = open_files(str(tmp_path))
     assert open_files(store.url).read("with space/a") == b"x"
 
 
-def test_a_file_url_with_a_host_is_explained():
+@pytest.mark.parametrize("url", ["file://checkpoints/dir", "file:dir", "file:", "file://host"])
+def test_a_file_url_without_an_absolute_path_is_explained(url):
     with pytest.raises(ConfigurationError, match="file:///path"):
-        open_files("file://checkpoints/dir")
+        open_files(url)
+
+
+@pytest.mark.parametrize("name", ["a#1", "a?b=1", "100%", "ä ö"])
+def test_a_name_in_a_file_url_may_have_what_means_something_elsewhere(tmp_path, name):
+    open_files(f"file://{tmp_path}/{name}").write("x", b"1")
+    assert (tmp_path / name / "x").read_bytes() == b"1"
+
+
+def test_a_remote_address_whose_end_would_be_lost_is_refused_without_showing_secrets():
+    with pytest.raises(ConfigurationError, match="write %23") as refused:
+        open_files("s3://key:sec#ret@bucket/dir")
+    assert "sec" not in str(refused.value)
 
 
 # --------------------------------------------------------------------------------------------------------- state files

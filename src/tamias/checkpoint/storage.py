@@ -21,7 +21,7 @@ from tamias.checkpoint.ownership import LEASE_MS, OWNER, Driver, History, Owners
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
 from tamias.faults import point
 from tamias.state.files import FileStore, open_files
-from tamias.state.locations import scheme_of, shown, split_last
+from tamias.state.locations import plain, scheme_of, shown, split_last
 
 __all__ = ["CheckpointStorage", "GivenUp", "Listing", "resolve"]
 
@@ -306,6 +306,7 @@ def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
         RestoreError: There is no such checkpoint.
         CorruptFileError: It cannot be read.
     """
+    path = plain(path)
     above, last = split_last(path)
     directory = above if last == METADATA else path
     if not scheme_of(directory):

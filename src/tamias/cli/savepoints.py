@@ -8,13 +8,14 @@ import sys
 from tamias.checkpoint.describe import describe, size_text
 from tamias.checkpoint.savepoints import Found, dispose_savepoint, find_checkpoints
 from tamias.checkpoint.storage import resolve
-from tamias.state.locations import scheme_of, shown
+from tamias.state.locations import plain, scheme_of, shown
 
 __all__ = ["absolute", "dispose", "list_all", "show"]
 
 
 def absolute(path: str) -> str:
     """A path that means the same wherever the program goes; a URL does so anyway."""
+    path = plain(path)
     return path if scheme_of(path) else os.path.abspath(path)
 
 

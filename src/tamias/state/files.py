@@ -12,12 +12,11 @@ import struct
 import zlib
 from dataclasses import replace
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 from tamias.errors import ConfigurationError, CorruptFileError
 from tamias.faults import point
 from tamias.state.local_files import LocalFiles
-from tamias.state.locations import check_path, scheme_of, shown
+from tamias.state.locations import check_path, plain, scheme_of, shown
 from tamias.state.memory_files import MemoryFiles
 from tamias.state.snapshots import StateFile
 
@@ -262,17 +261,15 @@ def open_files(address: str, *, write_buffer: int | None = None) -> FileStore:
     """
     if not address:
         raise ConfigurationError("no directory given: a checkpoint directory is a local path or a URL")
+    address = plain(address)
     scheme = scheme_of(address)
     if not scheme and address.startswith("memory:/"):
         return MemoryFiles()  # of the driver: from elsewhere it looks empty, and what it holds travels by itself
     if not scheme and (odd := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", address)):
         raise ConfigurationError(f"{shown(address)!r} is neither a path nor a URL: write {odd[1]}://")
-    if scheme == "file":
-        parts = urlsplit(address)
-        if parts.netloc not in ("", "localhost"):
-            raise ConfigurationError(f"{address!r} names the host {parts.netloc!r}; a local directory is file:///path")
-        return LocalFiles(unquote(parts.path), write_buffer=write_buffer)
     if scheme:
+        if "#" in address:
+            raise ConfigurationError(f"an address of {scheme}:// cannot have a '#' in it: write %23")
         from tamias.state.remote_files import open_remote
 
         return open_remote(address)

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from tamias.errors import ConfigurationError
 
-__all__ = ["check_path", "join", "masked", "options_of", "scheme_of", "secrets_of", "shown", "split_last"]
+__all__ = ["check_path", "join", "masked", "options_of", "plain", "scheme_of", "secrets_of", "shown", "split_last"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _USER_IS_NO_SECRET = frozenset({"abfs", "abfss", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "ftp", "smb"})
@@ -40,6 +40,24 @@ def scheme_of(address: str) -> str:
     """
     match = _SCHEME.match(address)
     return match[1].lower() if match is not None else ""
+
+
+def plain(address: str) -> str:
+    """The path that a `file:` URL names, where '?' and '#' are part of names; any other address as it is.
+
+    >>> plain("file:///data/a%20b"), plain("file:/data"), plain("/data"), plain("s3://bucket/dir")
+    ('/data/a b', '/data', '/data', 's3://bucket/dir')
+
+    Raises:
+        ConfigurationError: It names another host, or a path that is not absolute.
+    """
+    if not address[:5].lower() == "file:":
+        return address
+    host, slash, path = address[5:].removeprefix("//").partition("/")
+    if host not in ("", "localhost") or not slash:
+        wrong = f"names the host {host!r}" if address[5:7] == "//" and host else "does not name an absolute path"
+        raise ConfigurationError(f"{address!r} {wrong}; a local directory is file:///path")
+    return "/" + unquote(path)
 
 
 def shown(address: str) -> str:
