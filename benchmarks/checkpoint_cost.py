@@ -1,6 +1,6 @@
 """What a checkpoint every second costs: the keyed count with and without, in turn, on embedded Spark.
 
-python benchmarks/checkpoint_cost.py --records 6000000 --keys 100000 [--backend rocksdb]
+python benchmarks/checkpoint_cost.py --records 12000000 --keys 100000 [--backend rocksdb]
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tamias_jobs import Discard, draw, environment
 from tamias.common import Configuration
 
 
-def seconds(records: int, keys: int, backend: str, interval_ms: int | None) -> float:
-    """How long a job takes, from `execute` to its end."""
+def seconds(records: int, keys: int, backend: str, interval_ms: int | None) -> tuple[float, int]:
+    """How long a job takes, from `execute` to its end, and how many checkpoints it completed."""
     env = environment(2)
     configuration = Configuration()
     configuration.set_string("state.backend.type", backend)
@@ -28,23 +28,26 @@ def seconds(records: int, keys: int, backend: str, interval_ms: int | None) -> f
             env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
         draw(env, "keyed-count", records, keys).add_sink(Discard())
         started = time.perf_counter()
-        env.execute("checkpoint cost")
-        return time.perf_counter() - started
+        client = env.execute_async("checkpoint cost")
+        client.get_job_execution_result().result()
+        return time.perf_counter() - started, client.get_progress().checkpoints_completed
 
 
 def main() -> None:
     """Measure both in turn and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=6_000_000)
+    parser.add_argument("--records", type=int, default=12_000_000)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--backend", default="hashmap")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     seconds(20_000, options.keys, options.backend, None)  # warms up
-    without, with_checkpoints = [], []
+    without, with_checkpoints, apart = [], [], []
     for _ in range(options.rounds):
-        without.append(seconds(options.records, options.keys, options.backend, None))
-        with_checkpoints.append(seconds(options.records, options.keys, options.backend, 1000))
+        without.append(seconds(options.records, options.keys, options.backend, None)[0])
+        taken, checkpoints = seconds(options.records, options.keys, options.backend, 1000)
+        with_checkpoints.append(taken)
+        apart.append(taken / checkpoints)
     ratio = statistics.median(without) / statistics.median(with_checkpoints)
     print(
         json.dumps(
@@ -53,6 +56,7 @@ def main() -> None:
                 "without_per_second": options.records / statistics.median(without),
                 "with_per_second": options.records / statistics.median(with_checkpoints),
                 "ratio": ratio,
+                "seconds_between_checkpoints": statistics.median(apart),
             }
         )
     )

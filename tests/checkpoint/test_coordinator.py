@@ -155,6 +155,24 @@ def test_a_trigger_that_finds_no_room_is_postponed_until_there_is():
     assert job.started(3000) == 3
 
 
+def test_it_is_known_when_only_the_one_under_way_holds_the_next_one_back():
+    job = Driven()
+    assert not job.coordinator.is_held_back(1000), "the next epoch carries it"
+    assert job.started(1000) == 1
+    assert not job.coordinator.is_held_back(1999)
+    assert job.coordinator.is_held_back(2000)
+    job.complete(1, 2001)
+    assert not job.coordinator.is_held_back(2001)
+
+
+def test_a_pause_holds_back_by_itself():
+    job = Driven(min_pause_ms=500)
+    assert job.started(1000) == 1
+    assert job.coordinator.is_held_back(2000)
+    job.complete(1, 2001)
+    assert not job.coordinator.is_held_back(2002)
+
+
 def test_so_many_may_be_under_way_at_once():
     job = Driven(max_concurrent=2)
     assert job.started(1000) == 1

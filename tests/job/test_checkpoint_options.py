@@ -22,7 +22,7 @@ from tamias.datastream.environment_settings import job_settings
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.errors import ConfigurationError, JobExecutionError
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
+from tamias.testing.scripted import Crash, Script, ScriptedEngine, ScriptedSource, run_scripted, start_scripted
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
 
@@ -80,6 +80,24 @@ def test_max_concurrent_checkpoints(tmp_path):
         # Within the six epochs that the first one waits, this many are begun.
         under_way[limit] = sum(1 for epoch in carried(run) if epoch < carried(run)[0] + 6)
     assert under_way[1] == 1 and under_way[2] == 2 and under_way[3] > 2
+
+
+@pytest.mark.parametrize("in_a_moment", [True, False])
+def test_an_epoch_waits_a_moment_for_the_checkpoint_before_if_one_is_due(tmp_path, monkeypatch, in_a_moment):
+    """Epochs are as long as the interval: else only every second one would carry a checkpoint."""
+
+    def wait(engine, timeout_s):
+        if in_a_moment:
+            engine._held += [event for _, event in engine._late]
+            engine._late.clear()
+        usual_wait(engine, timeout_s)
+
+    usual_wait = ScriptedEngine.wait
+    monkeypatch.setattr(ScriptedEngine, "wait", wait)
+    late = dict.fromkeys(range(5, 31), 1)  # not those of the first ones, nor of the last
+    run = run_scripted(many(environment(tmp_path, interval=10)), Script(late_snapshots=late))
+    gaps = [b - a for a, b in itertools.pairwise(carried(run)[:15])][2:]
+    assert set(gaps) == ({1} if in_a_moment else {2})
 
 
 def test_a_pause_leaves_room_for_one_at_a_time(tmp_path):

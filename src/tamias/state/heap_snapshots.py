@@ -1,8 +1,9 @@
 """Snapshots of heap tables: what changed since the last completed checkpoint, on top of the files before.
 
 A snapshot is a chain of files: one that holds every entry, then files that hold only changed ones. An entry in
-a later file wins; a key listed as gone is removed. When the changes have grown as large as the whole, the next
-snapshot writes every entry again and the chain starts anew, so a chain costs at most twice the state to read.
+a later file wins; a key listed as gone is removed. When the changes have grown as large as the whole, or when nearly
+everything changes each time, the next snapshot writes every entry again and the chain starts anew. So a chain costs at
+most twice the state to read.
 
 Changes are counted from the last *completed* checkpoint: one that was aborted may lose its files at any time.
 The layout of a file is in docs/formats/heap-state.md.
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct("<I")
 _CHUNK_ENTRIES = 50_000
-_LONGEST_CHAIN = 20
+_LONGEST_CHAIN = 100  # files, each opened to restore it
+_MOST_INLINE = 256 << 10  # bytes of a chain that are not in files and so are written with every checkpoint again
 
 
 class ChangeLog:
@@ -41,14 +43,15 @@ class ChangeLog:
         self._pending: dict[int, dict[str, Collection[Any]]] = {}  # keys changed before each snapshot not yet completed
         self._chains: dict[int, tuple[StateFile, ...]] = {}  # written, not yet completed
         self._base: tuple[StateFile, ...] | None = None  # files of the last completed checkpoint
+        self._bytes_per_change: float | None = None  # in the last file of changes
         self._lock = threading.Lock()  # `written` comes from the writing thread
 
     def capture(self, checkpoint_id: int, tables: dict[str, Table]) -> CapturedTables:
         """Copy what changed since the last completed checkpoint; the entries themselves cannot change."""
         self._pending[checkpoint_id] = {name: t.take_changed() for name, t in tables.items()}
-        if self._base is None or not self._incremental or self._chain_is_long():
-            return CapturedTables(self, checkpoint_id, (), {n: t.whole() for n, t in tables.items()})
         changed = {name: keys for name in tables if (keys := self._changed(name))}
+        if self._base is None or not self._incremental or self._begins_anew(self._base, changed):
+            return CapturedTables(self, checkpoint_id, (), {n: t.whole() for n, t in tables.items()})
         return CapturedTables(self, checkpoint_id, self._base, {n: tables[n].some(k) for n, k in changed.items()})
 
     def _changed(self, name: str) -> Collection[Any]:
@@ -56,10 +59,12 @@ class ChangeLog:
         pending = [keys for changed in self._pending.values() if (keys := changed.get(name))]
         return pending[0] if len(pending) == 1 else dict.fromkeys(chain.from_iterable(pending))
 
-    def written(self, checkpoint_id: int, files: tuple[StateFile, ...]) -> None:
-        """A snapshot's files are all written (called on the writing thread)."""
+    def written(self, checkpoint_id: int, files: tuple[StateFile, ...], changes: int) -> None:
+        """A snapshot's files are all written, the last one with so many changes (called on the writing thread)."""
         with self._lock:
             self._chains[checkpoint_id] = files
+            if changes:
+                self._bytes_per_change = files[-1].size / changes
 
     def completed(self, checkpoint_id: int) -> None:
         """Build on this checkpoint from now on."""
@@ -68,11 +73,17 @@ class ChangeLog:
             self._chains = {i: c for i, c in self._chains.items() if i > checkpoint_id}
         self._pending = {i: p for i, p in self._pending.items() if i > checkpoint_id}
 
-    def _chain_is_long(self) -> bool:
-        assert self._base is not None
-        if not self._base:
+    def _begins_anew(self, base: tuple[StateFile, ...], changed: dict[str, Collection[Any]]) -> bool:
+        """Whether to write everything: the chain is long, or these changes come to half of it anyway."""
+        if not base:
             return False
-        return len(self._base) > _LONGEST_CHAIN or sum(f.size for f in self._base[1:]) > self._base[0].size
+        whole, changes = base[0].size, base[1:]
+        if len(base) > _LONGEST_CHAIN or sum(f.size for f in changes) > whole:
+            return True
+        if sum(f.size for f in changes if f.path is None) > _MOST_INLINE:
+            return True
+        per_change = self._bytes_per_change
+        return per_change is not None and 2 * per_change * sum(map(len, changed.values())) > whole
 
 
 class Entries:
@@ -99,11 +110,12 @@ class CapturedTables:
     def write(self, target: SnapshotTarget) -> KeyedFiles:
         """Write one file with what was captured and answer the whole chain."""
         files = self._base
-        if any(t.keys or t.gone for t in self._tables.values()) or not files:
+        entries = sum(len(t.keys) + len(t.gone) for t in self._tables.values())
+        if entries or not files:
             payload = b"".join(encode_entries(self._tables))
             if payload:
                 files = (*files, target.write(target.shared("keyed"), payload))
-        self._log.written(self._checkpoint_id, files)
+        self._log.written(self._checkpoint_id, files, changes=entries if self._base else 0)
         return KeyedFiles(*self.key_groups, files)
 
 
