@@ -95,6 +95,23 @@ def test_numbers_without_meaning_are_refused_at_the_call(make):
         make()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RestartStrategies.fixed_delay_restart(1.5, 1),
+        lambda: RestartStrategies.fixed_delay_restart("3", 1),
+        lambda: RestartStrategies.fixed_delay_restart(True, 1),
+        lambda: RestartStrategies.failure_rate_restart(0.5, 1000, 1),
+        lambda: RestartStrategies.exponential_delay_restart(1, 10, "2", 100, 0.1),
+        lambda: RestartStrategies.exponential_delay_restart(1, 10, 2, 100, None),
+        lambda: RestartStrategies.exponential_delay_restart(1, 10, 2, 100, 0.1, 2.5),
+    ],
+)
+def test_what_is_no_number_is_refused_at_the_call(make):
+    with pytest.raises(TypeError, match="number, got"):
+        make()
+
+
 def test_strategies_describe_themselves():
     assert RestartStrategies.no_restart().get_description() == "restart deactivated"
     assert "3 failures within 5000 ms" in RestartStrategies.failure_rate_restart(3, 5000, 1).get_description()

@@ -69,6 +69,7 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
     delay_ms: int
 
     def __post_init__(self) -> None:
+        _require_count("restart_attempts", self.restart_attempts)
         _require(self.restart_attempts >= 0, f"restart_attempts must not be negative, but is {self.restart_attempts}")
         _require(self.delay_ms >= 0, f"the delay must not be negative, but is {self.delay_ms} ms")
 
@@ -85,6 +86,7 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
     delay_ms: int
 
     def __post_init__(self) -> None:
+        _require_count("the number of failures", self.max_failures)
         _require(self.max_failures > 0, f"the number of failures must be positive, but is {self.max_failures}")
         _require(self.interval_ms > 0, f"the failure interval must be positive, but is {self.interval_ms} ms")
         _require(self.delay_ms >= 0, f"the delay must not be negative, but is {self.delay_ms} ms")
@@ -113,6 +115,10 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
             self.max_backoff_ms >= self.initial_backoff_ms,
             f"the longest wait, {self.max_backoff_ms} ms, is shorter than the first, {self.initial_backoff_ms} ms",
         )
+        for name, value in (("multiplier", self.multiplier), ("jitter", self.jitter)):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(f"the {name} is a number, got {value!r}")
+        _require_count("attempts_before_reset", self.attempts_before_reset)
         _require(self.multiplier > 1, f"the multiplier must be greater than 1, but is {self.multiplier}")
         _require(self.reset_threshold_ms > 0, f"the reset threshold must be positive, not {self.reset_threshold_ms} ms")
         _require(0 <= self.jitter <= 1, f"the jitter must be between 0 and 1, but is {self.jitter}")
@@ -238,6 +244,11 @@ def resolve(
     # Flink: 1.x restarts for ever with a pause of one second, 2.x with growing pauses. The first is kept: a job under
     # test restarts at once and its timing can be told beforehand.
     return FixedDelayRestartStrategyConfiguration(UNLIMITED, 1000)
+
+
+def _require_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, got {value!r}")
 
 
 def _require(holds: bool, otherwise: str) -> None:

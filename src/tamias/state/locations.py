@@ -51,7 +51,7 @@ def plain(address: str) -> str:
     Raises:
         ConfigurationError: It names another host, or a path that is not absolute.
     """
-    if not address[:5].lower() == "file:":
+    if address[:5].lower() != "file:":
         return address
     host, slash, path = address[5:].removeprefix("//").partition("/")
     if host not in ("", "localhost") or not slash:
