@@ -136,6 +136,34 @@ def test_cancelling_ends_a_job_that_would_never_end_and_leaves_nothing(monkeypat
     Path(folder).rmdir()  # fails if anything was left there
 
 
+class Trace(MapFunction):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def map(self, value):
+        self.path.write_text("ran")
+        return value
+
+
+def test_a_cancel_just_before_an_epoch_is_submitted_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tamias.engine.spark.engine import SparkEngine
+
+    building = SparkEngine._tasks
+
+    def cancelled_while_building(engine, order):
+        yield from building(engine, order)
+        engine.cancel_epoch()  # as another thread would, when all checks have passed
+
+    monkeypatch.setattr(SparkEngine, "_tasks", cancelled_while_building)
+    env = environment(1)
+    numbers(env, 10).map(Trace(tmp_path / "ran")).print()
+    with pytest.raises(JobExecutionError, match="the epoch was cancelled"):
+        env.execute("cancelled at once")
+    assert not (tmp_path / "ran").exists()
+
+
 class Seen(MapFunction):
     def open(self, runtime_context):
         self.seen = IntCounter()

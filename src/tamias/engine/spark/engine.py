@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,8 @@ from tamias.runtime.regions import regions
 
 _log = logging.getLogger(__name__)
 
+_runs: Counter[str] = Counter()  # of each job in this driver: one may run again
+
 
 class SparkEngine(SlotEngine):
     """Runs one job on a Spark session, with slot processes beside it."""
@@ -40,7 +43,10 @@ class SparkEngine(SlotEngine):
             graph.slot_count, configuration, python or Dependencies(), heartbeat or Heartbeat()
         )
         super().__init__(graph, pool)
+        _runs[job_label] += 1
         self._group = f"tamias-{job_label}"
+        if _runs[job_label] > 1:  # once a group is cancelled, no job of it runs any more
+            self._group += f"-{_runs[job_label]}"
         self._cancelled = threading.Event()
         self._levels = graph.levels
         self._base: Any = None
@@ -146,7 +152,9 @@ class SparkEngine(SlotEngine):
 
     def cancel_epoch(self) -> None:
         self._cancelled.set()
-        self._cancel_jobs()
+        with contextlib.suppress(Exception):  # the session is gone: fine as well
+            # Also the job that is about to be submitted on another thread.
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
     def _slot_lost(self, number: int) -> None:
         self._cancel_jobs()  # its tasks wait for an answer that will not come
