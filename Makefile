@@ -23,7 +23,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 soak: $(STAMP)
-	$(BIN)/python -m pytest -q -m soak --hypothesis-profile=soak tests
+	$(BIN)/python -m pytest -q -m soak --timeout 7200 --hypothesis-profile=soak tests
 
 bench: $(STAMP) $(FLINK)/.ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
