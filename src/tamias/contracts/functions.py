@@ -42,6 +42,25 @@ class Function(ABC):  # noqa: B024
         """Called once at the end, also after a failure: release what `open` took."""
 
 
+class WrappingFunction(Function):
+    """A function of Tamias' own around one of the user's, which may take part in checkpoints.
+
+    Args:
+        wrapped: the user's function object, or a plain callable.
+    """
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        if isinstance(self.wrapped, Function):
+            self.wrapped.open(runtime_context)
+
+    def close(self) -> None:
+        if isinstance(self.wrapped, Function):
+            self.wrapped.close()
+
+
 class MapFunction(Function):
     """One record in, one record out."""
 

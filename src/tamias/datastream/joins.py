@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tamias.common.time import millis_of
 from tamias.common.typeinfo import TypeInformation
-from tamias.contracts.functions import Function, KeySelector
+from tamias.contracts.functions import Function, KeySelector, WrappingFunction
 from tamias.contracts.output_tag import OutputTag
 from tamias.contracts.runtime_context import RuntimeContext
 from tamias.contracts.window_assigners import Length
@@ -191,34 +191,19 @@ class CoGroupedWindows(_BothWindows):
         return self._windows.apply(_CoGroup(function), output_type)
 
 
-class _OnBoth(WindowFunction[Tagged, Any, Any, Any]):
-    """A window function around one of two sides."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        if isinstance(self._function, Function):
-            self._function.open(runtime_context)
-
-    def close(self) -> None:
-        if isinstance(self._function, Function):
-            self._function.close()
-
-
-class _Join(_OnBoth):
+class _Join(WrappingFunction, WindowFunction[Tagged, Any, Any, Any]):
     def apply(self, key: Any, window: Any, inputs: Iterable[Tagged]) -> Iterable[Any]:
         left, right = _sides(inputs)
-        function = self._function
+        function = self.wrapped
         if isinstance(function, FlatJoinFunction):
             return [result for one in left for other in right for result in function.join(one, other) or ()]
         join = function.join if isinstance(function, JoinFunction) else function
         return [join(one, other) for one in left for other in right]
 
 
-class _CoGroup(_OnBoth):
+class _CoGroup(WrappingFunction, WindowFunction[Tagged, Any, Any, Any]):
     def apply(self, key: Any, window: Any, inputs: Iterable[Tagged]) -> Iterable[Any]:
-        function = self._function
+        function = self.wrapped
         group = function.co_group if isinstance(function, CoGroupFunction) else function
         return group(*_sides(inputs)) or ()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from tamias.contracts.functions import Function
+from tamias.contracts.functions import Function, WrappingFunction
 from tamias.contracts.runtime_context import RuntimeContext
 from tamias.contracts.state import ListStateDescriptor
 from tamias.graph.job_graph import Operator
@@ -77,6 +77,11 @@ class RuntimeOperator(ABC):
         """The user's function objects in this operator."""
         return ()
 
+    def _innermost(self) -> Iterator[Any]:
+        """The functions as the user gave them: those may take part in checkpoints."""
+        for function in self.functions():
+            yield function.wrapped if isinstance(function, WrappingFunction) else function
+
     def restore(self, restored: OperatorRestore | None, parts: OperatorState | None, store: FileStore | None) -> None:
         """Take over restored state; comes first."""
         self._restored = restored
@@ -105,7 +110,7 @@ class RuntimeOperator(ABC):
             operator_store=self.states,
             keyed_store=StateStore(self.backend, self.operator.name),
         )
-        for number, function in enumerate(self.functions()):
+        for number, function in enumerate(self._innermost()):
             if isinstance(function, CheckpointedFunction):
                 function.initialize_state(context)
             elif isinstance(function, ListCheckpointed):
@@ -173,7 +178,7 @@ class RuntimeOperator(ABC):
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         """Bring operator state up to date."""
         context = SnapshotContext(checkpoint_id, now_ms)
-        for number, function in enumerate(self.functions()):
+        for number, function in enumerate(self._innermost()):
             if isinstance(function, CheckpointedFunction):
                 function.snapshot_state(context)
             elif isinstance(function, ListCheckpointed):
@@ -184,13 +189,13 @@ class RuntimeOperator(ABC):
         """A checkpoint is complete on all subtasks."""
         if self.backend is not None:
             self.backend.snapshot_completed(checkpoint_id)
-        for function in self.functions():
+        for function in self._innermost():
             if isinstance(function, CheckpointListener):
                 function.notify_checkpoint_complete(checkpoint_id)
 
     def checkpoint_aborted(self, checkpoint_id: int) -> None:
         """A checkpoint was given up."""
-        for function in self.functions():
+        for function in self._innermost():
             if isinstance(function, CheckpointListener):
                 function.notify_checkpoint_aborted(checkpoint_id)
 
