@@ -6,9 +6,11 @@ import pytest
 from savepoint_programs import EXPECTED, Ask, counting, environment, numbers
 
 from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.savepoints import dispose_savepoint
 from tamias.checkpoint.storage import resolve
 from tamias.common import JobStatus
 from tamias.datastream import ExternalizedCheckpointRetention
+from tamias.errors import CheckpointError, RestoreError
 from tamias.testing.scripted import Crash, Script, run_scripted, start_scripted
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
@@ -128,3 +130,36 @@ def test_a_claim_on_what_lies_in_the_job_s_own_directory_deletes_nothing_early(t
     path = first.handle.progress().last_checkpoint_path
     again = run_scripted(program(directory), restore_path=path, claim_mode="CLAIM", job_id=first.settings.job_id)
     assert again.records == EXPECTED[-len(again.records) :]
+
+
+def large_state(directory, **more):
+    """A state of which a checkpoint writes a small part and refers to the rest."""
+    env = environment(directory, data_inline_threshold=0, **more)
+    return counting(numbers(env, count=1040, runs=(1000, *(1,) * 60)), modulus=1000)
+
+
+def test_a_checkpoint_of_a_job_that_runs_is_not_disposed_of_and_the_job_can_go_back_to_later_ones(tmp_path):
+    refused = []
+
+    def dispose(handle):
+        with pytest.raises(CheckpointError, match="belongs to a job that is running") as error:
+            dispose_savepoint(handle.progress().last_checkpoint_path)
+        refused.append(error)
+
+    script = Script(deeds={10: dispose}, crashes=[Crash("after-epoch", 13)])
+    run = run_scripted(large_state(tmp_path, restarts=1), script)
+    assert len(refused) == 1 and len(run.records) == 1040
+
+
+def test_a_checkpoint_of_a_job_that_runs_may_be_started_from_but_not_claimed(tmp_path):
+    runs = []
+
+    def fork(handle):
+        path = handle.progress().last_checkpoint_path
+        with pytest.raises(RestoreError, match="use the claim mode NO_CLAIM"):
+            run_scripted(large_state(tmp_path / "robber"), restore_path=path, claim_mode="CLAIM")
+        runs.append(run_scripted(large_state(tmp_path / "fork"), restore_path=path))
+
+    script = Script(deeds={10: fork}, crashes=[Crash("after-epoch", 13)])
+    run = run_scripted(large_state(tmp_path, restarts=1), script)
+    assert len(run.records) == 1040 and 0 < len(runs[0].records) < 1040

@@ -41,7 +41,7 @@ from typing import Any
 from tamias.errors import CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
 from tamias.state.files import FileStore
 
-__all__ = ["Driver", "History", "Ownership", "claim"]
+__all__ = ["Driver", "History", "Ownership", "claim", "living_owner"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -283,6 +283,14 @@ class History:
         """The newest start that is not above a term: a driver may have claimed and ended before it came to that."""
         found = (_read_start(self._store, t) for t in range(term, 0, -1))
         return next((start for start in found if start is not None), None)
+
+
+def living_owner(store: FileStore, now_ms: int) -> Driver | None:
+    """The driver that runs on a job's directory now; None when there is none, or when it ended."""
+    newest = _newest_claim(store)
+    if newest is None or not _is_alive(store, newest, Driver.this_process(), now_ms, LEASE_MS):
+        return None
+    return newest.driver
 
 
 def _is_alive(store: FileStore, owner: Claim, observer: Driver, now_ms: int, lease_ms: int) -> bool:

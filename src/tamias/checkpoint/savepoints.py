@@ -15,12 +15,22 @@ from dataclasses import dataclass
 
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.names import METADATA, checkpoint_directory, checkpoint_id_of, savepoint_directory
+from tamias.checkpoint.ownership import living_owner
 from tamias.checkpoint.recovery import verify_files
 from tamias.checkpoint.storage import resolve
+from tamias.common.clock import SystemClock
 from tamias.errors import CheckpointError, CorruptFileError, TamiasError
 from tamias.state.files import FileStore, open_files
 
-__all__ = ["Found", "SavepointPlace", "delete_checkpoint", "dispose_savepoint", "find_checkpoints", "new_savepoint"]
+__all__ = [
+    "Found",
+    "SavepointPlace",
+    "check_unused",
+    "delete_checkpoint",
+    "dispose_savepoint",
+    "find_checkpoints",
+    "new_savepoint",
+]
 
 _LOG = logging.getLogger(__name__)
 
@@ -101,7 +111,7 @@ def dispose_savepoint(path: str) -> None:
     Raises:
         RestoreError: There is none.
         CorruptFileError: Its metadata cannot be read; then it is for a person to delete the directory.
-        CheckpointError: It could not be deleted.
+        CheckpointError: It could not be deleted, or it is the checkpoint of a job that runs.
     """
     files, metadata = resolve(path)
     try:
@@ -115,6 +125,10 @@ def delete_checkpoint(files: FileStore, metadata: CheckpointMetadata) -> None:
 
     Only files that the metadata names are deleted, and only below its directory (`check_path` and the store see to
     that): a directory that someone put other things into keeps them.
+
+    Raises:
+        CheckpointError: It is needed: by its own job, which runs, or perhaps by a checkpoint that cannot be read.
+        OSError: The storage refuses.
     """
     if metadata.kind == "savepoint":
         files.delete(METADATA)
@@ -122,12 +136,28 @@ def delete_checkpoint(files: FileStore, metadata: CheckpointMetadata) -> None:
             files.delete(path)
         _remove_if_empty(files)
         return
+    check_unused(files, metadata)
     directory = checkpoint_directory(metadata.checkpoint_id)
     needed = _paths_of_others(files, metadata.checkpoint_id)
     files.delete(f"{directory}/{METADATA}")
     files.delete_tree(directory)
     for path in sorted(metadata.paths() - needed):
         files.delete(path)
+
+
+def check_unused(files: FileStore, metadata: CheckpointMetadata) -> None:
+    """See that no job goes on writing checkpoints that refer to files of this one.
+
+    Raises:
+        CheckpointError: Its own job runs.
+    """
+    owner = living_owner(files, SystemClock().now_ms()) if metadata.kind == "checkpoint" else None
+    if owner is not None:
+        raise CheckpointError(
+            f"checkpoint {metadata.checkpoint_id} in {files.url!r} belongs to a job that is running (process "
+            f"{owner.pid} on host {owner.host!r}) and may need its files later; that job deletes it by itself. Stop "
+            "the job first, or use a savepoint"
+        )
 
 
 def _remove_if_empty(files: FileStore) -> None:

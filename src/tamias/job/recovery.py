@@ -10,7 +10,7 @@ import logging
 
 from tamias.checkpoint.notes import SavepointNotes
 from tamias.checkpoint.recovery import choose_checkpoint, verify_files
-from tamias.checkpoint.savepoints import delete_checkpoint
+from tamias.checkpoint.savepoints import check_unused, delete_checkpoint
 from tamias.checkpoint.storage import CheckpointStorage, resolve
 from tamias.engine.base import Failure
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
@@ -38,7 +38,8 @@ class JobRecovery:
         """What the job starts from: what an earlier driver of the same job left, else what the user names.
 
         Raises:
-            RestoreError: What the user names is not there, or none of what was left can be read.
+            RestoreError: What the user names is not there, or is to be claimed and belongs to a job that runs, or none
+                of what was left can be read.
             CorruptFileError: What the user names is damaged.
         """
         left = self._newest()
@@ -142,8 +143,13 @@ class JobRecovery:
                 _log.info("%s need not be deleted any more: %s", path, error)
 
     def _claim(self, restored: Restored) -> None:
-        if restored.files.url != self._storage.files.url:  # what lies in the job's own directory is its own anyway
-            self._claimed = restored
+        if restored.files.url == self._storage.files.url:  # what lies in the job's own directory is its own anyway
+            return
+        try:
+            check_unused(restored.files, restored.metadata)
+        except CheckpointError as error:
+            raise RestoreError(f"{restored.label} cannot be claimed; use the claim mode NO_CLAIM: {error}") from error
+        self._claimed = restored
 
     def _drop_claimed(self) -> None:
         claimed, self._claimed = self._claimed, None
