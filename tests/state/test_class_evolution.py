@@ -380,3 +380,15 @@ def test_noting_pickles_as_pickle_does():
     assert pickle.loads(noting.dumps(cyclic))[0].__class__ is list  # what fails once does not spoil what follows
     assert pickle.loads(noting.dumps([1])) == [1]
     assert set(noting.described()) == {"decimal:Decimal"}
+
+
+class Unwilling:
+    def __getstate__(self):
+        raise LookupError("not this one")
+
+
+def test_a_value_that_cannot_be_pickled_leaves_nothing_in_the_next_one():
+    noting = Noting()
+    with pytest.raises(LookupError, match="not this one"):
+        noting.dumps([bytes(100_000), Unwilling()])
+    assert noting.dumps([1]) == Noting().dumps([1])

@@ -170,6 +170,7 @@ class _MemoryTarget(_Target):
                 self._captured.checkpoint_id,
                 f"a state of {file.size:,} bytes is too large for checkpoints in the driver's memory "
                 f"(at most {limit:,}); store checkpoints as files (execution.checkpointing.dir, and "
-                "execution.checkpointing.storage: filesystem)",
+                "execution.checkpointing.storage: filesystem), or raise max_state_size of the "
+                "JobManagerCheckpointStorage or MemoryStateBackend",
             )
         return self._count(file)

@@ -57,6 +57,9 @@ class Noting:
         except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
             self._begin()
             return dumps(value)
+        except BaseException:  # of the value's own: what has been written of it is not part of the next one
+            self._begin()
+            raise
         data = self._buffer.getvalue()
         self._buffer.seek(0)
         self._buffer.truncate()
