@@ -516,13 +516,14 @@ def test_a_job_that_fails_while_it_ends_goes_back_to_what_its_sinks_heard_of(pla
         assert ask.path and Ledger.committed(name) == EXPECTED[: 12 if then == "stop" else 9]
 
 
+@pytest.mark.parametrize("subdir", [True, False])
 @pytest.mark.parametrize("then", ["stop", "drain"])
-def test_the_next_driver_finds_the_savepoint_that_the_job_was_ending_with(places, then):
+def test_the_next_driver_finds_the_savepoint_that_the_job_was_ending_with(places, then, subdir):
     checkpoints, savepoints = places
     ledger, job_id = Ledger(f"driver dies, {then}"), JobID.generate()
 
     def program():
-        env = environment(checkpoints)
+        env = environment(checkpoints, create_subdir=subdir)
         retention = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
         env.get_checkpoint_config().set_externalized_checkpoint_retention(retention)
         counting(numbers(env)).add_sink(ledger).uid("ledger")
@@ -537,6 +538,7 @@ def test_the_next_driver_finds_the_savepoint_that_the_job_was_ending_with(places
     with pytest.raises(DriverDied):
         start_scripted(program(), script, job_id=job_id)
     assert 0 < len(Ledger.committed(ledger.name)) < COUNT
-    run = run_scripted(program(), job_id=job_id)
+    # A directory that is not named after the job belongs to whatever job is started on it.
+    run = run_scripted(program(), job_id=job_id if subdir else JobID.generate())
     assert run.engine.restored_ids == [2]
     assert Ledger.committed(ledger.name) == EXPECTED

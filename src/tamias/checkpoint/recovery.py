@@ -105,7 +105,7 @@ def _load(
         files, metadata = storage.files, storage.load(checkpoint_id)
     else:
         files, metadata = resolve(address) if address else _unknown(checkpoint_id)
-        if metadata.checkpoint_id != checkpoint_id or metadata.job_id != storage.job_id:
+        if metadata.checkpoint_id != checkpoint_id or not storage.is_own(metadata):
             found = f"savepoint {metadata.checkpoint_id} of job {metadata.job_id}"
             raise CorruptFileError(files.url, found, f"savepoint {checkpoint_id} of job {storage.job_id}")
         storage.accept_savepoint(metadata, files.url)

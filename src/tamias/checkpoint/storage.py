@@ -206,14 +206,17 @@ class CheckpointStorage:
             GivenUp: It is from a driver that had been replaced.
         """
         metadata = _load(self.files, checkpoint_directory(checkpoint_id))
-        # Without a directory of its own a job may go on under another id; with one, it keeps to its own.
-        whose = metadata.job_id if self._base is not None else self.job_id
-        if (metadata.checkpoint_id, whose) != (checkpoint_id, self.job_id):
+        if metadata.checkpoint_id != checkpoint_id or not self.is_own(metadata):
             where = f"{self.directory}/{checkpoint_directory(checkpoint_id)}/{METADATA}"
-            found, expected = f"checkpoint {metadata.checkpoint_id} of job {whose}", f"checkpoint {checkpoint_id}"
+            found = f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id}"
+            expected = f"checkpoint {checkpoint_id}"
             raise CorruptFileError(where, found, f"{expected} of job {self.job_id}")
         self._terms[checkpoint_id] = metadata.term
         return metadata
+
+    def is_own(self, metadata: CheckpointMetadata) -> bool:
+        """Whether it is of this job, which goes on under another id where no directory is named after it."""
+        return self._base is None or metadata.job_id == self.job_id
 
     def accept_savepoint(self, metadata: CheckpointMetadata, where: str) -> None:
         """Let a savepoint of this job count among its checkpoints.
