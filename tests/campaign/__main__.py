@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from tests.campaign.harness import CampaignFailed, run_schedule
+from tests.campaign.harness import run_schedule
+from tests.campaign.lives import CampaignFailed
 from tests.campaign.schedules import schedule
+from tests.campaign.tally import Outcome, summary
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
 
@@ -19,34 +23,42 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("seeds", nargs="+", help="numbers, or ranges such as 100-199")
     parser.add_argument("-v", action="store_true", help="show each schedule and its outcome")
+    parser.add_argument("-j", type=int, default=1, metavar="N", help="play so many at once")
     parser.add_argument("--keep", help="folder to work in, kept afterwards")
     given = parser.parse_args()
     seeds = [seed for text in given.seeds for seed in _range(text)]
     folder = Path(given.keep or tempfile.mkdtemp(prefix="campaign-"))
-    ended: Counter[str] = Counter()
+    folder.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     zygote = Zygote()
     try:
-        with running_server() as endpoint:
-            for seed in seeds:
-                plan = schedule(seed)
-                if given.v:
-                    print(plan, flush=True)
-                folder.mkdir(parents=True, exist_ok=True)
-                place = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=folder))
-                try:
-                    outcome = run_schedule(plan, place, zygote, url_of(endpoint, place.name))
-                except CampaignFailed as failed:
-                    ended["FAILED"] += 1
-                    print(f"seed {seed} FAILED: {failed}\nfiles: {place}", flush=True)
-                    continue
-                ended[outcome.ended] += 1
-                if given.v:
-                    print(f"  -> {outcome}", flush=True)
+        with running_server() as endpoint, ThreadPoolExecutor(given.j) as players:
+            play = partial(
+                _play, folder=folder, zygote=zygote, endpoint=endpoint, aloud=given.v, keep=given.keep is not None
+            )
+            outcomes = list(players.map(play, seeds))
     finally:
         zygote.close()
-    print(f"{len(seeds)} schedules in {time.monotonic() - started:.0f} s: {dict(ended)}")
-    return 1 if ended["FAILED"] else 0
+    done = [outcome for outcome in outcomes if outcome is not None]
+    failed = len(outcomes) - len(done)
+    print(summary(done, failed=failed, seconds=time.monotonic() - started))
+    return 1 if failed else 0
+
+
+def _play(seed: int, *, folder: Path, zygote: Zygote, endpoint: str, aloud: bool, keep: bool) -> Outcome | None:
+    """Play one; None when it failed. The files of one that did are kept."""
+    plan = schedule(seed)
+    place = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=folder))
+    try:
+        outcome = run_schedule(plan, place, zygote, url_of(endpoint, place.name))
+    except CampaignFailed as failed:
+        print(f"seed {seed} FAILED: {failed}\nfiles: {place}", flush=True)
+        return None
+    if aloud:
+        print(f"{plan}\n  -> {outcome}", flush=True)
+    if not keep:
+        shutil.rmtree(place, ignore_errors=True)  # a slot that was told to go may still be writing its last
+    return outcome
 
 
 def _range(text: str) -> range:

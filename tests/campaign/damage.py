@@ -9,6 +9,10 @@ from pathlib import Path
 
 from tests.campaign.schedules import Damage
 
+__all__ = ["Damage", "completed", "inflict", "newest", "state_files"]
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "2"  # healthy checkpoints of other jobs
+
 
 def completed(base: Path) -> list[Path]:
     """Directories of completed checkpoints of any job below, newest last."""
@@ -21,22 +25,22 @@ def newest(base: Path, without: Container[Path] = ()) -> Path | None:
     return next((p for p in reversed(completed(base)) if p not in without), None)
 
 
-def inflict(damage: Damage, base: Path, chance: random.Random) -> set[Path]:
-    """Damage the newest checkpoint, or all of them; the files that were damaged and count."""
+def inflict(damage: Damage, base: Path, chance: random.Random) -> dict[Path, bytes] | None:
+    """Damage the newest checkpoint, or all of them; what the files held that count. None when there is none."""
     done = completed(base)
     if not done:
-        return set()
+        return None
     victims = done if damage.all_of_them else done[-1:]
     if damage.how == "clutter":
         for victim in victims:
             _clutter(victim.parent, chance)
-        return set()
-    touched: set[Path] = set()
+        return {}
+    touched: dict[Path, bytes] = {}
     for victim in victims:
         target = _target(victim, damage.what, chance)
         if target not in touched:
+            touched[target] = target.read_bytes()
             _spoil(target, damage.how, chance)
-            touched.add(target)
     return touched
 
 
@@ -70,18 +74,28 @@ def _spoil(path: Path, how: str, chance: random.Random) -> None:
     match how:
         case "truncate":
             path.write_bytes(data[: chance.randrange(len(data))])
+        case "tear":  # the file has its size, but not all of it had reached the disk
+            at = chance.randrange(len(data))
+            path.write_bytes(data[:at] + bytes(len(data) - at))
         case "flip":
             at = chance.randrange(len(data))
             path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
         case "delete":
             path.unlink()
-        case "swap":  # a healthy file of someone else's
-            others = [p for p in path.parent.glob("*") if p.is_file() and p != path and p.read_bytes() != data]
-            path.write_bytes(chance.choice(others).read_bytes() if others else b"TAMSTATE" + chance.randbytes(40))
+        case "swap":  # a healthy file of the same job
+            others = [*path.parent.glob("*"), *path.parents[1].glob(f"chk-*/{path.name}")]
+            _replace(path, [p for p in others if p.is_file()], chance)
+        case "foreign":  # a healthy file of another job
+            _replace(path, sorted(GOLDEN.rglob("_metadata" if path.name == "_metadata" else "shared/*")), chance)
         case "garbage":
             path.write_bytes(chance.randbytes(max(1, len(data))))
         case _:
             raise AssertionError(how)
+
+
+def _replace(path: Path, others: list[Path], chance: random.Random) -> None:
+    found = sorted(other for other in others if other.read_bytes() != path.read_bytes())
+    path.write_bytes(chance.choice(found).read_bytes() if found else b"TAMSTATE" + chance.randbytes(40))
 
 
 def _clutter(job: Path, chance: random.Random) -> None:

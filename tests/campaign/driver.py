@@ -26,7 +26,7 @@ from tamias.engine.slots.deployment import call_in_slots
 from tamias.errors import TamiasError
 from tamias.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import register
-from tests.campaign.jobs import KINDS, write_files
+from tests.campaign.jobs import KINDS, write_files, write_in_two_phases
 from tests.spark.every_kind import NumberIsTime
 
 LEASE_MS = 1_000
@@ -55,6 +55,8 @@ class Run:
     retained: int = 1
     inline_bytes: int = 0
     roll: bool = True
+    sink: str = "files"  # or "two-phase"
+    buckets: int = 1
     engine: str = "process"  # or "registering", or "spark"
     heartbeat_timeout_ms: int = 2_000
     host: str = "first-host"
@@ -102,7 +104,11 @@ def environment(run: Run) -> StreamExecutionEnvironment:
     numbers = env.from_source(source, in_order.with_timestamp_assigner(NumberIsTime()), "numbers")
     # Not chained: what is chained decides about the ids of operators without a uid, and parallelism about chains.
     numbers = numbers.uid("numbers").set_parallelism(1).disable_chaining()
-    write_files(KINDS[run.kind].draw(numbers), Path(run.output), roll=run.roll)
+    streams = KINDS[run.kind].draw(numbers)
+    if run.sink == "two-phase":
+        write_in_two_phases(streams, Path(run.output), buckets=run.buckets)
+    else:
+        write_files(streams, Path(run.output), roll=run.roll, buckets=run.buckets)
     return env
 
 

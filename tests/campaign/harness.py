@@ -1,153 +1,44 @@
-"""Plays a schedule: drivers come and go, faults happen, and at the end the output is exact or was refused in words."""
+"""Plays a schedule: drivers come and go, faults happen, and at the end the output is exact.
+
+Faults that have not happened when a driver ends are set for the next one too. When all checkpoints are damaged and the
+job is refused, what was damaged is put back, as from a backup, and the job goes on: so nothing may be lost then either.
+"""
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import random
 import signal
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.campaign import damage
 from tests.campaign.driver import LEASE_MS, Run
 from tests.campaign.faulty_storage import CONTROL, set_faults
-from tests.campaign.jobs import Verdict, verify
+from tests.campaign.jobs import verify
+from tests.campaign.lives import CampaignFailed, Driver, state
 from tests.campaign.schedules import Act, Scene, Schedule
+from tests.campaign.tally import Outcome
 from tests.campaign.zygote import Zygote
 
-PATIENCE_S = 90.0  # for one life of a driver; many times what it takes
-LIVES = 14
+LIVES = 20
+PER_SECOND = 600  # so that even the shortest job has some checkpoints to be disturbed
 HEARTBEAT_TIMEOUT_MS = 1_500
 
 STORAGE_FAULTS: dict[str, dict[str, Any]] = {
     "errors": {"rate": 0.1},
+    "lasting-errors": {"rate": 0.1},
     "full": {"rate": 1.0, "error": "ENOSPC"},
     "read-only": {"rate": 1.0, "error": "EROFS"},
     "slow": {"delay_ms": 400},
 }
-REFUSALS = (
-    "none of the checkpoints",  # all are damaged
-    "cannot restore the file sink",  # the one before has been overtaken by files made visible since
-    "cannot commit",
-)
+CORRUPT = ("none of the checkpoints", "CorruptFileError: cannot read")  # all are damaged, or the one that was named
+OVERTAKEN = ("cannot restore the file sink",)  # the one before has been overtaken by files made visible since
 INJECTED = ("(injected", "was set")
-
-
-class CampaignFailed(AssertionError):
-    """A promise was broken; the message has all that is needed to look into it."""
-
-
-@dataclass
-class Outcome:
-    """What came of a schedule."""
-
-    seed: int
-    ended: str = ""  # exact, repeated, refused
-    verdict: Verdict = field(default_factory=Verdict)
-    lives: int = 0
-    restarts: int = 0
-    checkpoints: int = 0
-    checkpoints_failed: int = 0
-    faults: list[str] = field(default_factory=list)  # that happened
-    seconds: float = 0.0
-    said: str = ""
-
-
-class Driver:
-    """One life of a driver, seen from outside."""
-
-    def __init__(self, zygote: Zygote, run: Run, folder: Path, environment: dict[str, str]) -> None:
-        number = next(_numbers)
-        self._zygote = zygote
-        self._output, self.log = folder / f"driver-{number}.out", folder / f"driver-{number}.log"
-        self._output.touch()
-        self.log.touch()
-        self._read_to = 0
-        self.run = run
-        self.progress: dict[str, Any] = {}
-        self.slots: set[int] = set()
-        self.failed: str | None = None
-        self.done: dict[str, Any] | None = None
-        self.pid = zygote.fork(run.text(), environment, self._output, self.log)
-
-    def look(self) -> None:
-        """Take note of what the driver has said."""
-        with self._output.open("rb") as file:
-            file.seek(self._read_to)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._read_to += len(line)
-                with suppress(ValueError):  # the job's own output
-                    self._hear(json.loads(line))
-
-    def _hear(self, news: Any) -> None:
-        if not isinstance(news, dict):
-            return
-        self.progress = news.get("progress", self.progress)
-        self.slots.update(self.progress.get("slots", ()))
-        self.failed = news.get("failed", self.failed)
-        self.done = news.get("done", self.done)
-
-    def ended(self, within_s: float = 0.0) -> bool:
-        """Whether the process is gone."""
-        code = self._zygote.how_it_ended(self.pid, within_s)
-        self.look()
-        return code is not None
-
-    def until(self, condition: Callable[[Driver], bool], within_s: float = PATIENCE_S) -> bool:
-        """Wait until the condition holds; False when the driver ended before."""
-        limit = time.monotonic() + within_s
-        while time.monotonic() < limit:
-            if self.ended(0.01):
-                return False
-            if condition(self):
-                return True
-        self._ask_where()
-        raise CampaignFailed(f"driver {self.pid} made no progress: {self.progress}\n{self.tail(120)}")
-
-    def _ask_where(self) -> None:
-        """Have the driver and the slots it started write down what each of their threads is doing."""
-        self.kill(signal.SIGUSR1)
-        self.ended(1.0)
-        for pid in self.slot_processes():
-            if _parent(pid) == self.pid:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGABRT)  # tells, and dies of it
-        self.ended(1.0)
-
-    def kill(self, sign: int = signal.SIGKILL) -> None:
-        if self._zygote.how_it_ended(self.pid) is not None:
-            return  # the number may be another process's by now
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, sign)
-        if sign == signal.SIGKILL:
-            self.ended(20.0)
-
-    def is_slot(self, pid: int) -> bool:
-        """Whether this is a slot of this campaign: process ids are used again, and other jobs have slots too."""
-        try:
-            command, environment = (Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
-        except OSError:
-            return False
-        return b"slot_main" in command and str(self.log.parent).encode() in environment
-
-    def slot_processes(self) -> list[int]:
-        """All slots of this campaign that are there now."""
-        return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and self.is_slot(int(p.name))]
-
-    def tail(self, lines: int = 40) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
-
-
-_numbers = itertools.count(1)
 
 
 class Campaign:
@@ -168,8 +59,14 @@ class Campaign:
         self._job_id = uuid.UUID(int=random.Random(schedule.seed).getrandbits(128)).hex
         self._drivers: list[Driver] = []
         self._host = "host"
-        self._refused: set[Path] = set()  # checkpoints that were asked for by path and could not be read
-        self._damaged = self._completed = self._fell_back = False
+        self._left: tuple[str, ...] = ()  # faults that have not happened yet
+        self._standing: set[int] = set()  # slots that stand still though their driver is dead
+        self._healthy: dict[Path, bytes] = {}  # what damaged files held
+        self._best: Path | None = None  # the newest checkpoint, before it was damaged
+        self._unreadable: set[Path] = set()  # checkpoints that were asked for by path and could not be read
+        self._went_back: set[Driver] = set()  # those that were given an older checkpoint than the newest
+        self._refused: set[Driver] = set()
+        self._completed = False
 
     def _where(self, s3: str | None) -> str:
         match self.schedule.storage:
@@ -182,22 +79,21 @@ class Campaign:
                 return str(self._base)
 
     def play(self) -> Outcome:
-        """Every scene, then undisturbed lives until the job has ended; the verdict."""
+        """Every scene, then lives without scenes until the job has ended; the verdict."""
         started = time.monotonic()
         try:
-            over = False
-            for scene in self.schedule.scenes:
-                over = self._play(scene)
-                if over:
-                    break
+            scenes, over = list(self.schedule.scenes), False
             while not over:
-                over = self._play(Scene(self._chance.choice((1, 2))))
+                refused = len(self._refused)
+                over = self._play(scenes[0] if scenes else Scene(self._chance.choice((1, 2))))
+                if len(self._refused) == refused:  # else it did not even begin
+                    del scenes[:1]
             self._judge()
             self._check_leftovers()
         finally:
             self._end_all()
             self.outcome.seconds = time.monotonic() - started
-            self.outcome.faults = sorted(p.name for p in self._marks.iterdir())
+            self.outcome.faults = self._happened()
         return self.outcome
 
     # ---------------------------------------------------------------------------------------------------- one scene
@@ -207,34 +103,65 @@ class Campaign:
         self.outcome.lives += 1
         if self.outcome.lives > LIVES:
             raise CampaignFailed(f"the job did not end in {LIVES} lives of its driver\n{self._told()}")
-        driver = self._start(scene.parallelism, scene.faults)
-        for act in scene.acts:
-            if act.after and not driver.until(
-                lambda d, after=act.after: d.progress.get("read", 0) >= after and d.slots
-            ):
-                break
-            driver = self._perform(act, driver)
+        driver = self._start(scene.parallelism, self._arm(scene.faults))
+        self._continue_standing(driver)
+        acts = list(scene.acts)
+        while acts and self._until_due(acts[0], driver):
+            driver = self._perform(acts.pop(0), driver)
         if scene.damage is None:
             driver.until(lambda d: False)
         driver.kill()
         over = self._is_over(driver)
+        if driver not in self._refused:
+            self.outcome.without_effect.update(act.name for act in acts)
         if scene.damage is not None and not over:
-            touched = damage.inflict(scene.damage, self._base, self._chance)
-            self._damaged |= bool(touched)
-            # Who gives a path cannot give one that is gone, and takes the one before.
-            self._fell_back |= self.schedule.storage == "path" and any(not path.exists() for path in touched)
+            self._inflict(scene.damage)
         return over
+
+    def _arm(self, faults: tuple[str, ...]) -> tuple[str, ...]:
+        """The faults of the next life: its own, and what has not happened in those before. Who stops is waited for."""
+        self.outcome.armed.update(faults)
+        left = [fault for fault in self._left if fault not in self._happened() and not fault.endswith(":stop")]
+        self._left = tuple(dict.fromkeys((*left, *faults)))
+        return self._left
+
+    def _happened(self) -> set[str]:
+        return {mark.name for mark in self._marks.iterdir()}
+
+    @staticmethod
+    def _until_due(act: Act, driver: Driver) -> bool:
+        """Wait for the act's time; False when the driver ended before."""
+        if not act.after:
+            return True
+        return driver.until(
+            lambda d: (
+                bool(d.slots)
+                and d.progress.get("read", 0) >= act.after
+                and d.progress.get("checkpoints", 0) >= act.checkpoints
+            )
+        )
+
+    def _inflict(self, how: damage.Damage) -> None:
+        best = damage.newest(self._base, self._unreadable)
+        touched = damage.inflict(how, self._base, self._chance)
+        if touched is None:
+            self.outcome.without_effect["damage"] += 1
+            return
+        self.outcome.damages[f"{how.how} {how.what}" if touched else how.how] += max(1, len(touched))
+        if touched:
+            self._best = best
+            self._healthy = {**touched, **self._healthy}  # of a file damaged twice, what it held at first
 
     def _start(self, parallelism: int, faults: tuple[str, ...] = ()) -> Driver:
         s = self.schedule
         restore = None
         if s.storage == "path":
-            newest = damage.newest(self._base, self._refused)
+            newest = damage.newest(self._base, self._unreadable)
             restore = str(newest) if newest is not None else None
         run = Run(
             kind=s.kind,
             records=s.records,
-            per_second=1_500,
+            per_second=PER_SECOND,
             output=str(self.folder / "out"),
             checkpoints=self._address,
             job_id=self._job_id if s.storage != "path" else None,
@@ -251,6 +178,8 @@ class Campaign:
             retained=s.retained,
             inline_bytes=s.inline_bytes,
             roll=s.roll,
+            sink=s.sink,
+            buckets=s.buckets,
             engine=s.engine,
             heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
             host=self._host,
@@ -263,6 +192,8 @@ class Campaign:
         }
         driver = Driver(self._zygote, run, self.folder, environment)
         self._drivers.append(driver)
+        if s.storage == "path" and self._best is not None and restore != str(self._best):
+            self._went_back.add(driver)
         return driver
 
     def _is_over(self, driver: Driver) -> bool:
@@ -272,82 +203,113 @@ class Campaign:
         self.outcome.restarts += progress.get("restarts", 0)
         self.outcome.checkpoints += progress.get("checkpoints", 0)
         self.outcome.checkpoints_failed += progress.get("failed", 0)
-        self._completed |= progress.get("checkpoints", 0) > 0
+        if progress.get("checkpoints", 0) > 0:
+            self._completed, self._best = True, None
         if driver.done is not None:
-            self.outcome.ended = "exact"
             return True
         if driver.failed is None:
-            if self.schedule.storage == "path" and self._completed and not self._any_checkpoint():
-                self.outcome.ended = "exact"  # it died while it removed the checkpoints of a finished job
-                return True
-            return False
+            # It may have died while it removed the checkpoints of a finished job.
+            return self.schedule.storage == "path" and self._completed and damage.newest(self._base) is None
         if "has finished, and all its output is committed" in driver.failed:
-            self.outcome.ended = "exact"
             return True
-        if self._damaged and driver.run.restore is not None and "CorruptFileError: cannot read" in driver.failed:
-            return self._try_older(driver)
-        if self._damaged and any(words in driver.failed for words in REFUSALS):
-            self.outcome.ended, self.outcome.said = "refused", driver.failed
-            return True
+        if self._healthy and any(words in driver.failed for words in CORRUPT + OVERTAKEN):
+            self._take_refusal(driver, driver.failed)
+            return False
         if any(words in driver.failed for words in INJECTED) or "no longer owns checkpoint directory" in driver.failed:
             return False
         raise CampaignFailed(f"the job failed: {driver.failed}\n{self._told()}")
 
-    def _try_older(self, driver: Driver) -> bool:
-        """Who named a checkpoint that is damaged is told so, and names the one before; True when there is none."""
-        assert driver.run.restore is not None and driver.failed is not None
-        self._refused.add(Path(driver.run.restore))
-        self._fell_back = True
-        if damage.newest(self._base, self._refused) is None:
-            self.outcome.ended, self.outcome.said = "refused", driver.failed
-            return True
-        return False
+    def _take_refusal(self, driver: Driver, said: str) -> None:
+        """The message must lead to what is damaged. Take an older checkpoint if there is one, else repair."""
+        self._refused.add(driver)
+        self.outcome.refusals.append(said)
+        # Healthy metadata of another job says what files there must be: one of those is missed then.
+        places = {path.parent if path.name == "_metadata" else path for path in self._healthy}
+        if not any(str(place) in said for place in places) and not any(words in said for words in OVERTAKEN):
+            raise CampaignFailed(f"refused without a word about {list(self._healthy)}: {said}\n{self._told()}")
+        if driver.run.restore is not None and any(words in said for words in CORRUPT):
+            self._unreadable.add(Path(driver.run.restore))
+            if damage.newest(self._base, self._unreadable) is not None:
+                return
+        self._repair()
 
-    def _any_checkpoint(self) -> bool:
-        return damage.newest(self._base) is not None
+    def _repair(self) -> None:
+        for path, content in self._healthy.items():
+            if path.parent.is_dir():
+                path.write_bytes(content)
+        self._healthy, self._best = {}, None
+        self._unreadable.clear()
 
     # ---------------------------------------------------------------------------------------------------------- acts
 
     def _perform(self, act: Act, driver: Driver) -> Driver:
         """Do it; the driver that goes on."""
+        done, goes_on = True, driver
         match act.what:
+            case "kill-slot" if act.detail == "at-point":
+                done = self._kill_slot_at_point(driver)
             case "kill-slot":
-                self._signal_slot(driver, signal.SIGKILL)
+                done = self._signal_slot(driver, signal.SIGKILL) is not None
             case "kill-driver":
+                done = act.detail != "at-point" or self._stand(driver)
+                done = done and not driver.ended()
                 driver.kill()
-            case "stop-slot":
-                victim = self._signal_slot(driver, signal.SIGSTOP)
-                if victim is not None:
-                    self._continue_later(driver, victim)
-            case "thaw":
-                victim = self._frozen_slot(driver)
+            case "stop-slot" | "thaw":
+                stop = act.what == "stop-slot"
+                victim = self._signal_slot(driver, signal.SIGSTOP) if stop else self._frozen_slot(driver)
+                done = victim is not None
                 if victim is not None:
                     self._continue_later(driver, victim)
             case "second-driver":
-                self._second_driver()
-            case "usurper" if act.detail == "at-point":
-                if driver.until(lambda d: _state(d.pid) == "T"):
-                    return self._usurp(driver)
+                done = self._second_driver()
             case "usurper":
-                driver.kill(signal.SIGSTOP)
-                return self._usurp(driver)
+                if act.detail == "at-point":
+                    done = driver.until(lambda d: state(d.pid) == "T")
+                else:
+                    driver.kill(signal.SIGSTOP)
+                if done and not driver.ended():
+                    goes_on = self._usurp(driver)
             case "storage":
-                self._storage_fault(driver, act.detail)
+                done = self._storage_fault(driver, act.detail)
             case _:
                 raise AssertionError(act.what)
-        return driver
+        (self.outcome.acts if done else self.outcome.without_effect)[act.name] += 1
+        return goes_on
 
     def _signal_slot(self, driver: Driver, sign: signal.Signals) -> int | None:
-        slots = sorted(driver.progress.get("slots", ()))
+        slots = sorted(pid for pid in driver.progress.get("slots", ()) if driver.is_slot(pid))
         if not slots:
             return None
         victim = int(self._chance.choice(slots))
-        if not driver.is_slot(victim):
-            return None
         with suppress(ProcessLookupError):
             os.kill(victim, sign)
             return victim
         return None
+
+    def _kill_slot_at_point(self, driver: Driver) -> bool:
+        """Wait until a fault has stopped the driver, kill a slot, and let the driver go on."""
+        if not driver.until(lambda d: state(d.pid) == "T"):
+            return False
+        victim = self._signal_slot(driver, signal.SIGKILL)
+        driver.kill(signal.SIGCONT)
+        return victim is not None
+
+    def _stand(self, driver: Driver) -> bool:
+        """Wait until a fault has stopped a slot, which goes on in a later life only."""
+        victim = self._frozen_slot(driver)
+        if victim is not None:
+            self._standing.add(victim)
+        return victim is not None
+
+    def _continue_standing(self, driver: Driver) -> None:
+        """Let slots of a dead driver go on: at once, or when the next one has gone further."""
+        if self._standing and self._chance.random() < 0.5:
+            driver.until(lambda d: d.progress.get("checkpoints", 0) > 0)
+        for pid in self._standing:
+            if driver.is_slot(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        self._standing.clear()
 
     @staticmethod
     def _frozen_slot(driver: Driver) -> int | None:
@@ -355,7 +317,7 @@ class Campaign:
         found: list[int] = []
 
         def look(d: Driver) -> bool:
-            found[:] = [pid for pid in d.slot_processes() if _state(pid) == "T"]
+            found[:] = [pid for pid in d.slot_processes() if state(pid) == "T"]
             return bool(found)
 
         if not driver.until(look):
@@ -372,23 +334,20 @@ class Campaign:
             with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGCONT)
 
-    def _second_driver(self) -> None:
-        started = time.monotonic()
+    def _second_driver(self) -> bool:
+        """Start another: whether it was refused. Otherwise the first had ended, or ended meanwhile."""
         second = self._start(1)
-        second.until(lambda d: d.failed is not None or d.done is not None)
+        if second.wait(lambda d: d.failed is not None or d.done is not None, 30.0) is None:
+            raise CampaignFailed(f"a second driver was not refused within 30 s\n{self._told()}")
         second.ended(10.0)
-        took = time.monotonic() - started
         if second.done is not None or second.failed is None or "has finished" in second.failed:
-            return  # the first had ended, or ended meanwhile
+            return False
         if "is in use by the driver" not in second.failed:
             raise CampaignFailed(f"a second driver was not refused but said: {second.failed}\n{self._told()}")
-        if took > 30:
-            raise CampaignFailed(f"a second driver was refused after {took:.0f} s only")
+        return True
 
     def _usurp(self, driver: Driver) -> Driver:
         """The driver is stopped: let another host take over, then let the first go on. Gives the one that goes on."""
-        if driver.ended():
-            return driver
         time.sleep(LEASE_MS / 1000 * 1.3)  # until its lease has run out
         self._host = f"not-{self._host}"  # whoever comes later comes from there too, and sees who has died there
         usurper = self._start(self._chance.choice((1, 2)))
@@ -407,39 +366,43 @@ class Campaign:
         usurper.ended(20.0)
         return usurper if usurper.done is not None else driver
 
-    def _storage_fault(self, driver: Driver, what: str) -> None:
+    def _storage_fault(self, driver: Driver, what: str) -> bool:
+        """Storage that fails: now and then until all is read or for good, else until it hurts; whether it did."""
         failed = driver.progress.get("failed", 0)
         set_faults(str(self._control), **STORAGE_FAULTS[what])
+        if what == "lasting-errors":
+            return True
         if what == "errors":
             driver.until(lambda d: d.progress.get("read", 0) >= self.schedule.records or d.failed is not None)
-        else:  # until it hurts
-            with suppress(CampaignFailed):
-                driver.until(lambda d: d.progress.get("failed", 0) > failed, 4.0)
+            hurt = True
+        else:
+            hurt = bool(driver.wait(lambda d: d.progress.get("failed", 0) > failed, 10.0))
         set_faults(str(self._control))
+        return hurt
 
     # ------------------------------------------------------------------------------------------------------ the end
 
     def _judge(self) -> None:
         verdict = verify(self.schedule.kind, self.schedule.records, self.folder / "out")
         self.outcome.verdict = verdict
-        logs = [d.log.read_text(errors="replace") for d in self._drivers]
-        fell_back = self._fell_back or any("restoring the older" in log for log in logs)
-        if self.outcome.ended == "refused":
-            good = not verdict.wrong and (fell_back or not verdict.doubled)
-        elif self._damaged and fell_back:
+        self.outcome.fallbacks = sum(self._fell_back(d) for d in self._drivers)
+        self.outcome.ended = "exact"
+        if self.outcome.fallbacks and verdict.doubled:
             # Behind a checkpoint whose output was committed: that output is written once more, as the log says.
-            good = not verdict.lost and not verdict.wrong
-            if verdict.doubled:
-                self.outcome.ended = "repeated"
-        else:
-            good = verdict.exact
-        if not good:
+            self.outcome.ended = "repeated"
+            verdict = replace(verdict, doubled=0)
+        if not verdict.exact:
             raise CampaignFailed(f"{verdict}\n{self._told()}")
+
+    def _fell_back(self, driver: Driver) -> bool:
+        """Whether it ran from an older checkpoint than the newest, which was damaged."""
+        log = driver.log.read_text(errors="replace")
+        return driver not in self._refused and (driver in self._went_back or "restoring the older" in log)
 
     def _check_leftovers(self) -> None:
         """No process of the job lives on."""
         limit = time.monotonic() + 20
-        while left := [pid for d in self._drivers for pid in d.slots if d.is_slot(pid)]:
+        while left := self._drivers[0].slot_processes():
             if time.monotonic() > limit:
                 raise CampaignFailed(f"slots {left} outlived their drivers\n{self._told()}")
             time.sleep(0.05)  # they are not ours to wait for
@@ -448,30 +411,13 @@ class Campaign:
         for driver in self._drivers:
             if not driver.ended():
                 driver.kill()
-            for pid in driver.slots:
-                if driver.is_slot(pid):
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+        for pid in self._drivers[0].slot_processes() if self._drivers else ():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _told(self) -> str:
         logs = "\n".join(f"--- {d.log.name} (parallelism {d.run.parallelism})\n{d.tail()}" for d in self._drivers[-3:])
         return f"{self.schedule}\nagain: python -m tests.campaign {self.schedule.seed}\n{logs}"
-
-
-def _parent(pid: int) -> int:
-    return int(_stat(pid)[1])
-
-
-def _state(pid: int) -> str:
-    """As the system has it: R, S, D, T for stopped, Z for dead."""
-    return _stat(pid)[0]
-
-
-def _stat(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ["X", "0"]
 
 
 def run_schedule(schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None) -> Outcome:

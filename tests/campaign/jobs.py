@@ -8,6 +8,8 @@ on parallelism: then the expected lines can be listed, and a line too many or to
 
 from __future__ import annotations
 
+import warnings
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from pathlib import Path
 from tamias.common import Time, Types
 from tamias.common.serialization import Encoder
 from tamias.datastream import DataStream, KeyedProcessFunction
-from tamias.datastream.connectors.file_system import FileSink, RollingPolicy
+from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy, StreamingFileSink
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import TumblingEventTimeWindows
 from tests.spark import every_kind
@@ -164,13 +166,34 @@ KINDS = {
 # --------------------------------------------------------------------------------------------------- files and verdict
 
 
-def write_files(streams: dict[str, DataStream], folder: Path, *, roll: bool) -> None:
+class Spread(BucketAssigner):
+    """Lines spread over a few folders, so that one commit makes several files visible."""
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+
+    def get_bucket_id(self, element, context):
+        return f"bucket-{zlib.crc32(element.encode()) % self._buckets}"
+
+
+def write_files(streams: dict[str, DataStream], folder: Path, *, roll: bool, buckets: int) -> None:
     """Each stream into its folder, exactly once; with `roll`, a part file ends with every checkpoint."""
     for name, stream in streams.items():
         builder = FileSink.for_row_format(str(folder / name), Encoder.simple_string_encoder())
+        builder = builder.with_bucket_assigner(Spread(buckets))
         if roll:
             builder = builder.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         stream.sink_to(builder.build()).uid(f"files of {name}")
+
+
+def write_in_two_phases(streams: dict[str, DataStream], folder: Path, *, buckets: int) -> None:
+    """The same through a sink function whose transactions are prepared, recovered and committed by the base class."""
+    for name, stream in streams.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it is the sink of its kind that writes files
+            builder = StreamingFileSink.for_row_format(str(folder / name), Encoder.simple_string_encoder())
+            sink = builder.with_bucket_assigner(Spread(buckets)).build()
+        stream.add_sink(sink).uid(f"files of {name}")
 
 
 def verify(kind: str, records: int, folder: Path) -> Verdict:

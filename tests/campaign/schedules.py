@@ -12,6 +12,8 @@ from typing import Literal
 
 Storage = Literal["directory", "path", "faulty", "s3"]
 
+Sink = Literal["files", "two-phase"]
+
 # Points of the protocol in the driver, in the order in which a checkpoint comes by them.
 DRIVER_POINTS = (
     "driver-start",
@@ -28,6 +30,7 @@ DRIVER_POINTS = (
     "delete-everything",
 )
 SLOT_POINTS = (
+    "deploy",
     "restore",
     "restored",
     "epoch",
@@ -36,9 +39,13 @@ SLOT_POINTS = (
     "state-written",
     "notify",
     "sink-commit",
+    "sink-file",
     "sink-committed",
     "close",
 )
+TWO_PHASE_POINTS = ("sink-recover",)
+# Come by only where something is restored.
+RESTORE_POINTS = ("restore", "restored", "sink-recover")
 # Where a process is stopped to be continued when others have taken its place.
 DRIVER_STOPS = (
     "driver-started",
@@ -49,16 +56,22 @@ DRIVER_STOPS = (
     "before-notify",
     "notified",
 )
-SLOT_STOPS = ("restored", "epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-committed")
+SLOT_STOPS = ("epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-file")
+SLOT_STOPS += ("sink-committed",)
+# Where one side stands still while the other is killed: each step of the driver for a slot, each of a slot for the
+# driver.
+DRIVER_STANDS = ("driver-epoch", "before-metadata", "publish", "after-metadata", "before-notify", "notified")
+SLOT_STANDS = (*SLOT_STOPS, "deploy", "restore", "restored")
 # Come by often; the others only once or twice in the life of a process.
-_OFTEN = {"driver-epoch", "before-metadata", "publish", "after-metadata", "discard", "before-notify", "notified"}
-_OFTEN |= {"epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-committed"}
+_OFTEN = {*DRIVER_STANDS, *SLOT_STOPS, "restore", "restored", "sink-recover"}
 _STORAGE_CALLS = {"publish", "discard"}
+STORAGE_FAULTS = ("errors", "lasting-errors", "full", "read-only", "slow")
+DAMAGES = ("truncate", "tear", "flip", "delete", "swap", "foreign", "garbage", "clutter")
 
 
 @dataclass(frozen=True)
 class Act:
-    """Something that happens while a driver runs, when so many records have been read since it started.
+    """Something that happens while a driver runs, when so much has been done since it started.
 
     Attributes:
         what: `kill-slot`, `kill-driver`, `stop-slot` (silent until it is given up, then continued), `thaw` (the same
@@ -66,19 +79,28 @@ class Act:
             stopped, one on another host takes over, then the first is continued), `storage` (faults of the `faulty`
             storage, for a while).
         after: Records read.
-        detail: Of `storage`: what goes wrong. Of `usurper`: `at-point` when it is a fault that stops the driver.
+        detail: Of `storage`: what goes wrong. Of `usurper`: `at-point` when it is a fault that stops the driver. Of
+            `kill-driver`: `at-point` when that is when a fault has stopped a slot. Of `kill-slot`: `at-point` when
+            that is when a fault has stopped the driver, which is then continued.
+        checkpoints: Checkpoints completed.
     """
 
     what: str
     after: int
     detail: str = ""
+    checkpoints: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is, in all."""
+        return f"{self.what} {self.detail}".strip()
 
 
 @dataclass(frozen=True)
 class Damage:
     """What is done to the newest checkpoint while no driver runs."""
 
-    how: str  # truncate, flip, delete, swap, garbage, clutter
+    how: str  # one of DAMAGES
     what: str  # metadata, state
     all_of_them: bool = False  # every retained checkpoint
 
@@ -113,6 +135,8 @@ class Schedule:
     timeout_ms: int
     concurrent: int
     local_copies: bool
+    sink: Sink
+    buckets: int
     scenes: tuple[Scene, ...]
 
     def __str__(self) -> str:
@@ -120,11 +144,11 @@ class Schedule:
             f"seed {self.seed}: {self.kind}, {self.records} records, {self.storage}, {self.engine} slots, "
             f"{self.backend}, {'incremental' if self.incremental else 'full'}, {'roll' if self.roll else 'keep'}, "
             f"retained {self.retained}, every {self.interval_ms} ms, at most {self.concurrent} at once"
-            f"{', local copies' if self.local_copies else ''}"
+            f"{', local copies' if self.local_copies else ''}, {self.sink} in {self.buckets} buckets"
         ]
         for number, scene in enumerate(self.scenes):
             told = [f"  scene {number}: parallelism {scene.parallelism}", *scene.faults]
-            told += [f"{act.what} {act.detail} after {act.after}" for act in scene.acts]
+            told += [f"{act.name} after {act.after} and {act.checkpoints} checkpoints" for act in scene.acts]
             told += [f"then {scene.damage}"] if scene.damage is not None else []
             lines.append("; ".join(told))
         return "\n".join(lines)
@@ -154,63 +178,102 @@ def schedule(seed: int) -> Schedule:
         timeout_ms=chance.choice((300, 5_000)) if storage == "faulty" else 10_000,
         concurrent=other.choice((1, 1, 2)),
         local_copies=other.random() < 0.25,
+        sink=other.choice(("files", "files", "two-phase")),
+        buckets=other.choice((1, 3)),
         scenes=(),
     )
     scenes = tuple(_scene(chance, made, number) for number in range(chance.randint(1, 3)))
     if scenes[-1].damage is not None:  # damage is looked at by the driver that comes next
         made = replace(made, retained=max(made.retained, chance.choice((1, 2, 3))))
+    if any(act.detail == "slow" for scene in scenes for act in scene.acts):
+        made = replace(made, timeout_ms=300)  # less than one call takes then
     return replace(made, scenes=scenes)
 
 
 def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
+    """One life of a driver. What would end it before its faults can happen is not put with them."""
     acts: list[Act] = []
     faults: list[str] = []
     damage = None
     mark = chance.randint(made.records // 10, made.records // 2)
-    match chance.choices(("points", "kills", "stops", "drivers", "storage", "damage"), (34, 16, 12, 14, 10, 14))[0]:
+    match _what(chance, made):
         case "points":
-            faults += [_fault(chance) for _ in range(chance.randint(1, 3))]
+            for _ in range(chance.randint(1, 3)):
+                faults.append(_fault(chance, made))
+            acts += _provoke(faults, mark, chance.choice(("kill-slot", "kill-driver")))
+        case "stands":
+            if chance.random() < 0.5:
+                faults.append(_stop(chance, SLOT_STANDS))
+                acts += _provoke(faults, mark, "kill-slot")
+                acts.append(Act("kill-driver", 0, "at-point"))
+            else:
+                faults.append(_stop(chance, DRIVER_STANDS))
+                acts.append(Act("kill-slot", 0, "at-point"))
         case "kills":
-            acts += [Act(chance.choice(("kill-slot", "kill-slot", "kill-driver")), mark + 100 * n) for n in range(2)]
+            acts += [Act("kill-slot", mark), Act(chance.choice(("kill-slot", "kill-driver")), mark + 100)]
         case "stops":
             if chance.random() < 0.3:
                 acts.append(Act("stop-slot", mark))
             else:
                 faults.append(_stop(chance, SLOT_STOPS))
                 acts.append(Act("thaw", 0))
-        case "drivers" if made.storage != "path":
+        case "drivers":
             match chance.choice(("second-driver", "usurper", "at-point", "at-point")):
                 case "at-point":
                     faults.append(_stop(chance, DRIVER_STOPS))
                     acts.append(Act("usurper", 0, "at-point"))
                 case what:
                     acts.append(Act(what, mark))
-        case "storage" if made.storage == "faulty":
-            acts.append(Act("storage", mark, chance.choice(("errors", "errors", "full", "read-only", "slow"))))
+        case "storage":
+            acts.append(Act("storage", mark, chance.choice(STORAGE_FAULTS)))
             if chance.random() < 0.5:
-                faults.append(_fault(chance))
-        case "damage" if made.storage != "s3":
+                faults.append(_fault(chance, made))
+                acts += _provoke(faults, mark + 100, "kill-slot")
+        case "damage":
             if chance.random() < 0.3:
-                faults.append(f"{chance.choice(('after-metadata', 'before-notify'))}:*:{chance.randint(2, 5)}:kill")
-            acts.append(Act("kill-driver", mark))
-            how = chance.choice(("truncate", "flip", "delete", "swap", "garbage", "clutter"))
-            damage = Damage(how, chance.choice(("metadata", "state")), all_of_them=chance.random() < 0.15)
-        case _:
-            faults.append(_fault(chance))
-            acts.append(Act("kill-driver", mark))
-    if damage is None and chance.random() < 0.25:
-        acts.append(Act("kill-driver", mark + 300))
+                faults.append(f"{chance.choice(('after-metadata', 'before-notify'))}:*:{chance.randint(2, 4)}:kill")
+            acts.append(Act("kill-driver", mark, checkpoints=chance.randint(1, 3)))
+            damage = Damage(
+                chance.choice(DAMAGES), chance.choice(("metadata", "state")), all_of_them=chance.random() < 0.15
+            )
+        case what:
+            raise AssertionError(what)
+    if damage is None and not faults and chance.random() < 0.25:
+        acts.append(Act("kill-driver", mark + 200))
     return Scene(chance.choice((1, 1, 2, 2, 3)), tuple(faults), tuple(acts), damage)
+
+
+def _what(chance: random.Random, made: Schedule) -> str:
+    """The kind of a scene. Storage that fails is the faulty one; what S3 holds is out of reach of clumsy hands."""
+    weights = {"points": 30, "stands": 12, "kills": 12, "stops": 10, "drivers": 12, "storage": 0, "damage": 14}
+    match made.storage:
+        case "faulty":
+            weights["storage"] = 45
+        case "path":  # every driver has a directory of its own
+            weights["drivers"] = 0
+        case "s3":
+            weights["damage"] = 0
+    return chance.choices(tuple(weights), tuple(weights.values()))[0]
+
+
+def _provoke(faults: list[str], mark: int, what: str) -> list[Act]:
+    """What makes the job restore something, when there is a fault that happens only then."""
+    if not any(fault.split(":")[0] in RESTORE_POINTS for fault in faults):
+        return []
+    return [Act(what, mark, checkpoints=1)]
 
 
 def _stop(chance: random.Random, points: tuple[str, ...]) -> str:
     point = chance.choice(points)
-    return f"{point}:*:{chance.randint(1, 4) if point in _OFTEN else 1}:stop"
+    return f"{point}:*:{chance.randint(1, 3) if point in _OFTEN else 1}:stop"
 
 
-def _fault(chance: random.Random) -> str:
-    point = chance.choice(DRIVER_POINTS + SLOT_POINTS)
-    count = chance.randint(1, 6) if point in _OFTEN else 1
+def _fault(chance: random.Random, made: Schedule) -> str:
+    points = DRIVER_POINTS + SLOT_POINTS + (TWO_PHASE_POINTS if made.sink == "two-phase" else ())
+    point = chance.choice(points)
+    count = chance.randint(1, 4) if point in _OFTEN else 1
+    if point.startswith("sink-") and not made.roll and made.sink == "files":
+        count = 1  # there is one commit, at the end
     what = chance.choice(("kill", "kill", "kill", "error", "full", "exit"))
     if point in DRIVER_POINTS and point not in _STORAGE_CALLS and what in ("error", "full"):
         what = "kill"  # the driver does nothing there that the world could refuse

@@ -18,8 +18,8 @@ from tamias.testing.local_run import on_local_engine
 from tests.campaign import damage
 from tests.campaign.driver import Run, environment
 from tests.campaign.faulty_storage import CONTROL, register, set_faults
-from tests.campaign.harness import Driver
 from tests.campaign.jobs import verify
+from tests.campaign.lives import Driver
 from tests.campaign.zygote import Zygote
 
 RECORDS = 1_500

@@ -36,15 +36,17 @@ class Zygote:
         self._started: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._ended: dict[int, int] = {}
         self._news = threading.Condition()
+        self._forking = threading.Lock()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def fork(self, arguments: str, environment: dict[str, str], output: Path, log: Path) -> int:
         """Start a driver; its process id."""
         request = {"arguments": arguments, "environment": environment, "output": str(output), "log": str(log)}
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        return self._started.get(timeout=60)
+        with self._forking:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            return self._started.get(timeout=60)
 
     def how_it_ended(self, pid: int, within_s: float = 0.0) -> int | None:
         """The exit code of a driver, negative for a signal; None while it runs."""
@@ -64,6 +66,8 @@ class Zygote:
         for line in self._process.stdout:
             news = json.loads(line)
             if "started" in news:
+                with self._news:
+                    self._ended.pop(news["started"], None)  # the number of an earlier one
                 self._started.put(news["started"])
             else:
                 with self._news:

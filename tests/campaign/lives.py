@@ -1,0 +1,141 @@
+"""One life of a driver, seen from outside: what it says, whether it lives, which slots are its."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.campaign.driver import Run
+from tests.campaign.zygote import Zygote
+
+PATIENCE_S = 90.0  # for one life of a driver; many times what it takes
+
+
+class CampaignFailed(AssertionError):
+    """A promise was broken; the message has all that is needed to look into it."""
+
+
+class Driver:
+    """One life of a driver, seen from outside."""
+
+    def __init__(self, zygote: Zygote, run: Run, folder: Path, environment: dict[str, str]) -> None:
+        number = next(_numbers)
+        self._zygote = zygote
+        self._output, self.log = folder / f"driver-{number}.out", folder / f"driver-{number}.log"
+        self._output.touch()
+        self.log.touch()
+        self._read_to = 0
+        self.run = run
+        self.progress: dict[str, Any] = {}
+        self.slots: set[int] = set()
+        self.failed: str | None = None
+        self.done: dict[str, Any] | None = None
+        self.pid = zygote.fork(run.text(), environment, self._output, self.log)
+
+    def look(self) -> None:
+        """Take note of what the driver has said."""
+        with self._output.open("rb") as file:
+            file.seek(self._read_to)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._read_to += len(line)
+                with suppress(ValueError):  # the job's own output
+                    self._hear(json.loads(line))
+
+    def _hear(self, news: Any) -> None:
+        if not isinstance(news, dict):
+            return
+        self.progress = news.get("progress", self.progress)
+        self.slots.update(self.progress.get("slots", ()))
+        self.failed = news.get("failed", self.failed)
+        self.done = news.get("done", self.done)
+
+    def ended(self, within_s: float = 0.0) -> bool:
+        """Whether the process is gone."""
+        code = self._zygote.how_it_ended(self.pid, within_s)
+        self.look()
+        return code is not None
+
+    def until(self, condition: Callable[[Driver], bool]) -> bool:
+        """Wait until the condition holds; False when the driver ended before."""
+        held = self.wait(condition, PATIENCE_S)
+        if held is None:
+            self._ask_where()
+            raise CampaignFailed(f"driver {self.pid} made no progress: {self.progress}\n{self.tail(120)}")
+        return held
+
+    def wait(self, condition: Callable[[Driver], bool], within_s: float) -> bool | None:
+        """The same for so long; None when neither came about.
+
+        A pause of the whole machine is no time in which the driver could have done anything, so of what passes between
+        two looks at most a second counts.
+        """
+        left_s, looked = within_s, time.monotonic()
+        while left_s > 0:
+            if self.ended(0.01):
+                return False
+            if condition(self):
+                return True
+            now = time.monotonic()
+            left_s, looked = left_s - min(1.0, now - looked), now
+        return None
+
+    def _ask_where(self) -> None:
+        """Have the driver and the slots it started write down what each of their threads is doing."""
+        self.kill(signal.SIGUSR1)
+        self.ended(1.0)
+        for pid in self.slot_processes():
+            if parent(pid) == self.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGABRT)  # tells, and dies of it
+        self.ended(1.0)
+
+    def kill(self, sign: int = signal.SIGKILL) -> None:
+        if self._zygote.how_it_ended(self.pid) is not None:
+            return  # the number may be another process's by now
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, sign)
+        if sign == signal.SIGKILL:
+            self.ended(20.0)
+
+    def is_slot(self, pid: int) -> bool:
+        """Whether this is a slot of this campaign: process ids are used again, and other jobs have slots too."""
+        try:
+            command, environment = (Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
+        except OSError:
+            return False
+        return b"slot_main" in command and str(self.log.parent).encode() in environment
+
+    def slot_processes(self) -> list[int]:
+        """All slots of this campaign that are there now."""
+        return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and self.is_slot(int(p.name))]
+
+    def tail(self, lines: int = 40) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+_numbers = itertools.count(1)
+
+
+def parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def state(pid: int) -> str:
+    """As the system has it: R, S, D, T for stopped, Z for dead."""
+    return _stat(pid)[0]
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["X", "0"]
