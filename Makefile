@@ -1,7 +1,7 @@
 # make demo   a live job on embedded Spark, with a slot killed on the way
 # make test   every check that CI runs
 # make bench  records per second, and ratios against PyFlink and PySpark
-# make soak   long fault campaigns
+# make soak   every property with many more examples, and five hundred schedules of faults
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
