@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from tamias.datastream import (
 )
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.graph.job_graph import JobGraph
+from tamias.job import submit
+from tamias.testing.process_engine import ProcessEngine
 
 WAIT_S = 60.0
 
@@ -24,7 +28,7 @@ def environment(
     directory: Path | str | None = None,
     *,
     parallelism: int = 1,
-    interval_ms: int = 20,
+    interval_ms: int = 10,
     restarts: int = 0,
     **keys: Any,
 ) -> StreamExecutionEnvironment:
@@ -45,9 +49,10 @@ def environment(
 
 
 def generated(env: StreamExecutionEnvironment, records: int | None, per_second: float = 1e9) -> DataStream:
-    """0, 1, 2, ... at a rate."""
+    """0, 1, 2, ... at a rate, read by one subtask so that their order is one order."""
     source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
-    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG()).uid("numbers")
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+    return numbers.uid("numbers").set_parallelism(1)
 
 
 class Tally(KeyedProcessFunction):
@@ -78,6 +83,26 @@ def expected_tally(records: int, keys: int) -> list[tuple[int, int, int, int, in
         so_far = range(n % keys, n + 1, keys)
         found.append((n % keys, n, len(so_far), sum(so_far[-3:]), len(so_far)))
     return found
+
+
+@contextmanager
+def engines(make: Callable[[JobGraph], ProcessEngine]) -> Iterator[list[ProcessEngine]]:
+    """Jobs run on engines made like this; they are listed."""
+    made: list[ProcessEngine] = []
+
+    def engine_for(settings: Any) -> Callable[[JobGraph], ProcessEngine]:
+        def one(graph: JobGraph) -> ProcessEngine:
+            made.append(make(graph))
+            return made[-1]
+
+        return one
+
+    before = submit.default_engine
+    submit.default_engine = engine_for
+    try:
+        yield made
+    finally:
+        submit.default_engine = before
 
 
 def until(condition: Callable[[], object], within_s: float = WAIT_S) -> None:

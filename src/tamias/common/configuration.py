@@ -162,7 +162,16 @@ class Configuration:
         return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
-        return "{" + ", ".join(f"{key}={text}" for key, text in self.to_dict().items()) + "}"
+        return "{" + ", ".join(f"{key}={_shown(key, text)}" for key, text in self.to_dict().items()) + "}"
 
     def __repr__(self) -> str:
-        return f"Configuration({self._values!r})"
+        return f"Configuration({ {key: _shown(key, value) for key, value in self._values.items()}!r})"
+
+
+# Flink: values of keys that contain one of these words are not shown; whoever asks for them by key gets them.
+_SECRET_WORDS = ("password", "secret", "token", "apikey", "api-key", "account.key", "service-key", "auth-params")
+_SECRET_WORDS += ("basic-auth", "jaas.config", "http-headers", "credential")
+
+
+def _shown(key: str, value: Any) -> Any:
+    return "******" if any(word in key.lower() for word in _SECRET_WORDS) else value

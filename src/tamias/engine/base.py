@@ -96,6 +96,9 @@ class Engine(Protocol):
     def wake(self) -> None:
         """End a `wait`. From any thread."""
 
+    def lost(self) -> Failure | None:
+        """A slot that is gone, found while no epoch runs: what it has not reported will never be."""
+
     def cancel_epoch(self) -> None:
         """Make a running `run_epoch` return soon. From any thread."""
 

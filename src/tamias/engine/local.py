@@ -99,6 +99,10 @@ class LocalEngine:
     def wake(self) -> None:
         self._events.put(None)
 
+    def lost(self) -> Failure | None:
+        """Nobody: slots are objects in this process."""
+        return None
+
     def cancel_epoch(self) -> None:
         self._cancelled = True
 

@@ -324,6 +324,8 @@ class JobLoop:
     def _await(self, condition: Callable[[], bool]) -> None:
         while not condition():
             self._attend()
+            if not condition() and (failure := self._engine.lost()) is not None:
+                raise AttemptFailed(failure)  # what is waited for will not come
             self._engine.wait(0.05)
 
     def _wait_a_moment_for(self, checkpoint_id: int) -> None:

@@ -150,6 +150,11 @@ class SlotEngine(ABC):
                 return SlotLostError(slot.number, slot.process.how_it_ended() or "its process ended")
         return None
 
+    def lost(self) -> Failure | None:
+        """A slot that is gone while no epoch runs."""
+        error = self._lost_slot()
+        return None if error is None else Failure(error, error.slot)
+
     # -------------------------------------------------------------------------------------------------- events
 
     def events(self) -> list[SlotEvent]:

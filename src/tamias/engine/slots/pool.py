@@ -71,15 +71,24 @@ class Slot:
         self.process = process
         self._secret = secret
         self._control: Link | None = None
+        self._over = False  # we are about to let it go: that its connections end is no news
 
     def connect(
         self, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None], heartbeat: Heartbeat
     ) -> None:
-        """Open the connections for requests and for events."""
-        self._control = connect(self.address, self._secret)
-        events = connect(self.address, self._secret)
-        events.send(dumps(Subscribe()))
-        events.receive()
+        """Open the connections for requests and for events.
+
+        Raises:
+            SlotLostError: It is gone already; its process, if there is one, is ended.
+        """
+        try:
+            self._control = connect(self.address, self._secret)
+            events = connect(self.address, self._secret)
+            events.send(dumps(Subscribe()))
+            events.receive()
+        except (OSError, EOFError) as error:
+            self.close()
+            raise SlotLostError(self.number, f"it could not be reached: {error}") from error
         events.settimeout(heartbeat.timeout_s)
         threading.Thread(
             target=self._listen, args=(events, on_event, on_lost), name=f"slot-{self.number}-events", daemon=True
@@ -98,13 +107,25 @@ class Slot:
             if self._control is not None:
                 self._control.close()
             on_lost(self.number)
-        except (OSError, EOFError):
-            pass  # the slot is gone: requests to it will say so
+        except (OSError, EOFError) as error:
+            if self._give_up_if_alive(error):  # otherwise it is gone, and requests to it will say so
+                on_lost(self.number)
         finally:
             link.close()
 
+    def _give_up_if_alive(self, error: BaseException) -> bool:
+        """A slot that lives but has lost a connection will not be heard of again, or not hear of us: replace it."""
+        if self._over or self.process.how_it_ended() is not None:
+            return False
+        self.process.give_up(f"a connection to it broke: {error}")
+        _log.warning("slot %d is given up: %s", self.number, self.process.how_it_ended())
+        if self._control is not None:
+            self._control.close()
+        return True
+
     def tell(self, request: Request) -> None:
         """Send a request; `answer` waits for its end."""
+        self._over |= isinstance(request, Exit)
         if self._control is not None:
             with contextlib.suppress(OSError):  # `answer` reports a slot that is gone
                 self._control.send(dumps(request))
@@ -117,11 +138,15 @@ class Slot:
             self._control.settimeout(timeout_s)
             done: Done = pickle.loads(self._control.receive())
             return done.error
+        except TimeoutError as error:
+            return SlotLostError(self.number, self.process.how_it_ended() or str(error))
         except (OSError, EOFError) as error:
+            self._give_up_if_alive(error)
             return SlotLostError(self.number, self.process.how_it_ended() or str(error))
 
     def close(self) -> None:
         """Drop the connection and make sure that the process ends."""
+        self._over = True
         if self._control is not None:
             self._control.close()
         self.process.end()

@@ -1,0 +1,197 @@
+"""Savepoints made by somebody with intent, all checksums right: refused with a reason, nothing run, nothing written.
+
+One thing is not refused, and cannot be: state is pickled, so whoever writes the state itself, checksums and all, writes
+a program. `docs/reliability.md` says so; what is shown here is that nothing else in a savepoint is one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamias.common import WatermarkStrategy
+from tamias.datastream import DataStream
+from tamias.errors import TamiasError
+from tamias.testing.scripted import Run, Script, ScriptedSource, run_scripted
+from tests.reliability.programs import environment, expected_tally, tallied
+
+KEYS, RECORDS = 5, 40
+SEEN: list[int] = []
+Document = dict[str, Any]
+
+
+class Trap:
+    """Unpickling it leaves a mark."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.mark),)
+
+
+def note(number: int) -> int:
+    SEEN.append(number)
+    return number
+
+
+def job(backend: str, directory: Path | None = None) -> DataStream:
+    env = environment(directory, state__backend__type=backend, execution__checkpointing__data_inline_threshold=0)
+    source = ScriptedSource([list(range(RECORDS))], [4])
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    return tallied(numbers.map(note).uid("note"), KEYS)
+
+
+@pytest.fixture(scope="module", params=["hashmap", "rocksdb"])
+def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A backend, and a savepoint in its own format."""
+    asked: list[Any] = []
+    folder = tmp_path_factory.mktemp("good")
+    deed = {4: lambda handle: asked.append(handle.request_savepoint(str(folder), native=True, then="stop"))}
+    run_scripted(job(request.param, folder / "checkpoints"), Script(deeds=deed))
+    return request.param, Path(asked[0].result(0))
+
+
+def rewrite(savepoint: Path, change: Callable[[Document], object]) -> None:
+    """Change the document of the metadata, and make its size and checksum right."""
+    body = json.loads((savepoint / "_metadata").read_bytes().partition(b"\n")[2])
+    change(body)
+    data = json.dumps(body).encode()
+    header = f"TAMIAS-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
+    (savepoint / "_metadata").write_bytes(header.encode() + data)
+
+
+def keyed(document: Document) -> Document:
+    """The part with keyed state."""
+    parts = [part for operator in document["operators"] for part in operator["subtasks"] if part and part["keyed"]]
+    return dict(parts[0])["keyed"]  # type: ignore[no-any-return]
+
+
+def first_file(document: Document) -> Document:
+    return keyed(document)["files"][0]  # type: ignore[no-any-return]
+
+
+def proof(data: bytes) -> Document:
+    return {"size": len(data), "crc32": f"{zlib.crc32(data):08x}"}
+
+
+def inline(data: bytes) -> Document:
+    return proof(data) | {"inline": base64.b64encode(data).decode()}
+
+
+def replaced(document: Document, file: Document) -> None:
+    keyed(document)["files"][0] = file
+
+
+def named(document: Document, name: str) -> None:
+    """RocksDB's own name of a file: where it would be written in the slot's folder."""
+    part = keyed(document)
+    part |= {"format": "rocksdb", "names": [name] * len(part["files"])}
+
+
+BOMB = zlib.compress(bytes(50_000_000))
+ATTACKS: dict[str, Callable[[Document], object]] = {
+    "path above": lambda d: first_file(d).update(path="../outside"),
+    "absolute path": lambda d: first_file(d).update(path="/etc/passwd"),
+    "path with a drive": lambda d: first_file(d).update(path="C:/windows/system32"),
+    "path of nothing": lambda d: first_file(d).update(path=""),
+    "name above": lambda d: named(d, "../../outside.sst"),
+    "absolute name": lambda d: named(d, "/tmp/outside.sst"),
+    "name of settings": lambda d: named(d, "OPTIONS-000001"),
+    "unknown format": lambda d: keyed(d).update(format="pickle", names=[]),
+    "bomb of its promised size": lambda d: replaced(d, inline(BOMB) | {"raw_size": 50_000_000_000}),
+    "bomb of another size": lambda d: replaced(d, inline(BOMB) | {"raw_size": 1_000}),
+    "metadata of metadata": lambda d: d.update(operators=d["operators"] * 2),
+    "too many key groups": lambda d: keyed(d).update(key_groups=[0, 10**9]),
+    "a billion subtasks": lambda d: d["operators"][0].update(parallelism=10**9, max_parallelism=10**9),
+    "size below zero": lambda d: first_file(d).update(size=-1),
+    "schema that is none": lambda d: d["operators"][0].update(states=[{"name": "x", "kind": "value", "type": 7}]),
+}
+
+
+def attempt(backend: str, savepoint: Path) -> Run | TamiasError:
+    SEEN.clear()
+    try:
+        return run_scripted(job(backend), restore_path=str(savepoint))
+    except TamiasError as error:
+        return error
+
+
+def everything_in(folder: Path) -> dict[str, bytes | None]:
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+def refused(backend: str, savepoint: Path, folder: Path) -> str:
+    before = everything_in(folder)
+    found = attempt(backend, savepoint)
+    assert isinstance(found, TamiasError), "it was restored"
+    assert SEEN == [], "records were processed"
+    assert everything_in(folder) == before, "something was written or deleted"
+    return str(found)
+
+
+def test_the_savepoint_itself_is_good(good: tuple[str, Path]) -> None:
+    backend, savepoint = good
+    found = attempt(backend, savepoint)
+    assert isinstance(found, Run) and found.records == expected_tally(RECORDS, KEYS)[-len(found.records) :]
+    assert 0 < len(found.records) < RECORDS
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_metadata_with_intent_is_refused(attack: str, good: tuple[str, Path], tmp_path: Path) -> None:
+    backend, original = good
+    savepoint = tmp_path / "savepoint"
+    shutil.copytree(original, savepoint)
+    rewrite(savepoint, ATTACKS[attack])
+    assert refused(backend, savepoint, tmp_path)
+
+
+@pytest.mark.parametrize("where", ["_metadata", "state"])
+def test_a_pickle_in_the_place_of_a_file_is_not_unpickled(where: str, good: tuple[str, Path], tmp_path: Path) -> None:
+    backend, original = good
+    savepoint = tmp_path / "savepoint"
+    shutil.copytree(original, savepoint)
+    victims = [p for p in savepoint.iterdir() if (p.name == "_metadata") == (where == "_metadata")]
+    for victim in victims:
+        victim.write_bytes(pickle.dumps(Trap(tmp_path / "mark")))
+    message = refused(backend, savepoint, tmp_path)
+    assert any(victim.name in message for victim in victims)
+
+
+@pytest.mark.parametrize("where", ["_metadata", "state", "savepoint"])
+def test_links_that_lead_elsewhere(where: str, good: tuple[str, Path], tmp_path: Path) -> None:
+    """Of files they are refused; a savepoint that is itself reached through one is the user's own choice."""
+    backend, original = good
+    savepoint, outside = tmp_path / "savepoint", tmp_path / "outside"
+    shutil.copytree(original, savepoint)
+    if where == "savepoint":
+        savepoint.rename(outside)
+        savepoint.symlink_to(outside)
+        assert isinstance(attempt(backend, savepoint), Run)
+        return
+    victim = next(p for p in sorted(savepoint.iterdir()) if (p.name == "_metadata") == (where == "_metadata"))
+    victim.rename(outside)
+    victim.symlink_to(outside)
+    assert "leads out of" in refused(backend, savepoint, tmp_path)
+
+
+def test_the_state_of_another_job_is_refused_by_the_operators_it_has(good: tuple[str, Path], tmp_path: Path) -> None:
+    backend, original = good
+    savepoint = tmp_path / "savepoint"
+    shutil.copytree(original, savepoint)
+
+    def strange(document: Document) -> None:
+        for number, operator in enumerate(document["operators"]):
+            operator.update(id=f"{number:032x}", uid=f"strange-{number}")
+
+    rewrite(savepoint, strange)
+    assert "strange-" in refused(backend, savepoint, tmp_path)

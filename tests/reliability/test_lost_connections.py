@@ -1,0 +1,107 @@
+"""Connections and slots lost at awkward moments: the job notices, starts anew, and is right."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamias.common.job_status import JobStatus
+from tamias.engine.slots.link import Link
+from tamias.engine.slots.pool import Heartbeat, Slot
+from tamias.graph.job_graph import JobGraph
+from tamias.runtime.epoch import EpochOrder
+from tamias.testing.process_engine import ProcessEngine, on_process_engine
+from tests.reliability.programs import engines, environment, expected_tally, generated, tallied
+
+KEYS = 7
+
+
+class Cut(ProcessEngine):
+    """Loses connections between driver and slots in the middle of some epochs."""
+
+    def __init__(self, graph: JobGraph, what: str, epochs: set[int]) -> None:
+        super().__init__(graph, Heartbeat(0.1, 1.5), registering=True)
+        self._what, self._epochs_to_cut, self.cuts = what, epochs, 0
+        self._run_number = 0
+
+    def run_epoch(self, order: EpochOrder) -> Any:
+        self._run_number += 1
+        if self._run_number in self._epochs_to_cut:
+            self.cuts += 1
+            threading.Timer(0.002, self._cut).start()
+        return super().run_epoch(order)
+
+    def _cut(self) -> None:
+        half = [slot.number for slot in self._pool.slots][: (len(self._pool.slots) + 1) // 2]
+        if self._what == "data":
+            with self._lock:
+                links = list(self._links.values())
+            for link in links[::2]:
+                _shut(link._socket)
+        for number in half:
+            if self._what == "requests":
+                _shut(self._pool.slots[number]._control._socket)  # type: ignore[union-attr]
+            if self._what == "events":
+                _shut(EVENTS[number]._socket)
+            if self._what == "lifeline":
+                self._pool.slots[number].process._lifeline.close()  # type: ignore[attr-defined]
+
+
+EVENTS: dict[int, Link] = {}  # the connection over which each slot reports
+
+
+@pytest.fixture(autouse=True)
+def noted_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    listen = Slot._listen
+
+    def note(slot: Slot, link: Link, *others: Any) -> None:
+        EVENTS[slot.number] = link
+        listen(slot, link, *others)
+
+    monkeypatch.setattr(Slot, "_listen", note)
+
+
+def _shut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it is gone already
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("what", ["data", "requests", "events", "lifeline"])
+def test_connections_lost_to_half_of_the_slots_cost_a_restart_and_no_record(what: str, tmp_path: Path) -> None:
+    """Of subtasks' data, of the driver's requests, of the slots' reports, and of what a slot's life hangs on."""
+    env = environment(tmp_path / "checkpoints", parallelism=2, restarts=20)
+    records = 1_200
+    stream = tallied(generated(env, records, per_second=1_000), KEYS)
+    with engines(lambda graph: Cut(graph, what, {4})) as made:
+        collected = stream.execute_and_collect()
+        found = list(collected)
+    progress = collected._handle.progress()
+    assert made[0].cuts >= 1  # type: ignore[attr-defined]
+    assert progress.status is JobStatus.FINISHED
+    assert progress.restarts >= 1
+    assert sorted(found) == sorted(expected_tally(records, KEYS))
+
+
+@pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
+@pytest.mark.parametrize("point", ["state-written"])
+def test_a_slot_killed_when_only_the_last_checkpoint_is_left_is_noticed_at_once(
+    point: str, registering: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody runs an epoch then, and the checkpoint would time out after ten minutes only."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    monkeypatch.setenv("TAMIAS_FAULT", f"{point}:*:1:kill")
+    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(marks))
+    env = environment(tmp_path / "checkpoints", parallelism=2, restarts=3, interval_ms=3_600_000)
+    with on_process_engine(registering=registering):
+        collected = tallied(generated(env, 300), KEYS).execute_and_collect()
+        found = list(collected)
+    assert [mark.name for mark in marks.iterdir()] == [f"{point}:*:1:kill"]
+    progress = collected._handle.progress()
+    assert progress.status is JobStatus.FINISHED and progress.restarts == 1
+    assert sorted(found) == sorted(expected_tally(300, KEYS))

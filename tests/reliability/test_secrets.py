@@ -1,0 +1,99 @@
+"""Canaries for secrets: what a job is told in confidence is in no command line, environment, report, error or file.
+
+Logs, metadata and the errors of storages are looked at in `tests/job/test_storage_by_url.py` and
+`tests/state/test_remote_files.py`; here are the processes of a job that runs, and everything when it fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from tamias.common import Configuration
+from tamias.datastream import MapFunction
+from tamias.errors import JobExecutionError
+from tamias.testing.process_engine import ProcessEngine
+from tests.reliability.programs import engines, environment, generated, tallied, until
+from tests.s3_server import ACCESS_KEY, SECRET_KEY, s3_endpoint, s3_url  # noqa: F401
+
+
+class Failing(MapFunction):
+    def map(self, value):
+        if value == 400:
+            raise ValueError("on purpose")
+        return value
+
+
+def descendants() -> list[int]:
+    """The processes that this one has started, and those that they have."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue  # it has ended
+    found, queue = [], [os.getpid()]
+    while queue:
+        children = [pid for pid, parent in parents.items() if parent == queue[0]]
+        found += children
+        queue = queue[1:] + children
+    return found
+
+
+def told(pid: int) -> bytes:
+    """What everybody may know of a process, and what its owner may."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
+def test_secrets_of_a_job_that_fails_are_nowhere(
+    registering: bool,
+    s3_url,  # noqa: F811
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    env = environment(s3_url("secrets"), parallelism=2)
+    tallied(generated(env, 2_000, per_second=1_000).map(Failing()), 7).filter(lambda r: False).print()
+    with engines(lambda graph: ProcessEngine(graph, registering=registering)) as made:
+        client = env.execute_async("failing")
+        until(lambda: client.get_progress().checkpoints_completed >= 1)
+        slots = {*client.get_progress().slot_pids, *descendants()}
+        assert slots
+        processes = b"".join(told(pid) for pid in slots)
+        slot_secret = made[0]._pool.secret
+        reports = repr(client.get_progress()) + repr(client.get_metrics())
+        with pytest.raises(JobExecutionError, match="on purpose") as raised:
+            client.get_job_execution_result().result()
+    printed = "".join(capfd.readouterr())
+    texts = {
+        "processes": processes,
+        "reports": reports.encode(),
+        "the error": str(raised.value).encode() + pickle.dumps(raised.value),
+        "the log": caplog.text.encode(),
+        "what was printed": printed.encode(),
+    }
+    secrets = [ACCESS_KEY.encode(), SECRET_KEY.encode(), slot_secret, slot_secret.hex().encode()]
+    assert [where for where, text in texts.items() for secret in secrets if secret in text] == []
+    assert repr(slot_secret)[2:-1] not in caplog.text
+
+
+def test_a_configuration_shown_hides_what_its_keys_call_secret() -> None:
+    configuration = Configuration()
+    keys = ["s3.secret-key", "ssl.key-password", "auth.token", "fs.azure.account.key.mine", "service.apikey"]
+    for number, key in enumerate(keys):
+        configuration.set_string(key, f"canary-{number}")
+    configuration.set_string("parallelism.default", "7")
+    for shown in (str(configuration), repr(configuration)):
+        assert "canary" not in shown
+        assert "7" in shown and all(key in shown for key in keys)
+    assert configuration.get_string(keys[0], "") == "canary-0"

@@ -1,0 +1,77 @@
+"""The ports of a running job: who does not know its secret is not heard, and the job does not notice."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tamias.testing.process_engine import ProcessEngine
+from tests.reliability.programs import engines, environment, expected_tally, generated, tallied, until
+
+KEYS = 7
+
+
+class Bomb:
+    """Leaves a mark if anybody unpickles it."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (self.mark,))
+
+
+def doors(engine: ProcessEngine) -> list[tuple[str, int]]:
+    """Where the driver and its slots listen."""
+    pool: Any = engine._pool
+    return [pool._address, *(slot.address for slot in pool.slots)]
+
+
+def visit(address: tuple[str, int], say: Callable[[bytes], bytes]) -> bytes:
+    """Call, hear the greeting, say something; what is answered until the door is shut."""
+    with socket.create_connection(address, timeout=30) as stranger:
+        heard = stranger.recv(40, socket.MSG_WAITALL)
+        try:
+            stranger.sendall(say(heard))
+            stranger.shutdown(socket.SHUT_WR)
+            while part := stranger.recv(65536):
+                heard += part
+        except OSError:
+            pass  # the door was shut while we spoke
+        return heard
+
+
+def test_strangers_at_every_port_of_a_running_job_are_not_heard(tmp_path: Path) -> None:
+    env = environment(tmp_path / "checkpoints", parallelism=2, restarts=3)
+    records = 1_500
+    stream = tallied(generated(env, records, per_second=1_000), KEYS)
+    mark = tmp_path / "exploded"
+    bomb = pickle.dumps(Bomb(mark))
+    framed = len(bomb).to_bytes(8, "little") + bomb
+    chance = random.Random(30)
+    with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:
+        collected = stream.execute_and_collect()
+        handle = collected._handle
+        until(lambda: handle.progress().checkpoints_completed >= 1)
+        recorded = [visit(door, lambda greeting: b"c" * 32) for door in doors(made[0])]
+        for number, door in enumerate(doors(made[0])):
+            for said in (b"", bomb, framed, b"c" * 32 + framed, b"c" * 64 + framed, chance.randbytes(5_000)):
+                heard = visit(door, lambda greeting, said=said: said)
+                # A greeting, a challenge and, once we gave one, a proof that is worth nothing elsewhere.
+                assert len(heard) <= 40 + 32, "a stranger was told more than the handshake"
+            proof = recorded[number][40:]
+            assert len(visit(door, lambda greeting, proof=proof: b"c" * 32 + proof + framed)) <= 72, "replayed"
+            assert len(visit(door, lambda greeting: greeting[8:] + greeting[8:] + framed)) <= 72, "sent back"
+        crowd = [socket.create_connection(chance.choice(doors(made[0]))) for _ in range(400)]
+        read = handle.progress().records_read
+        until(lambda: handle.progress().records_read > read + 50)  # the job does not wait for them
+        for one in crowd:
+            one.close()
+        found = list(collected)
+    assert sorted(found) == sorted(expected_tally(records, KEYS))
+    assert handle.progress().restarts == 0
+    assert not mark.exists()
