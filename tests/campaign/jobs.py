@@ -52,6 +52,7 @@ class Verdict:
     wrong: int = 0  # lines that should not be there at all
     out_of_order: int = 0
     examples: tuple[str, ...] = ()
+    most: int = 1  # how many times the line is there that is there most often
 
     @property
     def exact(self) -> bool:
@@ -198,7 +199,7 @@ def write_in_two_phases(streams: dict[str, DataStream], folder: Path, *, buckets
 
 def verify(kind: str, records: int, folder: Path) -> Verdict:
     """Compare the committed files with what must be there."""
-    lost = doubled = wrong = out_of_order = 0
+    lost = doubled = wrong = out_of_order = most = 0
     examples: list[str] = []
     for name, lines in KINDS[kind].expected(records).items():
         expected, found = Counter(lines), Counter[str]()
@@ -209,11 +210,12 @@ def verify(kind: str, records: int, folder: Path) -> Verdict:
                 out_of_order += _out_of_order(in_part, KINDS[kind].order[name])
         missing, extra = expected - found, found - expected
         lost += missing.total()
+        most = max(most, *(found[line] - count + 1 for line, count in expected.items()))
         doubled += sum(count for line, count in extra.items() if line in expected)
         wrong += sum(count for line, count in extra.items() if line not in expected)
         examples += [f"{name}: lost {line}" for line in list(missing)[:3]]
         examples += [f"{name}: too many {line}" for line in list(extra)[:3]]
-    return Verdict(lost, doubled, wrong, out_of_order, tuple(examples[:12]))
+    return Verdict(lost, doubled, wrong, out_of_order, tuple(examples[:12]), most)
 
 
 def _out_of_order(lines: list[str], order: Callable[[str], tuple[str, int]]) -> int:

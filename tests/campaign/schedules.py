@@ -117,7 +117,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A whole run, from its seed."""
+    """A whole run, from its seed. What is also a field of `driver.Run` is passed to every driver."""
 
     seed: int
     kind: str
@@ -199,7 +199,7 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
     match _what(chance, made):
         case "points":
             for _ in range(chance.randint(1, 3)):
-                faults.append(_fault(chance, made))
+                faults.append(_fault(chance, made, DRIVER_POINTS + SLOT_POINTS))
             acts += _provoke(faults, mark, chance.choice(("kill-slot", "kill-driver")))
         case "stands":
             if chance.random() < 0.5:
@@ -226,8 +226,8 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
                     acts.append(Act(what, mark))
         case "storage":
             acts.append(Act("storage", mark, chance.choice(STORAGE_FAULTS)))
-            if chance.random() < 0.5:
-                faults.append(_fault(chance, made))
+            if chance.random() < 0.5:  # for one that goes on when a slot is gone
+                faults.append(_fault(chance, made, SLOT_POINTS))
                 acts += _provoke(faults, mark + 100, "kill-slot")
         case "damage":
             if chance.random() < 0.3:
@@ -268,9 +268,8 @@ def _stop(chance: random.Random, points: tuple[str, ...]) -> str:
     return f"{point}:*:{chance.randint(1, 3) if point in _OFTEN else 1}:stop"
 
 
-def _fault(chance: random.Random, made: Schedule) -> str:
-    points = DRIVER_POINTS + SLOT_POINTS + (TWO_PHASE_POINTS if made.sink == "two-phase" else ())
-    point = chance.choice(points)
+def _fault(chance: random.Random, made: Schedule, points: tuple[str, ...]) -> str:
+    point = chance.choice(points + (TWO_PHASE_POINTS if made.sink == "two-phase" else ()))
     count = chance.randint(1, 4) if point in _OFTEN else 1
     if point.startswith("sink-") and not made.roll and made.sink == "files":
         count = 1  # there is one commit, at the end
