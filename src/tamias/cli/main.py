@@ -1,6 +1,10 @@
 """The command line: reads arguments, calls what does the work, turns errors into words and exit codes.
 
     tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
+    tamias list
+    tamias stop [-p DIRECTORY] [-d] JOB
+    tamias cancel [-s [DIRECTORY]] JOB
+    tamias savepoint trigger JOB [DIRECTORY]
     tamias savepoint list DIRECTORY
     tamias savepoint show PATH
     tamias savepoint dispose PATH
@@ -14,8 +18,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from tamias.cli import savepoints
+from tamias.cli import jobs, savepoints
 from tamias.cli.run import run_program
 from tamias.common import options
 from tamias.common.configuration import Configuration
@@ -49,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tamias", description="Stateful stream processing in Python, on Spark.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
-    _add_savepoint(commands.add_parser("savepoint", help="list, show and dispose of savepoints and checkpoints"))
+    _add_jobs(commands)
+    _add_savepoint(commands.add_parser("savepoint", help="trigger, list, show and dispose of savepoints"))
     return parser
 
 
@@ -105,8 +111,41 @@ def _run(given: argparse.Namespace) -> int:
     return run_program(given.script, given.arguments, configuration)
 
 
+_JOB = "its id, the beginning of its id, or its name, as `tamias list` shows them"
+
+
+def _add_jobs(commands: Any) -> None:
+    listing = commands.add_parser("list", help="list your jobs that run on this machine")
+    listing.set_defaults(command=lambda given: jobs.list_jobs())
+    stop = commands.add_parser("stop", help="end a job with a savepoint")
+    stop.add_argument("-p", "--savepoint-path", metavar="DIRECTORY", help="where to put it; else the job's default")
+    stop.add_argument(
+        "-d", "--drain", action="store_true", help="let event time go to its end first; not for a job to be resumed"
+    )
+    stop.add_argument("--native", action="store_true", help="in the format of the job's state backend")
+    stop.add_argument("job", metavar="JOB", help=_JOB)
+    stop.set_defaults(
+        command=lambda given: jobs.stop(given.job, given.savepoint_path, drain=given.drain, native=given.native)
+    )
+    cancel = commands.add_parser("cancel", help="end a job at once")
+    cancel.add_argument(
+        "-s", "--with-savepoint", metavar="DIRECTORY", nargs="?", const="", help="after a savepoint, put here"
+    )
+    cancel.add_argument("job", metavar="JOB", help=_JOB)
+    cancel.set_defaults(
+        command=lambda given: jobs.cancel(
+            given.job, with_savepoint=given.with_savepoint is not None, directory=given.with_savepoint or None
+        )
+    )
+
+
 def _add_savepoint(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    trigger = commands.add_parser("trigger", help="take a savepoint of a job that goes on")
+    trigger.add_argument("job", metavar="JOB", help=_JOB)
+    trigger.add_argument("directory", metavar="DIRECTORY", nargs="?", help="where to put it; else the job's default")
+    trigger.add_argument("--native", action="store_true", help="in the format of the job's state backend")
+    trigger.set_defaults(command=lambda given: jobs.trigger(given.job, given.directory, native=given.native))
     for name, command, help_text, argument in (
         ("list", savepoints.list_all, "list the savepoints and checkpoints below a directory", "DIRECTORY"),
         ("show", savepoints.show, "show what a savepoint or checkpoint holds", "PATH"),

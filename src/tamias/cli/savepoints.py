@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from tamias.checkpoint.describe import describe, size_text
 from tamias.checkpoint.savepoints import Found, dispose_savepoint, find_checkpoints
 from tamias.checkpoint.storage import resolve
 from tamias.state.locations import plain, scheme_of, shown
 
-__all__ = ["absolute", "dispose", "list_all", "show"]
+__all__ = ["absolute", "dispose", "list_all", "print_table", "show"]
 
 
 def absolute(path: str) -> str:
@@ -25,11 +26,15 @@ def list_all(directory: str) -> int:
     if not rows:
         print(f"no savepoints and no completed checkpoints below {shown(directory)}", file=sys.stderr)
         return 1
-    table = [("path", "kind", "number", "job", "operators", "state"), *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    for row in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_table([("path", "kind", "number", "job", "operators", "state"), *rows])
     return 0
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows with their columns below each other."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _row(found: Found) -> tuple[str, str, str, str, str, str]:

@@ -380,6 +380,12 @@ FAILOVER_STRATEGY = _choice(
 OWNER_LEASE = _millis(
     "tamias.checkpoint.owner-lease", 30_000, "How long a driver on another host may be silent before it is replaced."
 )
+CONTROL = ConfigOption[bool | None](
+    "tamias.control.enabled",
+    parse_bool,
+    None,
+    sentence="Whether `tamias list`, `stop`, `cancel`, `savepoint trigger` reach the job; unless set, on Spark only.",
+)
 HEARTBEAT_INTERVAL = _millis("heartbeat.interval", 10_000, "How often a slot shows that it lives.")
 HEARTBEAT_TIMEOUT = _millis("heartbeat.timeout", 50_000, "How long a slot may be silent before it is replaced.")
 

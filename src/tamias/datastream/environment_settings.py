@@ -130,6 +130,7 @@ def job_settings(
         rocksdb=rocksdb_of(configuration),
         savepoint_directory=options.get(configuration, options.SAVEPOINT_DIR),
         python=python_dependencies(configuration),
+        control=options.get(configuration, options.CONTROL),
         heartbeat_interval_ms=options.get(configuration, options.HEARTBEAT_INTERVAL),
         heartbeat_timeout_ms=heartbeat_timeout_ms(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),

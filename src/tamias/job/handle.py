@@ -62,6 +62,7 @@ class JobHandle:
     _requests: list[SavepointRequest] = field(default_factory=list)
     _requests_lock: threading.Lock = field(default_factory=threading.Lock)
     _on_request: Callable[[], None] | None = None
+    _before_end: Callable[[], None] | None = None
 
     def status(self) -> JobStatus:
         """Where the job is in its life."""
@@ -165,6 +166,10 @@ class JobHandle:
         """What to do, on the asking thread, when a savepoint is requested."""
         self._on_request = call
 
+    def before_end(self, call: Callable[[], None]) -> None:
+        """What to do when the job is over and nobody has heard of it yet."""
+        self._before_end = call
+
     def take_requests(self) -> list[SavepointRequest]:
         """The savepoints asked for since the last call."""
         with self._requests_lock:
@@ -182,6 +187,8 @@ class JobHandle:
 
     def end(self, status: JobStatus, result: JobExecutionResult | None, error: BaseException | None) -> None:
         """The job is over."""
+        if self._before_end is not None:
+            self._before_end()
         self._progress = replace(self._progress, status=status)
         self._result, self._error = result, error
         self._collected.put(_END)

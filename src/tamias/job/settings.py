@@ -93,6 +93,7 @@ class JobSettings:
     heartbeat_interval_ms: int = 10_000
     heartbeat_timeout_ms: int = 50_000
     buffer_timeout_ms: int = 100  # -1: until enough is there
+    control: bool | None = None  # whether other processes may ask the job something; None: if it runs on Spark
     configuration: Mapping[str, str] = field(default_factory=dict)  # all keys: spark.*, tamias.* and the rest
     collect: bool = False
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 
 from tamias.common.clock import SystemClock
 from tamias.common.job_status import JobStatus
 from tamias.engine.base import Engine
+from tamias.errors import TamiasError
 from tamias.graph.job_graph import JobGraph
+from tamias.job.control import ControlDesk
 from tamias.job.handle import JobHandle, Progress
 from tamias.job.loop import EngineFactory, JobLoop
 from tamias.job.settings import JobSettings
+
+_log = logging.getLogger(__name__)
 
 
 def submit(graph: JobGraph, settings: JobSettings, make_engine: EngineFactory | None = None) -> JobHandle:
@@ -22,8 +27,17 @@ def submit(graph: JobGraph, settings: JobSettings, make_engine: EngineFactory | 
     """
     handle = JobHandle(settings.job_id, settings.job_name, Progress(status=JobStatus.CREATED))
     loop = JobLoop(graph, settings, handle, make_engine or default_engine(settings), SystemClock())
+    if settings.control or (settings.control is None and default_engine is on_spark):
+        _open_desk(handle)
     threading.Thread(target=loop.run, name=f"tamias-{settings.job_name}", daemon=True).start()
     return handle
+
+
+def _open_desk(handle: JobHandle) -> None:
+    try:
+        handle.before_end(ControlDesk(handle).close)
+    except (TamiasError, OSError) as error:
+        _log.warning("job %s cannot be reached by `tamias list` and the like: %s", handle.job_name, error)
 
 
 def on_spark(settings: JobSettings) -> EngineFactory:

@@ -1,0 +1,208 @@
+"""A running job answers other processes: who it is, savepoints, stopping, cancelling; and whom it does not answer."""
+
+import json
+import os
+import socket
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from tamias.checkpoint.storage import resolve
+from tamias.common import Configuration, JobID, JobStatus, WatermarkStrategy
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.errors import ConfigurationError, JobCancelledError, TamiasError
+from tamias.job import control
+from tamias.job.control import ControlDesk, JobGone, ask, desks, runtime_folder
+from tamias.job.handle import JobHandle
+from tamias.testing.local_run import on_local_engine
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch):
+    with tempfile.TemporaryDirectory(prefix="t-") as short:  # sockets have short paths
+        monkeypatch.setenv("TAMIAS_RUNTIME_DIR", f"{short}/run")
+        yield Path(short, "run")
+
+
+@pytest.fixture
+def client():
+    """A job that would never end."""
+    configuration = Configuration()
+    configuration.set_string("tamias.control.enabled", "true")
+    with on_local_engine():
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        endless = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(1000))
+        env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless").key_by(lambda n: n % 5).reduce(max)
+        client = env.execute_async("endless")
+        yield client
+        if not client.get_job_status().result().is_globally_terminal_state():
+            client.cancel().result(30)
+
+
+def savepoint(directory=None, then="go on", native=False):
+    (desk,) = desks()
+    directory = None if directory is None else str(directory)
+    return ask(desk, {"ask": "savepoint", "directory": directory, "native": native, "then": then})
+
+
+def test_a_job_says_who_it_is(client):
+    (desk,) = desks()
+    job = ask(desk, {"ask": "job"})
+    assert (job["id"], job["name"], job["pid"]) == (str(client.get_job_id()), "endless", os.getpid())
+    assert job["status"] in ("CREATED", "RUNNING") and job["records"] >= 0
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_savepoint_is_taken_and_the_job_goes_on(client, tmp_path, native):
+    assert resolve(savepoint(tmp_path / "saved", native=native))[1].job_name == "endless"
+    assert client.get_job_status().result() is JobStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("then", "end"), [("stop", JobStatus.FINISHED), ("drain", JobStatus.FINISHED), ("cancel", JobStatus.CANCELED)]
+)
+def test_a_job_ends_with_a_savepoint(client, tmp_path, then, end):
+    assert resolve(savepoint(tmp_path / "saved", then))[1].kind == "savepoint"
+    assert client.get_job_status().result() is end
+    assert desks() == []
+
+
+def test_a_job_is_cancelled(client):
+    (desk,) = desks()
+    assert ask(desk, {"ask": "cancel"}) == "CANCELED"
+    with pytest.raises(JobCancelledError):
+        client.get_job_execution_result().result(10)
+    assert desks() == []
+
+
+def test_what_cannot_be_done_is_answered_with_the_reason(client):
+    with pytest.raises(TamiasError, match="no directory for the savepoint"):
+        savepoint()
+    assert client.get_job_status().result() is JobStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"nonsense\n",
+        b"[]\n",
+        b"\xff\xfe\n",
+        b'{"ask": "savepoint"}\n',
+        b'{"ask": "savepoint", "directory": 7, "native": false, "then": "go on"}\n',
+        b'{"ask": "savepoint", "directory": "x", "native": false, "then": "explode"}\n',
+        b'{"ask": "' + b"x" * 1000 + b'"}\n',
+    ],
+)
+def test_nonsense_is_refused_and_does_no_harm(client, line):
+    (desk,) = desks()
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(desk))
+        link.sendall(line)
+        assert "error" in json.loads(link.makefile().readline())
+    assert ask(desk, {"ask": "job"})["name"] == "endless"
+
+
+def test_an_endless_line_is_not_read_to_its_end(client):
+    (desk,) = desks()
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(desk))
+        with pytest.raises(OSError):  # it hangs up
+            for _ in range(10_000):
+                link.sendall(b"x" * 4096)
+    assert ask(desk, {"ask": "job"})["name"] == "endless"
+
+
+def test_another_user_is_not_answered(client, monkeypatch):
+    (desk,) = desks()
+    monkeypatch.setattr(control, "_peer_uid", lambda link: os.getuid() + 1)
+    with pytest.raises(JobGone):
+        ask(desk, {"ask": "job"})
+
+
+def test_the_kernel_says_who_asks():
+    here, there = socket.socketpair(socket.AF_UNIX)
+    with here, there:
+        assert control._peer_uid(here) in (None, os.getuid())
+
+
+def test_somebody_who_says_nothing_holds_nobody_up(client):
+    (desk,) = desks()
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(str(desk))
+        assert ask(desk, {"ask": "job"})["name"] == "endless"
+
+
+def test_several_may_ask_at_once(client, tmp_path):
+    (desk,) = desks()
+    found = []
+    question = {"ask": "savepoint", "directory": str(tmp_path / "saved"), "native": False, "then": "go on"}
+    threads = [threading.Thread(target=lambda: found.append(ask(desk, question))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(set(found)) == 5
+
+
+def test_what_a_killed_driver_left_is_cleared_away(folder):
+    folder.mkdir(mode=0o700)
+    left = folder / "1-0.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(left))
+    assert desks() == [left]
+    with pytest.raises(JobGone, match="killed"):
+        ask(left, {"ask": "job"})
+    assert desks() == []
+
+
+def test_a_folder_that_others_may_enter_is_refused(folder):
+    folder.mkdir()
+    folder.chmod(0o755)
+    with pytest.raises(ConfigurationError, match="nobody else may enter"):
+        runtime_folder()
+
+
+def test_a_link_in_its_place_is_refused(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match="must be a folder"):
+        runtime_folder()
+
+
+def test_a_job_runs_without_a_desk_where_there_is_no_safe_place_for_it(folder, caplog):
+    folder.mkdir()
+    folder.chmod(0o755)
+    configuration = Configuration()
+    configuration.set_string("tamias.control.enabled", "true")
+    with on_local_engine():
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.from_collection([1]).print()
+        env.execute("alone")
+    assert "cannot be reached" in caplog.text
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("TAMIAS_RUNTIME_DIR", str(tmp_path / ("x" * 100)))
+    with pytest.raises(ConfigurationError, match="too long for a socket: name a short path in TAMIAS_RUNTIME_DIR"):
+        ControlDesk(JobHandle(JobID.generate(), "job"))
+
+
+def test_in_tests_there_is_no_desk_unless_asked_for(folder):
+    with on_local_engine():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1]).print()
+        env.execute("quiet")
+    assert not folder.exists()
+
+
+def test_without_a_session_folder_it_is_in_the_temporary_directory(monkeypatch, tmp_path):
+    monkeypatch.delenv("TAMIAS_RUNTIME_DIR")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert runtime_folder() == tmp_path / f"tamias-{os.getuid()}"
+    (tmp_path / "session").mkdir()
+    assert runtime_folder() == tmp_path / "session" / "tamias"
