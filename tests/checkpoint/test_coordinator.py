@@ -263,6 +263,16 @@ def test_a_request_waits_for_room_unless_forced():
     assert start.request_id == "forced"
 
 
+def test_nothing_is_begun_behind_the_savepoint_that_a_job_is_to_be_cancelled_with():
+    job = Driven(max_concurrent=3)
+    job.coordinator.handle(CheckpointRequested(1, kind="savepoint", forced=True, last=True))
+    job.coordinator.handle(CheckpointRequested(1, kind="savepoint", forced=True, request_id="another"))
+    assert [job.started(2), job.started(1003), job.started(2003)] == [1, None, None]
+    assert job.coordinator.next_due_ms(2003) == 600_002  # when it would have taken too long
+    job.fail(1, 2004)
+    assert [job.started(2005), job.started(2006)] == [2, 3]  # the job goes on: so do savepoints and checkpoints
+
+
 def test_savepoints_come_first_then_forced_then_older():
     job = Driven(max_concurrent=9, interval_ms=None)
     for number, (kind, forced) in enumerate(

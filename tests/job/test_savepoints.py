@@ -9,11 +9,12 @@ import pytest
 from savepoint_programs import COUNT, EXPECTED, Ask, Ledger, counting, environment, numbers
 
 from tamias.checkpoint.storage import resolve
-from tamias.common import JobStatus, Time, WatermarkStrategy
+from tamias.common import Encoder, JobStatus, Time, WatermarkStrategy
 from tamias.common.job_id import JobID
 from tamias.contracts.checkpointed import CheckpointListener, ListCheckpointed
 from tamias.contracts.sources import SourceFunction
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode
+from tamias.datastream.connectors.file_system import FileSink
 from tamias.datastream.functions import MapFunction
 from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.errors import CheckpointError, ConfigurationError, JobExecutionError
@@ -120,6 +121,22 @@ def test_a_savepoint_asked_for_at_the_very_end_is_taken_or_refused_but_never_for
 
 
 # ------------------------------------------------------------------------------------------------------------ restored
+
+
+def test_a_file_sink_that_refuses_an_older_savepoint_is_not_asked_again_and_again(places, tmp_path):
+    """Its part file became visible with a later checkpoint: there is no way back behind that, as in Flink."""
+    checkpoints, savepoints = places
+    ask, programs = Ask(savepoints), []
+    for _ in range(2):
+        env = environment(checkpoints, restarts=5)
+        encoder = Encoder.simple_string_encoder()
+        numbers(env).sink_to(FileSink.for_row_format(str(tmp_path / "out"), encoder).build()).uid("files")
+        programs.append(env)
+    run_scripted(programs[0], Script(deeds={2: ask}))
+    run = start_scripted(programs[1], restore_path=ask.path)
+    with pytest.raises(JobExecutionError, match=r"cannot restore the file sink.*restore the latest one"):
+        run.handle.wait(0)
+    assert run.handle.progress().restarts == 0
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -277,6 +294,23 @@ def test_cancelling_with_a_savepoint_ends_as_cancelled_and_restores(places):
     assert run.status is JobStatus.CANCELED
     again = run_scripted(counting(numbers(environment(checkpoints))), restore_path=ask.path)
     assert again.records == EXPECTED[9:]
+
+
+@pytest.mark.parametrize("concurrent", [1, 3])
+@pytest.mark.parametrize("epoch", [1, 2, 3, 4])
+def test_no_sink_commits_behind_the_savepoint_that_a_job_is_cancelled_with(places, epoch, concurrent):
+    checkpoints, savepoints = places
+    ledger, ask = Ledger(f"cancelled, {concurrent}"), Ask(savepoints, then="cancel")
+    programs = []
+    for _ in range(2):
+        programs.append(environment(checkpoints, max_concurrent_checkpoints=concurrent))
+        counting(numbers(programs[-1])).add_sink(ledger).uid("ledger")
+    # The savepoint's parts come after those of the checkpoints that would follow it.
+    late = dict.fromkeys(range(1, 9), 2)
+    run = start_scripted(programs[0], Script(deeds={epoch: ask}, late_snapshots=late))
+    assert run.status is JobStatus.CANCELED
+    run_scripted(programs[1], restore_path=ask.path)
+    assert Ledger.committed(ledger.name) == EXPECTED
 
 
 class Endless(SourceFunction):

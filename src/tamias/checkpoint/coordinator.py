@@ -101,6 +101,7 @@ class _Pending:
     participants: frozenset[Subtask]
     finished: frozenset[Subtask]
     synchronous: bool = False
+    last: bool = False
     answers: dict[Subtask, SubtaskSnapshot] = field(default_factory=dict)
     barrier_ms: int | None = None
     writing: bool = False  # its metadata is being written: only the outcome of that decides now
@@ -238,6 +239,7 @@ class CheckpointCoordinator:
             participants=self._subtasks - self._finished,
             finished=self._finished,
             synchronous=request is not None and request.synchronous,
+            last=request is not None and request.last,
         )
         self._next_id += 1
         self._pending[pending.checkpoint_id] = pending
@@ -254,7 +256,7 @@ class CheckpointCoordinator:
         return None
 
     def _may_start(self, *, forced: bool) -> bool:
-        if not self._running or self._over:
+        if not self._running or self._over or any(p.last for p in self._pending.values()):
             return False
         return forced or len(self._pending) < self._settings.concurrent
 

@@ -212,6 +212,7 @@ class JobCheckpoints:
             forced=True,  # Flink: a savepoint waits neither for a pause nor for a free place
             request_id=request.request_id,
             synchronous=request.synchronous,
+            last=request.then == "cancel",
         )
         self._perform(self._coordinator.handle(event))
 

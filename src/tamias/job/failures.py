@@ -14,7 +14,7 @@ from tamias.errors import (
 
 __all__ = ["job_error", "may_be_retried"]
 
-_NEVER_RETRIED = {"StateMigrationError", "InvalidProgramError", "StateNotKeyed", "ConfigurationError"}
+_NEVER_RETRIED = {"StateMigrationError", "RestoreError", "InvalidProgramError", "StateNotKeyed", "ConfigurationError"}
 
 
 def may_be_retried(error: BaseException) -> bool:
