@@ -51,8 +51,8 @@ class CheckpointRequested:
     """Someone asks for a checkpoint now, or for a savepoint: the last one of a bounded job, or a user's.
 
     It does not wait for the pause; unless forced it waits for a free place. `synchronous` is the savepoint that a job
-    ends with: nothing follows it, so that a subtask which cannot write its part fails the job. `last` is one after which
-    the job is to be cancelled: nothing is begun until its outcome is known, since what sinks commit with a later
+    ends with: nothing follows it, so that a subtask which cannot write its part fails the job. `last` is one that the
+    job is to be cancelled after: nothing is begun until its outcome is known, since what sinks commit with a later
     checkpoint would be written again by whoever starts from it.
     """
 
