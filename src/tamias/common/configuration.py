@@ -169,8 +169,20 @@ class Configuration:
 
 
 # Flink: values of keys that contain one of these words are not shown; whoever asks for them by key gets them.
-_SECRET_WORDS = ("password", "secret", "token", "apikey", "api-key", "account.key", "service-key", "auth-params")
-_SECRET_WORDS += ("basic-auth", "jaas.config", "http-headers", "credential")
+_SECRET_WORDS = (
+    "password",
+    "secret",
+    "token",
+    "credential",
+    "apikey",
+    "api-key",
+    "account.key",
+    "service-key",
+    "auth-params",
+    "basic-auth",
+    "jaas.config",
+    "http-headers",
+)
 
 
 def _shown(key: str, value: Any) -> Any:
