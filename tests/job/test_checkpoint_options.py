@@ -182,6 +182,25 @@ def test_tolerable_failures_are_counted_in_a_row_and_then_the_restart_strategy_d
     assert run.handle.progress().restarts == restarts
 
 
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_the_last_checkpoint_is_taken_again_as_often_as_failures_are_tolerated(tmp_path, failures):
+    def run(script):
+        env = environment(tmp_path / str(failures), tolerable_failed_checkpoints=2)
+        counting(numbers(env)).add_sink(Ledger("last")).uid("ledger")
+        return start_scripted(env, script)
+
+    heard = run(Script()).engine._passed["snapshot"]  # one of the last checkpoint's is the last of all
+    lost = [heard + 2 * n for n in range(failures)]
+    again = run(Script(failed_snapshots=lost))
+    if failures <= 2:
+        assert again.status is JobStatus.FINISHED
+        assert Ledger.committed("last") == EXPECTED
+    else:
+        assert again.status is JobStatus.FAILED
+        with pytest.raises(JobExecutionError, match="more than 2 checkpoints in a row failed"):
+            again.handle.wait(0)
+
+
 def test_without_restarts_too_many_failures_end_the_job_naming_the_number_and_the_last_cause(tmp_path):
     env = environment(tmp_path, tolerable_failed_checkpoints=1)
     run = start_scripted(many(env), Script(failed_snapshots=answers("F", "F")))

@@ -313,6 +313,38 @@ def test_no_sink_commits_behind_the_savepoint_that_a_job_is_cancelled_with(place
     assert Ledger.committed(ledger.name) == EXPECTED
 
 
+@pytest.mark.parametrize("late", [0, 2])
+@pytest.mark.parametrize("epoch", range(5, 10))
+def test_a_job_that_is_to_be_cancelled_at_its_very_end_finishes_or_is_cancelled_but_loses_nothing(places, epoch, late):
+    checkpoints, savepoints = places
+    ledger, ask = Ledger(f"cancelled at the end, {epoch}, {late}"), Ask(savepoints, then="cancel")
+    programs = []
+    for _ in range(2):
+        programs.append(environment(checkpoints, timeout="300 ms", tolerable_failed_checkpoints=9))
+        counting(numbers(programs[-1])).add_sink(ledger).uid("ledger")
+    run = start_scripted(programs[0], Script(deeds={epoch: ask}, late_snapshots=dict.fromkeys(range(8, 16), late)))
+    assert run.status in {JobStatus.CANCELED, JobStatus.FINISHED}
+    if run.status is JobStatus.CANCELED:
+        run_scripted(programs[1], restore_path=ask.path)
+    assert Ledger.committed(ledger.name) == EXPECTED
+
+
+@pytest.mark.parametrize("then", ["stop", "drain"])
+@pytest.mark.parametrize("late", [2, 999])
+def test_a_job_that_is_being_cancelled_with_a_savepoint_is_stopped_if_that_fails(places, late, then):
+    checkpoints, savepoints = places
+    cancel, stop = Ask(savepoints, then="cancel"), Ask(savepoints, then=then)
+    env = environment(checkpoints, timeout="100 ms", tolerable_failed_checkpoints=9)
+    slow = dict.fromkeys(range(3, 5), late)
+    run = start_scripted(counting(numbers(env)), Script(deeds={2: cancel, 3: stop}, late_snapshots=slow))
+    if late == 999:
+        assert run.status is JobStatus.FINISHED
+        assert "expired" in cancel.error and Path(stop.path, "_metadata").exists()
+    else:
+        assert run.status is JobStatus.CANCELED
+        assert "the job is over" in stop.error and Path(cancel.path, "_metadata").exists()
+
+
 class Endless(SourceFunction):
     """Counts for ever; its position is what it has collected under the lock."""
 

@@ -275,19 +275,27 @@ class JobLoop:
         return hit if hit != self._subtasks else None
 
     def _last_checkpoint(self) -> None:
-        """All input is read: one more checkpoint, so that transactional output of the last epochs is committed."""
+        """All input is read: one more checkpoint, so that transactional output of the last epochs is committed.
+
+        Should it fail, and the tolerable number of failures allow it, another one is taken after an interval.
+        """
         self._await(lambda: not self._checkpoints.pending_ids)  # of epochs before
-        if not self._checkpoints.enabled or not self._settings.checkpoints.after_tasks_finish:
+        interval_ms = self._settings.checkpoints.interval_ms
+        if interval_ms is None or not self._settings.checkpoints.after_tasks_finish:
             self._output.release(self._epoch)
             return
+        while not self._take_checkpoint():
+            self._let_pass(interval_ms)
+
+    def _take_checkpoint(self) -> bool:
+        """Take a checkpoint now and wait for it; False when it failed."""
         self._checkpoints.request()
         pacer = EpochPacer(self._pacing)
-        while (order := self._one_more_epoch(pacer)).savepoint is not None:
-            pass  # somebody's savepoint came first
+        while (order := self._one_more_epoch(pacer)).checkpoint_id is None or order.savepoint is not None:
+            self._await(lambda: not self._checkpoints.pending_ids)  # somebody's savepoint came first
         wanted = order.checkpoint_id
         self._await(lambda: wanted not in self._checkpoints.pending_ids)
-        if wanted is not None and self._checkpoints.last_completed_id != wanted:
-            raise AttemptFailed(Failure(CheckpointError("the last checkpoint of the job could not be taken")))
+        return self._checkpoints.last_completed_id == wanted
 
     def _stop_with_savepoint(self, request: SavepointRequest, pacer: EpochPacer) -> bool:
         """End the job with a savepoint; False when there could be none and the job goes on."""
@@ -295,6 +303,7 @@ class JobLoop:
             self._drain(pacer)
         self._checkpoints.request_savepoint(request)
         while request.checkpoint_id is None and not request.failed:
+            self._attend()  # it waits for one that the job was to be cancelled with
             self._one_more_epoch(pacer)
         self._await(lambda: request.exists or request.failed)
         if request.exists:
@@ -327,6 +336,10 @@ class JobLoop:
             if not condition() and (failure := self._engine.lost()) is not None:
                 raise AttemptFailed(failure)  # what is waited for will not come
             self._engine.wait(0.05)
+
+    def _let_pass(self, wait_ms: int) -> None:
+        until_ms = self._steady.now_ms() + wait_ms
+        self._await(lambda: self._steady.now_ms() >= until_ms)
 
     def _wait_a_moment_for(self, checkpoint_id: int) -> None:
         """Let a checkpoint complete if that keeps the next one on time."""
