@@ -1,6 +1,6 @@
 """`make bench`: records per second on this machine, in one run, against PyFlink and PySpark's own Python state APIs.
 
-    python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only epoch,checkpoints]
+    python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only epoch,checkpoints] [--full-state]
 
 Every figure comes from a process of its own, one after another, on two cores. Peers get fewer records than Tamias
 where they are slow, and a time limit after which an upper bound of their rate is taken: always in their favour.
@@ -56,7 +56,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pyflink", help="the Python of an environment that has apache-flink; without it no PyFlink")
     parser.add_argument("--quick", action="store_true", help="a tenth of the records: to see that everything runs")
-    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints")
+    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints,backends")
+    parser.add_argument("--full-state", action="store_true", help="the state backends at up to 20 million keys")
     parser.add_argument("--workloads", help="of the throughput table only these, with commas between")
     parser.add_argument("--limit-seconds", type=float, default=120.0, help="for one run of a peer")
     options = parser.parse_args()
@@ -67,6 +68,7 @@ def main() -> None:
         "memory": memory,
         "linear": linear,
         "checkpoints": checkpoints,
+        "backends": backends,
     }
     for name in options.only.split(","):
         parts[name](options)
@@ -165,6 +167,20 @@ def checkpoints(options: argparse.Namespace) -> None:
             f"without: {found['ratio']:.2f}",
             flush=True,
         )
+
+
+def backends(options: argparse.Namespace) -> None:
+    """RocksDB beside the heap: rates, sizes and durations of checkpoints, restores and rescales, memory."""
+    heading("state backends (one process, without Spark)")
+    size = ["--full"] if options.full_state else ["--keys", str(sized(1_000_000, options))]
+    command = [sys.executable, "-m", "benchmarks.state_backends", *size, "--records", str(sized(2_000_000, options))]
+    with subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if line.strip() and not line.startswith("{"):  # those are for programs
+                print(f"    {line}", end="", flush=True)
+    if running.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
 
 
 # ------------------------------------------------------------------------------------------------------ running

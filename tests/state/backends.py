@@ -32,14 +32,14 @@ def heap(groups=EVERYTHING, clock=None, *, incremental=True):
     return HeapStateBackend(tracked=True, incremental=incremental, clock=clock)
 
 
-def rocksdb(groups=EVERYTHING, clock=None, *, incremental=True, settings=SMALL, **more):
+def rocksdb(groups=EVERYTHING, clock=None, *, tracked=True, incremental=True, settings=SMALL, **more):
     folder = tempfile.mkdtemp(dir=SCRATCH)
     return RocksDBKeyedBackend(
         folder,
         max_parallelism=GROUPS,
         key_groups=groups,
         settings=settings,
-        tracked=True,
+        tracked=tracked,
         incremental=incremental,
         clock=clock,
         **more,

@@ -106,7 +106,7 @@ def test_a_second_checkpoint_writes_what_changed_and_refers_to_the_rest(job):
     assert second.bytes_written < first.bytes_written / 4  # in so small a state the two small files count
     new = [path for path in second.written if path.startswith("shared/")]
     assert len(new) == len(after) - len(before) == 1
-    assert job.store.size(new[0]) < sum(job.store.size(path) for path in before.values()) / 10
+    assert job.store.size(new[0]) < sum(job.store.size(path) for path in before.values()) / 8
 
 
 def test_when_nothing_changed_nothing_is_shared_anew(job):

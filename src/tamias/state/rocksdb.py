@@ -11,6 +11,7 @@ One instance holds all states of an operator in one subtask. Timers, and other t
     rocksdb_full.py       savepoints that every backend reads
     rocksdb_restore.py    back from a checkpoint of this or the other backend
     rocksdb_sweep.py      what removes expired entries
+    rocksdb_merging.py    when all files are merged
     rocksdb_store.py, rocksdb_settings.py    the instance and its options
 """
 
@@ -128,6 +129,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         self._reuses_restored = reuses_restored
         self._on_close = on_close
         self._uploads = Uploads()
+        self._settled = False
 
     @property
     def tracked(self) -> bool:
@@ -167,6 +169,8 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
     def end_epoch(self) -> None:
         for sweep in self._rocks.sweeps:
             sweep.step()
+        if not self.tracked and self._rocks.is_open:
+            self._rocks.merging.tidy()
 
     # ---------------------------------------------------------------------------------------------------- checkpoints
 
@@ -175,9 +179,14 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         if not self._rocks.is_open:
             return beside
         uploads = self._uploads
-        if self._incremental:
-            return self._linked(beside, uploads.base, lambda files: uploads.written(checkpoint_id, files))
-        return self._linked(beside, None, _nobody_builds_on_it)
+        if not self._incremental:
+            return self._linked(beside, None, _nobody_builds_on_it)
+        base = uploads.base
+        if not base and not self._settled:
+            self._rocks.flush()
+            self._rocks.merging.settle()
+        self._settled = True
+        return self._linked(beside, base, lambda files: uploads.written(checkpoint_id, files))
 
     def native_snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.full_snapshot(checkpoint_id)
@@ -200,6 +209,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         self._rocks.flush()
         folder = os.path.join(tempfile.mkdtemp(prefix="checkpoint-", dir=self._folder), "db")
         self._rocks.store.checkpoint(folder)
+        self._rocks.merging.tidy()
         return folder
 
     def _dead_times(self) -> Dead:

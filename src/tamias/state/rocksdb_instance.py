@@ -14,6 +14,7 @@ from tamias.state.keyed import KeyedStateBackend
 from tamias.state.restore_checks import migrate
 from tamias.state.rocksdb_lists import ListTable
 from tamias.state.rocksdb_maps import MapTable
+from tamias.state.rocksdb_merging import Merging
 from tamias.state.rocksdb_settings import RocksDBSettings
 from tamias.state.rocksdb_store import META, RocksStore
 from tamias.state.rocksdb_sweep import Sweep
@@ -59,6 +60,7 @@ class RocksTables:
         self._clock = clock
         self._written_meta = b""
         self._shared: Shared | None = None
+        self._merging: Merging | None = None
 
     @property
     def is_open(self) -> bool:
@@ -76,6 +78,13 @@ class RocksTables:
     def store(self) -> RocksStore:
         """The instance."""
         return self.shared.store
+
+    @property
+    def merging(self) -> Merging:
+        """What merges the instance's files."""
+        if self._merging is None:
+            self._merging = Merging(self.store)
+        return self._merging
 
     def table(self, declared: Declaration) -> RocksTable:
         """The table of a state, made on first use; a state of another kind under the same name is an error."""
@@ -140,11 +149,15 @@ class RocksTables:
         self.shared.next_piece, numbered = read_meta(self.store)
         for number, info in numbered.items():
             self.add(self.restored.get(info.name, info), number)
+        self._written_meta = self.store.get(_META_KEY) or b""
 
     def close(self) -> None:
         """Close the instance and remove its folder."""
         self.by_name.clear()
         self.sweeps.clear()
+        if self._merging is not None:
+            self._merging.stop()
+            self._merging = None
         if self._shared is not None:
             self._shared.leave()
             self._shared.store.destroy()

@@ -48,7 +48,7 @@ class RocksDBSettings:
     target_file_bytes: int = 64 * MEBIBYTE
     level_base_bytes: int = 256 * MEBIBYTE
     dynamic_level_size: bool = False
-    compression_per_level: tuple[str, ...] = ("LZ4_COMPRESSION",)
+    compression_per_level: tuple[str, ...] = ()  # as suits the compaction style
     background_threads: int = 2
     open_files: int = -1
     write_batch_bytes: int = 2 * MEBIBYTE
@@ -249,7 +249,7 @@ _FIELDS: dict[str, ConfigOption[Any]] = {
         PREFIX + "compression.per.level",
         _compressions,
         _DEFAULT.compression_per_level,
-        sentence="How files are compressed: one for all levels, or one for each.",
+        sentence="How files are compressed: one for all levels, or one for each; without it as suits compaction.style.",
     ),
     "background_threads": _count(
         "thread.num", _DEFAULT.background_threads, "Threads that write and merge files, of an instance."

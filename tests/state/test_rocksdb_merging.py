@@ -1,0 +1,214 @@
+"""When files of RocksDB are merged: what long series of checkpoints write, and what stays on disk."""
+
+import os
+import random
+import threading
+from uuid import uuid4
+
+import pytest
+from backends import EVERYTHING, GROUPS, rocksdb
+
+from tamias.contracts.state import ValueStateDescriptor
+from tamias.errors import StateError
+from tamias.state import rocksdb_merging
+from tamias.state.files import MemoryFiles, write_state
+from tamias.state.snapshots import OperatorRestore
+
+KEYS = 30_000
+PART = KEYS // 100
+
+
+class Target:
+    """Where a checkpoint goes; counts what is new among the files that checkpoints share."""
+
+    def __init__(self, store):
+        self.store = store
+        self.bytes_written = self.shared_bytes = 0
+
+    def shared(self, label):
+        return self.exclusive("shared")
+
+    def exclusive(self, label):
+        return f"{label if label == 'shared' else 'chk'}/{uuid4()}"
+
+    def write(self, path, payload):
+        self.bytes_written += len(payload)
+        if path.startswith("shared/"):
+            self.shared_bytes += len(payload)
+        return write_state(self.store, path, payload, 0)
+
+
+class Job:
+    """One subtask with a number per key."""
+
+    def __init__(self, restored=None, store=None, **more):
+        self.backend, self.store, self.checkpoints = rocksdb(**more), store or MemoryFiles(), 0
+        if restored is not None:
+            self.backend.restore(restored, self.store, EVERYTHING)
+        self.number = self.backend.value_state(ValueStateDescriptor("number"))
+        self.rocks = self.backend._rocks
+
+    def write(self, keys, value):
+        for key in keys:
+            self.backend.cell[0] = key
+            self.number.update(value)
+
+    def delete(self, keys):
+        for key in keys:
+            self.backend.cell[0] = key
+            self.number.clear()
+
+    def checkpoint(self):
+        """Take one and complete it; the bytes of new files, once merging what can be merged is over."""
+        self.checkpoints += 1
+        target = Target(self.store)
+        captured = self.backend.snapshot(self.checkpoints)
+        captured.key_groups = EVERYTHING
+        self.files = captured.write(target)
+        self.backend.snapshot_completed(self.checkpoints)
+        self.wait()
+        return target.shared_bytes
+
+    def wait(self):
+        if self.rocks.merging._thread is not None:
+            self.rocks.merging._thread.join(60)
+
+    def on_disk(self):
+        return sum(file.bytes for file in self.rocks.store.files())
+
+
+@pytest.fixture
+def job():
+    job = Job()
+    yield job
+    job.backend.close()
+
+
+# ------------------------------------------------------------------------------------------------ series of checkpoints
+
+
+def test_checkpoints_of_a_state_of_which_one_in_a_hundred_changes_stay_small(job):
+    chance = random.Random(7)
+    job.write(range(KEYS), 1)
+    full = job.checkpoint()
+    later = []
+    for value in range(2, 42):
+        job.write(chance.sample(range(KEYS), PART), value)
+        later.append(job.checkpoint())
+    assert sum(later) / len(later) < full * 0.05  # in so small a state a file's frame counts: 2 of these 4 percent
+    assert sorted(later)[len(later) // 2] < full * 0.03
+    assert job.on_disk() < 2.5 * full
+    assert len(job.rocks.store.files()) < 16
+
+
+def test_checkpoints_of_a_state_whose_entries_come_and_go_stay_small(job):
+    job.write(range(KEYS), 1)
+    full = job.checkpoint()
+    later = []
+    for first in range(0, 40 * PART, PART):
+        job.delete(range(first, first + PART))
+        job.write(range(KEYS + first, KEYS + first + PART), 1)
+        later.append(job.checkpoint())
+    assert sum(later) / len(later) < full * 0.10
+    assert job.on_disk() < 2.5 * full
+
+
+# ------------------------------------------------------------------------------------------------- the first checkpoint
+
+
+def test_the_files_of_a_first_load_are_merged_before_they_are_written(job):
+    job.write(range(KEYS), 1)
+    job.rocks.flush()
+    job.rocks.store.flush()
+    assert len(job.rocks.store.files()) > 1
+    job.checkpoint()
+    assert len(job.rocks.store.files()) == 1
+
+
+def test_large_ones_are_left_to_rocksdb(job, monkeypatch):
+    monkeypatch.setattr(rocksdb_merging, "SETTLE_BYTES", 1000)
+    job.write(range(KEYS), 1)
+    job.checkpoint()
+    assert len(job.rocks.store.files()) > 1
+
+
+@pytest.mark.parametrize("reuses_restored", [True, False])
+def test_restored_files_are_merged_only_if_they_are_written_again(job, reuses_restored):
+    job.write(range(KEYS), 1)
+    job.checkpoint()
+    job.write(range(PART), 2)
+    job.checkpoint()
+    restored = OperatorRestore("operator", (job.files,), (), job.backend.infos(), 1, GROUPS)
+    again = Job(restored, job.store, reuses_restored=reuses_restored)
+    written = again.checkpoint()
+    assert len(again.rocks.store.files()) == (2 if reuses_restored else 1)
+    assert (written == 0) == reuses_restored
+    again.backend.close()
+
+
+# ------------------------------------------------------------------------------------------------------------ deletions
+
+
+def test_a_state_that_has_shrunk_leaves_the_disk(job, monkeypatch):
+    monkeypatch.setattr(rocksdb_merging, "FEW_DELETIONS", 500)  # RocksDB may merge some of the files by itself
+    job.write(range(KEYS), "a value of some length")
+    job.checkpoint()
+    before = job.on_disk()
+    job.delete(range(KEYS // 3))
+    job.checkpoint()
+    assert job.on_disk() > before * 0.9  # less than half of it is dead
+    job.delete(range(KEYS // 3, KEYS - PART))
+    job.checkpoint()
+    assert job.on_disk() < before / 20
+
+
+def test_without_checkpoints_too(monkeypatch):
+    monkeypatch.setattr(rocksdb_merging, "FEW_DELETIONS", 500)
+    job = Job(tracked=False)
+    job.write(range(KEYS), "a value of some length")
+    job.rocks.flush()
+    job.rocks.store.flush()
+    before = job.on_disk()
+    job.delete(range(KEYS))
+    job.rocks.flush()
+    job.rocks.store.flush()
+    job.backend.end_epoch()
+    job.wait()
+    assert job.on_disk() < before / 20
+    job.backend.close()
+
+
+def test_that_merging_failed_is_said_with_the_next_checkpoint(job, monkeypatch):
+    def fail():
+        raise StateError("no space left")
+
+    monkeypatch.setattr(job.rocks.store, "compact", fail)
+    job.write(range(1), 1)
+    job.checkpoint()
+    job.write(range(KEYS), 1)
+    job.checkpoint()
+    job.delete(range(KEYS))
+    job.checkpoint()
+    with pytest.raises(StateError, match="no space left"):
+        job.checkpoint()
+
+
+def test_a_backend_can_be_closed_while_files_are_merged(job, monkeypatch):
+    begun, compact = threading.Event(), job.rocks.store.compact
+
+    def compact_and_say_so():
+        begun.set()
+        for _ in range(100):  # once it is cancelled each is short
+            compact()
+
+    monkeypatch.setattr(job.rocks.store, "compact", compact_and_say_so)
+    job.write(range(KEYS), 1)
+    job.rocks.flush()
+    job.delete(range(KEYS))
+    job.rocks.flush()
+    job.rocks.store.flush()
+    job.rocks.merging.tidy()
+    assert begun.wait(60)
+    job.backend.close()
+    assert not job.rocks.is_open
+    assert not os.path.exists(job.backend._folder)
