@@ -124,7 +124,7 @@ class SlotEngine(ABC):
         failed = frozenset(errors) | self._lost_subtasks(errors.values())
         hit = in_regions_of(self._graph, failed)
         rest = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
-        return EpochResult(rest, Failure(self._with_cause(first), subtasks=failed))
+        return EpochResult(rest, Failure(self._with_cause(first, errors), subtasks=failed))
 
     def _lost_subtasks(self, errors: Iterable[BaseException]) -> frozenset[tuple[int, int]]:
         """A slot that is lost takes all its subtasks with it, also those that had answered."""
@@ -133,8 +133,8 @@ class SlotEngine(ABC):
         everyone = ((v, index) for v in self._graph.vertices for index in range(v.parallelism))
         return frozenset((int(v.id), index) for v, index in everyone if self._graph.slot_of(v, index) in lost)
 
-    def _with_cause(self, error: BaseException) -> BaseException:
-        """A broken connection to a slot says little: find out how the slot ended.
+    def _with_cause(self, error: BaseException, errors: dict[tuple[int, int], BaseException]) -> BaseException:
+        """A broken connection to a slot says little: find out how the slot ended, and what it was doing.
 
         Its process may still be ending when the connection is gone already; that is waited for, so that the attempt
         that follows does not take it for alive.
@@ -142,7 +142,11 @@ class SlotEngine(ABC):
         if not isinstance(error, SlotLostError):
             return error
         ended = self._pool.slots[error.slot].process.how_it_ended()
-        return SlotLostError(error.slot, ended) if ended is not None else self._lost_slot() or error
+        if ended is None:
+            return self._lost_slot() or error
+        left = [of for of, found in errors.items() if isinstance(found, SlotLostError) and found.slot == error.slot]
+        ran = ", ".join(f"{self._graph.vertices[vertex].name!r} (subtask {index})" for vertex, index in sorted(left))
+        return SlotLostError(error.slot, f"{ended} while it ran {ran}")
 
     def _lost_slot(self) -> SlotLostError | None:
         for slot in self._pool.slots:
