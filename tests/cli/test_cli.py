@@ -217,11 +217,12 @@ def test_a_relative_path_is_where_the_command_was_given(savepoint, script, capsy
     assert f": {last + 1}" in capsys.readouterr().out
 
 
-def test_state_that_the_program_has_no_operator_for_needs_permission(savepoint, script, capsys):
+@pytest.mark.parametrize("restore, drop", [("-s", "-n"), ("--fromSavepoint", "--allowNonRestoredState")])
+def test_state_that_the_program_has_no_operator_for_needs_permission(savepoint, script, capsys, restore, drop):
     path, _ = savepoint
-    assert run("run", "-s", path, script(), "a") == 1
+    assert run("run", restore, path, script(), "a") == 1
     assert "ignore-unclaimed-state" in capsys.readouterr().err
-    assert run("run", "-s", path, "-n", script(), "a") == 0
+    assert run("run", restore, path, drop, script(), "a") == 0
 
 
 def test_a_claimed_savepoint_goes_with_the_job(savepoint, script, capsys, tmp_path):
@@ -251,6 +252,14 @@ def test_savepoints_are_listed_shown_and_disposed_of(savepoint, capsys, tmp_path
     assert f"disposed of savepoint {number} of job 'words'" in capsys.readouterr().out
     assert run("savepoint", "list", tmp_path / "savepoints") == 1
     assert "no savepoints" in capsys.readouterr().err
+
+
+def test_a_savepoint_is_disposed_of_the_way_flink_has_it(savepoint, capsys):
+    path, _ = savepoint
+    assert run("savepoint", "-d", path) == 0
+    assert "disposed of savepoint" in capsys.readouterr().out
+    assert run("savepoint", "--dispose", path) == 1
+    assert "no checkpoint at" in capsys.readouterr().err
 
 
 def test_a_savepoint_that_cannot_be_read_is_listed_with_the_reason(tmp_path, capsys):

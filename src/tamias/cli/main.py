@@ -61,15 +61,21 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]"
-    parser.add_argument("-s", "--from-savepoint", metavar="PATH", help="start from this savepoint or checkpoint")
+    # Flink: the long names in its spelling are taken too.
+    parser.add_argument(
+        "-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help="start from this savepoint or checkpoint"
+    )
     parser.add_argument(
         "-n",
         "--allow-non-restored-state",
+        "--allowNonRestoredState",
         action="store_true",
         help="drop saved state for which the program has no operator, instead of failing",
     )
     parser.add_argument(
         "--claim-mode",
+        "--claimMode",
+        "--restoreMode",
         choices=["NO_CLAIM", "CLAIM", "LEGACY"],
         type=str.upper,
         help="whether the savepoint belongs to the job from now on; NO_CLAIM unless configured otherwise",
@@ -140,7 +146,9 @@ def _add_jobs(commands: Any) -> None:
 
 
 def _add_savepoint(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    parser.add_argument("-d", "--dispose", metavar="PATH", help="as `dispose PATH`, the way Flink has it")
+    parser.set_defaults(command=lambda given: _dispose_or_explain(parser, given.dispose))
+    commands = parser.add_subparsers(title="commands", metavar="command")
     trigger = commands.add_parser("trigger", help="take a savepoint of a job that goes on")
     trigger.add_argument("job", metavar="JOB", help=_JOB)
     trigger.add_argument("directory", metavar="DIRECTORY", nargs="?", help="where to put it; else the job's default")
@@ -154,3 +162,9 @@ def _add_savepoint(parser: argparse.ArgumentParser) -> None:
         one = commands.add_parser(name, help=help_text)
         one.add_argument("path", metavar=argument)
         one.set_defaults(command=lambda given, command=command: command(given.path))
+
+
+def _dispose_or_explain(parser: argparse.ArgumentParser, path: str | None) -> int:
+    if path is None:
+        parser.error("give a command: trigger, list, show or dispose")
+    return savepoints.dispose(path)
