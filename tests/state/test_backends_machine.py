@@ -5,10 +5,21 @@ restores at another parallelism; savepoints) and of `test_ttl_machine.py` (state
 configuration, on clocks that go on and back), with a backend drawn anew whenever the job starts.
 """
 
+import pytest
 from backends import BACKENDS, cramped, heap, rocksdb
 from hypothesis import settings
 from test_keyed_backends import KeyedBackendMachine
 from test_ttl_machine import TtlMachine
+
+from tamias.state import rocksdb_lists, rocksdb_maps
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_lists_and_maps_of_a_few_elements_are_large_ones():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rocksdb_lists, "_PIECE", 2)
+        patch.setattr(rocksdb_maps, "_EAGER", 2)
+        yield
 
 
 def case_of(machine, share):
