@@ -144,6 +144,8 @@ def test_a_program_that_is_not_there_is_said_so(capsys):
         ["run", "--claim-mode", "MAYBE", "x.py"],
         ["savepoint"],
         ["savepoint", "show"],
+        ["cancel"],
+        ["cancel", "-s"],
     ],
 )
 def test_a_command_that_is_not_understood_exits_with_2(arguments, capsys):

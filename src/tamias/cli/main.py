@@ -124,7 +124,13 @@ def _add_jobs(commands: Any) -> None:
     listing = commands.add_parser("list", help="list your jobs that run on this machine")
     listing.set_defaults(command=lambda given: jobs.list_jobs())
     stop = commands.add_parser("stop", help="end a job with a savepoint")
-    stop.add_argument("-p", "--savepoint-path", metavar="DIRECTORY", help="where to put it; else the job's default")
+    stop.add_argument(
+        "-p",
+        "--savepoint-path",
+        "--savepointPath",
+        metavar="DIRECTORY",
+        help="where to put it; else the job's default",
+    )
     stop.add_argument(
         "-d", "--drain", action="store_true", help="let event time go to its end first; not for a job to be resumed"
     )
@@ -135,14 +141,24 @@ def _add_jobs(commands: Any) -> None:
     )
     cancel = commands.add_parser("cancel", help="end a job at once")
     cancel.add_argument(
-        "-s", "--with-savepoint", metavar="DIRECTORY", nargs="?", const="", help="after a savepoint, put here"
+        "-s",
+        "--with-savepoint",
+        "--withSavepoint",
+        metavar="DIRECTORY",
+        nargs="?",
+        const="",
+        help="after a savepoint, put here; else in the job's default",
     )
-    cancel.add_argument("job", metavar="JOB", help=_JOB)
-    cancel.set_defaults(
-        command=lambda given: jobs.cancel(
-            given.job, with_savepoint=given.with_savepoint is not None, directory=given.with_savepoint or None
-        )
-    )
+    cancel.add_argument("job", metavar="JOB", nargs="?", help=_JOB)
+    cancel.set_defaults(command=lambda given: _cancel(cancel, given.job, given.with_savepoint))
+
+
+def _cancel(parser: argparse.ArgumentParser, job: str | None, directory: str | None) -> int:
+    if job is None:
+        job, directory = directory, "" if directory else None  # Flink: what stands alone behind -s is the job
+    if not job:
+        parser.error("the following arguments are required: JOB")
+    return jobs.cancel(job, with_savepoint=directory is not None, directory=directory or None)
 
 
 def _add_savepoint(parser: argparse.ArgumentParser) -> None:
