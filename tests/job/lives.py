@@ -23,7 +23,7 @@ from tamias.datastream.functions import MapFunction
 from tamias.datastream.state import ListStateDescriptor
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, split_evenly, start_scripted
 
-LONG, SHORT = list(range(40)), list(range(100, 105))
+LONG, SHORT, APART = list(range(40)), list(range(100, 105)), list(range(200, 230))
 MODULUS = 5
 MOST_LIVES = 8
 POINTS = (
@@ -78,16 +78,33 @@ class Keeper(MapFunction, CheckpointedFunction):
         self.union.update(self.seen)
 
 
+class Stumble(MapFunction):
+    """Fails at some records, the first time that they come."""
+
+    ahead: set[int] = set()
+
+    def map(self, value):
+        if value in Stumble.ahead:
+            Stumble.ahead.remove(value)
+            raise RuntimeError(f"stumbled over {value}")
+        return value
+
+
 def program(env, out, rolling_policy):
-    """Two sources, one of which ends early; an operator with state in the chain of the other, one behind both."""
+    """Two sources, one of which ends early; an operator with state in the chain of the other, one behind both.
+
+    Beside them a pipeline of its own, which is a region of its own.
+    """
 
     def source(splits, name):
         scripted = ScriptedSource(splits, (2,))
         return env.from_source(scripted, WatermarkStrategy.no_watermarks(), name).uid(name)
 
-    long = source(split_evenly(LONG, 3), "long").map(Keeper("in the chain")).uid("in the chain")
+    long = source(split_evenly(LONG, 3), "long").map(Keeper("in the chain")).uid("in the chain").map(Stumble())
     both = long.union(source([SHORT], "short")).map(Keeper("behind both")).uid("behind both")
     counting(both, modulus=MODULUS).add_sink(Till()).uid("till")
+    apart = source(split_evenly(APART, 2), "apart").map(Stumble()).map(Keeper("apart")).uid("keeper apart")
+    apart.add_sink(Till()).uid("till apart")
     files = FileSink.for_row_format(str(out), Encoder.simple_string_encoder()).with_rolling_policy(rolling_policy)
     both.sink_to(files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()).uid("files")
 
@@ -132,6 +149,7 @@ class Lives:
         claim_mode = chance.choice(["NO_CLAIM", "CLAIM"])
         self.story.append(f"life {life}: {end}, parallelism {env.get_parallelism()}, {claim_mode}, {script}")
         Keeper.restored = []
+        Stumble.ahead = set(chance.sample([*LONG, *APART], chance.choice([0, 0, 1, 3])))
         try:
             run = start_scripted(env, script, job_id=self.job_id, restore_path=self.origin, claim_mode=claim_mode)
         except DriverDied:
@@ -202,13 +220,13 @@ class Lives:
 
     def outcome(self):
         """What is too much and what is missing, of both sinks."""
-        values = [*LONG, *SHORT]
+        values = [*LONG, *SHORT]  # those apart go to the till as they are
         keys = Counter(value % MODULUS for value in values)
         counts = [(key, n + 1) for key, many in keys.items() for n in range(many)]
         parts = [path for path in self.out.iterdir() if not path.name.startswith(".")]
         lines = [int(line) for path in parts for line in path.read_text().split()]
         return {
-            "till": _difference((v for vs in Till.committed.values() for v in vs), counts),
+            "till": _difference((v for vs in Till.committed.values() for v in vs), [*counts, *APART]),
             "files": _difference(lines, values),
         }
 
@@ -220,4 +238,4 @@ def _dispose(ask):
 
 def _difference(found, expected):
     found, expected = Counter(found), Counter(expected)
-    return {"too many": sorted((found - expected).elements()), "missing": sorted((expected - found).elements())}
+    return {"too many": list((found - expected).elements()), "missing": list((expected - found).elements())}
