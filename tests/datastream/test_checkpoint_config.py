@@ -246,6 +246,18 @@ def test_memory_storage_objects(config):
     assert JobManagerCheckpointStorage().get_max_state_size() == JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
 
 
+def test_one_storage_replaces_another_with_its_directory(tmp_path):
+    config = CheckpointConfig(Configuration())
+    config.set_checkpoint_storage_dir(tmp_path)
+    config.set_checkpoint_storage(JobManagerCheckpointStorage())
+    assert config._settings().directory is None
+    config.set_checkpoint_storage(JobManagerCheckpointStorage(str(tmp_path)))
+    assert config._settings().directory == str(tmp_path)
+    configured_elsewhere = configured(dir=str(tmp_path))
+    configured_elsewhere.set_checkpoint_storage(JobManagerCheckpointStorage())
+    assert configured_elsewhere._settings().directory == str(tmp_path)
+
+
 def test_storage_arguments_are_checked(config):
     with pytest.raises(ValueError, match="threshold"):
         FileSystemCheckpointStorage("/c", 2 * 1024 * 1024)

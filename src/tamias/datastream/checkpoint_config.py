@@ -46,6 +46,7 @@ class CheckpointConfig:
         self._forced = False
         self._ignored_in_flight: int | None = None
         self._max_state_bytes = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
+        self._placed = False  # the directory was set here, and goes with the storage that replaces it
 
     # ------------------------------------------------------------------------------ when
 
@@ -260,14 +261,13 @@ class CheckpointConfig:
         """Set where checkpoints go."""
         if isinstance(storage, FileSystemCheckpointStorage):
             self._set(options.CHECKPOINT_STORAGE, "filesystem")
-            self._set(options.CHECKPOINT_DIR, storage.get_checkpoint_path())
+            self._place(storage.get_checkpoint_path())
             self._set(options.CHECKPOINT_INLINE_THRESHOLD, storage.get_min_file_size_threshold())
             return self._set(options.CHECKPOINT_WRITE_BUFFER, storage.get_write_buffer_size())
         if isinstance(storage, JobManagerCheckpointStorage):
             self._set(options.CHECKPOINT_STORAGE, "jobmanager")
             self._max_state_bytes = storage.get_max_state_size()
-            path = storage.get_checkpoint_path()
-            return self if path is None else self._set(options.CHECKPOINT_DIR, path)
+            return self._place(storage.get_checkpoint_path())
         raise TypeError(
             f"expected a FileSystemCheckpointStorage or a JobManagerCheckpointStorage, got {storage!r}; "
             "use set_checkpoint_storage_dir for a directory"
@@ -275,8 +275,18 @@ class CheckpointConfig:
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str | os.PathLike[str]) -> CheckpointConfig:
         """Store checkpoints as files under a directory."""
+        uri = checkpoint_uri(checkpoint_path)
         self._set(options.CHECKPOINT_STORAGE, "filesystem")
-        return self._set(options.CHECKPOINT_DIR, checkpoint_uri(checkpoint_path))
+        return self._place(uri)
+
+    def _place(self, directory: str | None) -> CheckpointConfig:
+        """Set the directory, or, without one, leave it to the configuration."""
+        if directory is not None:
+            self._set(options.CHECKPOINT_DIR, directory)
+        elif self._placed:
+            self._configuration.remove_config(options.CHECKPOINT_DIR.key)
+        self._placed = directory is not None
+        return self
 
     # ------------------------------------------------------------------------------ for the job
 
