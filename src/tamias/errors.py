@@ -460,7 +460,7 @@ class Fenced(CheckpointError):
         )
 
 
-class RestoreError(TamiasError):
+class RestoreError(TamiasError, RuntimeError):
     """The job could not start from the checkpoint or savepoint it was given."""
 
 

@@ -61,6 +61,7 @@ def test_errors_are_also_the_builtin_kind_python_programs_catch():
     assert issubclass(InvalidKeyError, TypeError)
     assert issubclass(UnsupportedOperationError, NotImplementedError)
     assert StateMigrationException is StateMigrationError
+    assert issubclass(errors.RestoreError, RuntimeError)
 
 
 def test_a_preview_is_short_and_never_raises():
