@@ -308,7 +308,10 @@ def contents(states, declared):
 
 @pytest.mark.parametrize("windowed", [False, True])
 @pytest.mark.parametrize("ttl", [False, True])
-@pytest.mark.parametrize("backends", [("heap", "heap"), ("rocksdb", "rocksdb"), ("heap", "rocksdb")])
+@pytest.mark.parametrize(
+    "backends",
+    [("heap", "heap"), ("rocksdb", "rocksdb"), ("heap", "rocksdb"), ("rocksdb", "heap"), ("rocksdb, cramped",) * 2],
+)
 def test_every_kind_of_state_takes_part(backends, ttl, windowed):
     old = descriptors(ROW(["total"], [Types.INT()]), ttl)
     new = descriptors(ROW(["total", "note"], [Types.DOUBLE(), Types.STRING()]), ttl)

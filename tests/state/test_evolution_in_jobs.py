@@ -21,6 +21,7 @@ from tamias.datastream.window import (
 from tamias.errors import JobExecutionError
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
+BACKENDS = [("hashmap", "hashmap"), ("rocksdb", "rocksdb"), ("hashmap", "rocksdb"), ("rocksdb", "hashmap")]
 RECORDS = [(key, n) for n in range(6) for key in "ab"]
 
 
@@ -71,15 +72,17 @@ class Remember(KeyedProcessFunction):
         yield ctx.get_current_key(), str(row)
 
 
-@pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_job_goes_on_with_more_fields_in_its_state(tmp_path, parallelism):
+@pytest.mark.parametrize(
+    ("parallelism", "backends"), [(1, BACKENDS[0]), (3, BACKENDS[0]), (3, BACKENDS[1]), (3, BACKENDS[2])]
+)
+def test_a_job_goes_on_with_more_fields_in_its_state(tmp_path, parallelism, backends):
     def draw(env, names, types):
         return source(env).key_by(lambda r: r[0]).process(Remember(names, types)).uid("remember")
 
-    newest = interrupted(tmp_path, lambda env: draw(env, ["count"], [Types.INT()]))
+    newest = interrupted(tmp_path, lambda env: draw(env, ["count"], [Types.INT()]), state_backend=backends[0])
     stream = draw(environment(tmp_path, parallelism), ["note", "count"], [Types.STRING(), Types.DOUBLE()])
     script = Script(crashes=[Crash("after-epoch", 2)])
-    run = run_scripted(stream, script, restore_path=newest)
+    run = run_scripted(stream, script, restore_path=newest, state_backend=backends[1])
     expected = [f"Row(note=None, count={n})" for n in (4.0, 5.0, 6.0)]
     assert [text for key, text in run.records if key == "a"] == expected
     assert [text for key, text in run.records if key == "b"] == expected
@@ -112,7 +115,7 @@ def test_keys_of_another_type_are_refused(tmp_path):
 
 
 OLD = "@dataclass\nclass Hit:\n    user: str\n    at: int\n"
-NEW = "@dataclass\nclass Hit:\n    at: int\n    user: str\n    weight: int = 10\n"
+NEW = "@dataclass\nclass Hit:\n    at: int\n    user: str\n    weight: int = field(default_factory=lambda: 10)\n"
 
 
 class At(TimestampAssigner):
@@ -136,7 +139,7 @@ def windows(env, assigner, way):
     return made.uid("window").map(str)
 
 
-@pytest.mark.parametrize("way", ["apply", "reduce"])
+@pytest.mark.parametrize(("way", "backends"), [*(("apply", pair) for pair in BACKENDS), ("reduce", BACKENDS[0])])
 @pytest.mark.parametrize(
     "assigner",
     [
@@ -146,7 +149,6 @@ def windows(env, assigner, way):
     ],
     ids=["tumbling", "sliding", "sessions"],
 )
-@pytest.mark.parametrize("backends", [("hashmap", "hashmap"), ("rocksdb", "rocksdb")], ids="-".join)
 def test_what_windows_keep_changes_with_its_class(tmp_path, assigner, way, backends):
     program(OLD)
     newest = interrupted(tmp_path, lambda env: windows(env, assigner, way), state_backend=backends[0])
@@ -161,8 +163,8 @@ def test_what_windows_keep_changes_with_its_class(tmp_path, assigner, way, backe
 
 
 @pytest.mark.parametrize("way", ["apply", "reduce", "general"])
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_rows_that_windows_keep_change_with_their_declared_type(tmp_path, way, backend):
+@pytest.mark.parametrize("backends", BACKENDS, ids="-".join)
+def test_rows_that_windows_keep_change_with_their_declared_type(tmp_path, way, backends):
     def draw(env, names, types):
         kind = Types.ROW_NAMED(names, types)
         hits = source(env, [("u", n) for n in range(8)]).map(AsRow(names), kind).uid("hits")
@@ -175,8 +177,8 @@ def test_rows_that_windows_keep_change_with_their_declared_type(tmp_path, way, b
         return made.uid("window").map(str)
 
     old, new = (["at", "gone"], [Types.INT()] * 2), (["note", "at"], [Types.STRING(), Types.LONG()])
-    newest = interrupted(tmp_path, lambda env: draw(env, *old), state_backend=backend)
-    run = run_scripted(draw(environment(tmp_path), *new), restore_path=newest, state_backend=backend)
+    newest = interrupted(tmp_path, lambda env: draw(env, *old), state_backend=backends[0])
+    run = run_scripted(draw(environment(tmp_path), *new), restore_path=newest, state_backend=backends[1])
     (found,) = run.records
     assert "gone" not in found and "at=0" in found
     assert found.count("note=None") == (1 if way == "reduce" else 8)

@@ -54,6 +54,7 @@ def restore_into(
         translate(kept)
     for info, entries in kept.values():
         if in_rocksdb(info.kind):
+            rocks.restored.setdefault(info.name, info)  # what `translate` made of another state is as that one was
             _write_all(rocks, info, entries)
         else:
             beside.load(info, entries)
