@@ -202,6 +202,7 @@ def test_unaligned_checkpoints_need_one_at_a_time(config):
 
 def test_unaligned_checkpoints_are_off_with_at_least_once(config, caplog):
     config.enable_unaligned_checkpoints().set_checkpointing_mode(CheckpointingMode.AT_LEAST_ONCE)
+    assert not config.is_unaligned_checkpoints_enabled()
     with caplog.at_level(logging.WARNING):
         assert not config._settings().unaligned
     assert "EXACTLY_ONCE" in caplog.text

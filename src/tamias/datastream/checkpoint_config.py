@@ -181,8 +181,9 @@ class CheckpointConfig:
     # ------------------------------------------------------------------------------ unaligned, forced
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints are asked for."""
-        return self._get(options.CHECKPOINT_UNALIGNED)
+        """Whether unaligned checkpoints are asked for, in the one mode that has them, exactly once."""
+        exactly_once = self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
+        return exactly_once and self._get(options.CHECKPOINT_UNALIGNED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Ask for unaligned checkpoints.
