@@ -140,7 +140,6 @@ def test_whatever_the_bytes_the_errors_are_ours(name: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=EXAMPLES)
 def test_chunks_of_keyed_state_are_whole_or_refused(data: st.DataObject) -> None:
     """Not by changing a pickle, which may then be any program, but by all that stands around it."""
     good = len(CHUNK).to_bytes(4, "little") + CHUNK
@@ -156,7 +155,6 @@ def test_chunks_of_keyed_state_are_whole_or_refused(data: st.DataObject) -> None
 
 
 @given(st.lists(st.binary(min_size=1, max_size=100), max_size=4))
-@settings(max_examples=EXAMPLES)
 def test_no_handshake_of_a_stranger_is_accepted(said: list[bytes]) -> None:
     here, there = socket.socketpair()
     admitted: list[Any] = []
