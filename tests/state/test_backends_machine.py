@@ -5,6 +5,8 @@ restores at another parallelism; savepoints) and of `test_ttl_machine.py` (state
 configuration, on clocks that go on and back), with a backend drawn anew whenever the job starts.
 """
 
+import os
+
 import pytest
 from backends import BACKENDS, cramped, heap, rocksdb
 from hypothesis import settings
@@ -12,6 +14,8 @@ from test_keyed_backends import KeyedBackendMachine
 from test_ttl_machine import TtlMachine
 
 from tamias.state import rocksdb_lists, rocksdb_maps
+
+MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # 10 after a change of a backend
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,7 +29,8 @@ def the_lists_and_maps_of_a_few_elements_are_large_ones():
 def case_of(machine, share):
     """A test case with a share of the usual examples: opening RocksDB takes its time."""
     case = machine.TestCase
-    case.settings = settings(max_examples=max(settings.default.max_examples // share, 1), stateful_step_count=30)
+    examples = max(MORE * settings.default.max_examples // share, 1)
+    case.settings = settings(max_examples=examples, stateful_step_count=30)
     return case
 
 

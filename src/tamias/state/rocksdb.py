@@ -5,6 +5,7 @@ One instance holds all states of an operator in one subtask. Timers, and other t
 
     rocksdb_instance.py   all tables of an operator
     rocksdb_tables.py     the states: dictionaries of what is in use, in front of RocksDB
+    rocksdb_addresses.py  where keys in use lie
     rocksdb_handles.py    what user code gets
     rocksdb_keys.py, rocksdb_values.py    keys and values as bytes
     rocksdb_files.py      checkpoints: which files are written, which are referred to

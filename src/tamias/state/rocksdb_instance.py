@@ -83,7 +83,7 @@ class RocksTables:
     def merging(self) -> Merging:
         """What merges the instance's files."""
         if self._merging is None:
-            self._merging = Merging(self.store)
+            self._merging = Merging(self.store, self.settings.compaction_style != "NONE")
         return self._merging
 
     def table(self, declared: Declaration) -> RocksTable:

@@ -9,6 +9,8 @@ the oldest: what is no longer needed never takes more room than what is. Two thi
 * What deletes an entry is small, however large the entry. RocksDB can be told to merge files with many deletions, but
   then does so at once: with 1% of the entries replaced by others between checkpoints, two of three checkpoints wrote
   everything. `tidy` counts entries instead of bytes: dead ones are never more than live ones.
+
+Where RocksDB is told to merge nothing (`compaction.style: NONE`) nothing is merged here either.
 """
 
 from __future__ import annotations
@@ -24,13 +26,16 @@ FEW_DELETIONS = 10_000
 class Merging:
     """Merges the files of one instance. Used by the instance's thread; `tidy` lets another one do it."""
 
-    def __init__(self, store: RocksStore) -> None:
+    def __init__(self, store: RocksStore, is_allowed: bool = True) -> None:
         self._store = store
+        self._is_allowed = is_allowed
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
 
     def settle(self) -> None:
         """Merge all files now, unless they are so large that it would take long."""
+        if not self._is_allowed:
+            return
         self._store.flush()
         files = self._store.files()
         if len(files) > 1 and sum(file.bytes for file in files) <= SETTLE_BYTES:
@@ -44,14 +49,18 @@ class Merging:
         """
         if self._error is not None:
             raise self._error
-        if self._store.deletions < FEW_DELETIONS or self.is_busy:
-            return
+        if self._is_allowed and self._store.deletions >= FEW_DELETIONS and not self.is_busy and self._is_half_dead():
+            self._begin()
+
+    def _is_half_dead(self) -> bool:
         files = self._store.files()
         deleted = sum(file.deletions for file in files)
-        if deleted >= FEW_DELETIONS and 2 * deleted >= sum(file.entries for file in files) - deleted:
-            self._store.deletions = 0
-            self._thread = threading.Thread(target=self._merge, name="rocksdb-merging", daemon=True)
-            self._thread.start()
+        return deleted >= FEW_DELETIONS and 2 * deleted >= sum(file.entries for file in files) - deleted
+
+    def _begin(self) -> None:
+        self._store.deletions = 0
+        self._thread = threading.Thread(target=self._merge, name="rocksdb-merging", daemon=True)
+        self._thread.start()
 
     @property
     def is_busy(self) -> bool:

@@ -20,12 +20,15 @@ from weakref import WeakSet
 
 from tamias.keygroups import state_key
 from tamias.state.declared import Declaration
+from tamias.state.rocksdb_addresses import Addresses
 from tamias.state.rocksdb_keys import PREFIX, address_of, read_part, window_bytes
 from tamias.state.rocksdb_store import Batch, RocksStore
 from tamias.state.rocksdb_values import (
     decode,
     decode_stamped,
     encode,
+    encode_all,
+    encode_all_stamped,
     encode_stamped,
     split_original,
     with_original,
@@ -34,6 +37,7 @@ from tamias.state.rocksdb_values import (
 from tamias.state.snapshots import WINDOWED, StateInfo
 
 MISSING: Any = object()
+_NONE = type(None)
 _ENTRY_BYTES = 250  # what an entry in use takes beside its value
 _FIRST_ENTRIES = 100
 _REMEMBERED = 100_000
@@ -240,7 +244,9 @@ class ValueTable(RocksTable):
         self.data = ReadThrough(self._load, self.mark)
         self._encode = encode_stamped if info.ttl else encode
         self._decode = decode_stamped if info.ttl else decode
+        self._encode_all = encode_all_stamped if info.ttl else encode_all
         self._fresh: set[Any] = set()  # keys that RocksDB is known not to hold
+        self._addresses = Addresses()  # of keys in the dictionary
 
     def _load(self, key: Any) -> Any:
         if len(self.data) >= self.limit[0]:
@@ -257,32 +263,56 @@ class ValueTable(RocksTable):
         return value
 
     def _flush(self, batch: Batch) -> tuple[int, int]:  # hot
-        data, fresh, put, size = self.data, self._fresh, batch.put, 0
-        kept = dict.get
-        for key in self.changed:
+        self._addresses.limit(len(self.data), self.limit[0])
+        size = 0
+        keys, addresses = self._addresses.of(self.changed)
+        values = list(map(self.data.__getitem__, keys))
+        if _NONE in set(map(type, values)):
+            for key, address, value in zip(keys, addresses, values, strict=True):
+                if value is None:
+                    self._remove(batch, key, address)
+                else:
+                    size += batch.put_all([(address, self._encode(value))])
+        else:
+            size = batch.put_all(zip(addresses, self._encode_all(values), strict=True))
+        size += self._flush_others(batch)
+        self._fresh -= self.changed
+        return len(self.changed), size
+
+    def _flush_others(self, batch: Batch) -> int:
+        """Write what changed of keys whose address is not at hand."""
+        writes: list[tuple[bytes, bytes]] = []
+        data, encode, kept = self.data, self._encode, dict.get
+        for key in self._addresses.unknown(self.changed):
             value = kept(data, key, MISSING)
             if value is MISSING:
                 continue  # noted again after it was written
             address, exact = self.address(key)
             if value is None:
-                if key not in fresh:
-                    batch.delete(address)
-                dict.__delitem__(data, key)
+                self._remove(batch, key, address)
+            elif exact:
+                writes.append((address, encode(value)))
+                self._addresses.learn(key, address)
             else:
-                raw = self._encode(value)
-                put(address, raw if exact else with_original(key, raw))
-                size += len(raw)
-        fresh -= self.changed
-        return len(self.changed), size
+                writes.append((address, with_original(key, encode(value))))
+        return batch.put_all(writes)
+
+    def _remove(self, batch: Batch, key: Any, address: bytes) -> None:
+        if key not in self._fresh:
+            batch.delete(address)
+        dict.__delitem__(self.data, key)
+        self._addresses.drop(key)
 
     def forget(self) -> None:
         super().forget()
         self._fresh.clear()
+        self._addresses.forget()
 
     def forget_one(self, address: bytes, value: bytes) -> None:
         key = self._whose(address, value)[0]
         if dict.__contains__(self.data, key) and key not in self.changed:
             dict.__delitem__(self.data, key)
+            self._addresses.drop(key)
 
     def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
         address, exact = self.address(key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tamias.errors import StateError
@@ -31,6 +31,12 @@ def encode(value: Any) -> bytes:
     return _pickled(value) if put is None else put(value)
 
 
+def encode_all(values: list[Any]) -> Iterable[bytes]:
+    """Many values, most often of one type."""
+    kinds = set(map(type, values))
+    return map(_ENCODERS.get(kinds.pop(), encode) if len(kinds) == 1 else encode, values)
+
+
 def decode(data: bytes) -> Any:
     """Back from `encode`."""
     tag = data[0] if data else None
@@ -45,6 +51,11 @@ def decode(data: bytes) -> Any:
 def encode_stamped(kept: tuple[int, Any]) -> bytes:
     """A value with its stamp as bytes."""
     return _STAMP.pack(b"t", kept[0]) + encode(kept[1])
+
+
+def encode_all_stamped(values: list[tuple[int, Any]]) -> Iterable[bytes]:
+    """Many values with their stamps."""
+    return map(encode_stamped, values)
 
 
 def decode_stamped(data: bytes) -> tuple[int, Any]:
