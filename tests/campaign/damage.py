@@ -25,9 +25,11 @@ def newest(base: Path, without: Container[Path] = ()) -> Path | None:
     return next((p for p in reversed(completed(base)) if p not in without), None)
 
 
-def inflict(damage: Damage, base: Path, chance: random.Random) -> dict[Path, bytes] | None:
+def inflict(
+    damage: Damage, base: Path, chance: random.Random, without: Container[Path] = ()
+) -> dict[Path, bytes] | None:
     """Damage the newest checkpoint, or all of them; what the files held that count. None when there is none."""
-    done = completed(base)
+    done = [p for p in completed(base) if p not in without]
     if not done:
         return None
     victims = done if damage.all_of_them else done[-1:]

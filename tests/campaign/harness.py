@@ -65,9 +65,10 @@ class Campaign:
         self._healthy: dict[Path, bytes] = {}  # what damaged files held
         self._best: Path | None = None  # the newest checkpoint, before it was damaged
         self._unreadable: set[Path] = set()  # checkpoints that were asked for by path and could not be read
+        self._abandoned: set[Path] = set()  # those from which nobody starts, as others went on from older ones
         self._went_back: set[Driver] = set()  # those that were given an older checkpoint than the newest
         self._refused: set[Driver] = set()
-        self._completed = False
+        self._before: dict[Driver, set[Path]] = {}  # jobs whose directories were there when it started
 
     def _where(self, s3: str | None) -> str:
         match self.schedule.storage:
@@ -113,10 +114,10 @@ class Campaign:
             driver.until(lambda d: False)
         driver.kill()
         over = self._is_over(driver)
-        if driver not in self._refused:
+        if driver not in self._refused:  # else the scene is played again
             self.outcome.without_effect.update(act.name for act in acts)
-        if scene.damage is not None and not over:
-            self._inflict(scene.damage)
+            if scene.damage is not None and not over:
+                self._inflict(scene.damage)
         return over
 
     def _arm(self, faults: tuple[str, ...]) -> tuple[str, ...]:
@@ -143,8 +144,8 @@ class Campaign:
         )
 
     def _inflict(self, how: damage.Damage) -> None:
-        best = damage.newest(self._base, self._unreadable)
-        touched = damage.inflict(how, self._base, self._chance)
+        best = self._newest()
+        touched = damage.inflict(how, self._base, self._chance, self._abandoned)
         if touched is None:
             self.outcome.without_effect["damage"] += 1
             return
@@ -157,7 +158,7 @@ class Campaign:
         s = self.schedule
         restore = None
         if s.storage == "path":
-            newest = damage.newest(self._base, self._unreadable)
+            newest = self._newest()
             restore = str(newest) if newest is not None else None
         run = Run(
             **{name: getattr(s, name) for name in SETTINGS},
@@ -176,8 +177,10 @@ class Campaign:
             CONTROL: str(self._control),
             "PYTHONFAULTHANDLER": "1",
         }
+        before = self._jobs()
         driver = Driver(self._zygote, run, self.folder, environment)
         self._drivers.append(driver)
+        self._before[driver] = before
         if s.storage == "path" and self._best is not None and restore != str(self._best):
             self._went_back.add(driver)
         return driver
@@ -189,13 +192,13 @@ class Campaign:
         self.outcome.restarts += progress.get("restarts", 0)
         self.outcome.checkpoints += progress.get("checkpoints", 0)
         self.outcome.checkpoints_failed += progress.get("failed", 0)
-        if progress.get("checkpoints", 0) > 0:
-            self._completed, self._best = True, None
+        if progress.get("checkpoints", 0) > 0:  # what was damaged before is history
+            self._abandoned |= self._unreadable
+            self._healthy, self._best = {}, None
         if driver.done is not None:
             return True
         if driver.failed is None:
-            # It may have died while it removed the checkpoints of a finished job.
-            return self.schedule.storage == "path" and self._completed and damage.newest(self._base) is None
+            return self.schedule.storage == "path" and bool(driver.slots) and self._has_finished(driver)
         if "has finished, and all its output is committed" in driver.failed:
             return True
         if self._healthy and any(words in driver.failed for words in CORRUPT + OVERTAKEN):
@@ -204,6 +207,21 @@ class Campaign:
         if any(words in driver.failed for words in INJECTED) or "no longer owns checkpoint directory" in driver.failed:
             return False
         raise CampaignFailed(f"the job failed: {driver.failed}\n{self._told()}")
+
+    def _has_finished(self, driver: Driver) -> bool:
+        """Whether a driver that was told a path died while it removed what a finished job needs no more.
+
+        Its job has an id that no other driver has, so nobody but the user can see that: the directory says so, or has
+        lost what says whose it is, or is gone.
+        """
+        for mine in self._jobs() - self._before[driver]:
+            marks = (mine / "owner").glob("alive-*")
+            return not (mine / "owner").is_dir() or any(b'"finished": true' in mark.read_bytes() for mark in marks)
+        return True
+
+    def _jobs(self) -> set[Path]:
+        """The directories of all jobs so far."""
+        return set(self._base.iterdir()) if self._base.is_dir() else set()
 
     def _take_refusal(self, driver: Driver, said: str) -> None:
         """The message must lead to what is damaged. Take an older checkpoint if there is one, else repair."""
@@ -215,9 +233,13 @@ class Campaign:
             raise CampaignFailed(f"refused without a word about {list(self._healthy)}: {said}\n{self._told()}")
         if driver.run.restore is not None and any(words in said for words in CORRUPT):
             self._unreadable.add(Path(driver.run.restore))
-            if damage.newest(self._base, self._unreadable) is not None:
+            if self._newest() is not None:
                 return
         self._repair()
+
+    def _newest(self) -> Path | None:
+        """The checkpoint that a user would start from."""
+        return damage.newest(self._base, self._unreadable | self._abandoned)
 
     def _repair(self) -> None:
         for path, content in self._healthy.items():

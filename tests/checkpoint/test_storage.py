@@ -235,6 +235,12 @@ def test_damaged_metadata_is_named(retained):
         resolve(str(retained / "chk-7"))
 
 
+def test_the_metadata_of_another_checkpoint_is_not_taken_for_the_one_that_was_named(retained):
+    (retained / "chk-7" / "_metadata").write_bytes((retained / "chk-6" / "_metadata").read_bytes())
+    with pytest.raises(CorruptFileError, match=r"chk-7/_metadata.* found checkpoint 6 .* expected checkpoint 7"):
+        resolve(str(retained / "chk-7"))
+
+
 def test_metadata_that_is_a_link_to_elsewhere_is_refused(retained, tmp_path):
     path = retained / "chk-7" / "_metadata"
     path.rename(tmp_path / "elsewhere")

@@ -322,11 +322,15 @@ def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
     whole = decode_metadata(store.read(METADATA), f"{store.url}/{METADATA}")
     if whole.kind == "savepoint":
         return store, whole  # its files are beside its metadata, so that it can be moved
-    if checkpoint_id_of(name) is None:
+    checkpoint_id = checkpoint_id_of(name)
+    if checkpoint_id is None:
         raise RestoreError(
             f"{path!r} holds checkpoint {whole.checkpoint_id}, but is not named chk-{whole.checkpoint_id}: a "
             "checkpoint is not whole without the directories beside it; give the original, or move a savepoint instead"
         )
+    if checkpoint_id != whole.checkpoint_id:
+        found = f"checkpoint {whole.checkpoint_id} of job {whole.job_id}"
+        raise CorruptFileError(f"{store.url}/{METADATA}", found, f"checkpoint {checkpoint_id}")
     job_files = open_files(parent)
     return job_files, _load(job_files, name)
 
