@@ -11,7 +11,7 @@ from tamias.contracts.sinks import SinkFunction
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.errors import JobExecutionError
+from tamias.errors import JobExecutionError, NoCurrentKey
 from tamias.testing.local_run import collect_locally, on_local_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
@@ -308,3 +308,32 @@ def test_keyed_state_can_be_asked_for_in_initialize_state(env):
 
     stream = env.from_collection(["a", "b", "a"]).key_by(lambda v: v).map(Count())
     assert collect_locally(stream) == [("a", 1), ("b", 1), ("a", 2)]
+
+
+class UsesStateAlways(KeyedProcessFunction):
+    """Notes where its state can be used."""
+
+    def use(self, where):
+        try:
+            self.state.value()
+            self.state.clear()
+        except NoCurrentKey:
+            LOG.append(f"not in {where}")
+        else:
+            LOG.append(f"in {where}")
+
+    def open(self, runtime_context):
+        self.state = runtime_context.get_state(ValueStateDescriptor("state"))
+        self.use("open")
+
+    def process_element(self, value, ctx):
+        self.use("process_element")
+
+    def close(self):
+        self.use("close")
+
+
+def test_keyed_state_can_be_used_while_a_record_is_processed_and_not_before_or_after(env):
+    env.set_parallelism(1)
+    collect_locally(env.from_collection([1, 2]).key_by(lambda v: v).process(UsesStateAlways()))
+    assert LOG == ["not in open", "in process_element", "in process_element", "not in close"]

@@ -5,6 +5,7 @@ RocksDB, and jobs that go from one backend to another, go through the same machi
 
 import copy
 import itertools
+from functools import partial
 
 import pytest
 from backends import BACKENDS, GROUPS
@@ -25,6 +26,7 @@ from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.errors import NoCurrentKey, StateError, StateMigrationError
 from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
 from tamias.state.files import MemoryFiles, write_state
+from tamias.state.heap import HeapStateBackend
 from tamias.state.snapshots import OperatorRestore
 
 KEYS = ["a", 1, 1.0, ((1, 2.0), "n")]
@@ -417,8 +419,34 @@ def backend(request):
 
 
 def test_state_cannot_be_used_without_a_key(backend):
-    state = backend.value_state(ValueStateDescriptor("state"))
-    for use in (state.value, lambda: state.update(1), state.clear):
+    cannot_be_used_without_a_key(backend)
+
+
+def test_state_of_a_job_without_checkpoints_cannot_be_used_without_a_key_either():
+    cannot_be_used_without_a_key(HeapStateBackend(tracked=False))
+
+
+def cannot_be_used_without_a_key(backend):
+    value, elements, entries = (
+        backend.value_state(DESCRIPTORS["value"]),
+        backend.list_state(DESCRIPTORS["list"]),
+        backend.map_state(DESCRIPTORS["map"]),
+    )
+    reducing, aggregating, folding = (
+        backend.reducing_state(DESCRIPTORS["reducing"]),
+        backend.aggregating_state(DESCRIPTORS["aggregating"]),
+        backend.folding_state(DESCRIPTORS["folding"]),
+    )
+    for use in (
+        *(state.clear for state in (value, elements, entries, reducing, aggregating, folding)),
+        *(state.get for state in (elements, reducing, aggregating, folding)),
+        *(partial(state.add, 1) for state in (elements, reducing, aggregating, folding)),
+        *(partial(state.add, None) for state in (reducing, aggregating)),
+        *(value.value, partial(value.update, 1), partial(value.update, None)),
+        *(partial(elements.update, [1]), partial(elements.update, []), partial(elements.add_all, [1])),
+        *(partial(entries.put, 1, 1), partial(entries.get, 1), partial(entries.contains, 1)),
+        *(partial(entries.remove, 1), partial(entries.put_all, {1: 1}), entries.keys, entries.is_empty),
+    ):
         with pytest.raises(NoCurrentKey):
             use()
 

@@ -40,8 +40,13 @@ class Entry:
     def clear(self) -> None:
         """Remove the current key's entry."""
         key = self._cell[0]
-        self._data.pop(key, None)
+        self._remove(key)
         self._mark(key)
+
+    def _remove(self, key: Any) -> None:
+        # Not `pop`, which does not look at the key while the dictionary is empty: without a key this must fail.
+        if key in self._data:
+            del self._data[key]
 
     def merge(self, target: Any, sources: list[Any]) -> None:
         """Make the entries of other windows part of the target's; for states that can be merged."""
@@ -50,7 +55,7 @@ class Entry:
     def _keep(self, key: Any, accumulator: Any) -> None:
         """Set an accumulator; None is none at all, and the next value starts afresh."""
         if accumulator is None:
-            self._data.pop(key, None)
+            self._remove(key)
         else:
             self._data[key] = self._stored(accumulator)
         self._mark(key)
@@ -86,7 +91,7 @@ class HeapValueState(Entry, ValueState[Any]):
     def update(self, value: Any) -> None:  # hot
         key = self._cell[0]
         if value is None:
-            self._data.pop(key, None)
+            self._remove(key)
         else:
             self._data[key] = value if type(value) in self._as_is else self._stored(value)
         self._mark(key)
@@ -125,7 +130,7 @@ class HeapListState(Entry, ListState[Any]):
         if elements:
             self._data[key] = elements
         else:
-            self._data.pop(key, None)
+            self._remove(key)
         self._mark(key)
 
     def merge(self, target: Any, sources: list[Any]) -> None:

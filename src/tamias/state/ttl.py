@@ -77,7 +77,7 @@ class _OneStamp(ExpiringEntry):
 
     def _write(self, key: Any, now_ms: int, value: Any) -> None:
         if value is None:  # an accumulator that is none at all
-            self._data.pop(key, None)
+            self._remove(key)
         else:
             self._data[key] = (now_ms, value if type(value) in self._as_is else self._stored(value))
         self._mark(key)

@@ -19,7 +19,7 @@ from tamias.runtime.epoch import EpochOrder
 from tamias.runtime.place import Place
 from tamias.state.files import FileStore
 from tamias.state.heap import HeapStateBackend
-from tamias.state.keyed import KeyedStateBackend, Restored
+from tamias.state.keyed import NO_KEY, KeyedStateBackend, Restored
 from tamias.state.operator_state import OperatorState
 from tamias.state.operator_store import OperatorStates
 from tamias.state.restore_checks import check_keys
@@ -202,6 +202,8 @@ class RuntimeOperator(ABC):
     def close(self) -> None:
         """Close the user's functions; the first error is raised when all have been closed."""
         errors: list[Exception] = []
+        if self.backend is not None:  # the last record's key is nobody's any more
+            self.backend.cell[0] = self.backend.window_cell[0] = NO_KEY
         for function in self.functions():
             if isinstance(function, Function):
                 try:
