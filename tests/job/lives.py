@@ -5,6 +5,7 @@ on the way, each must be there once in the end.
 """
 
 import itertools
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -208,10 +209,15 @@ class Lives:
         return deeds
 
     def _retained(self):
-        """The newest checkpoint of a job that was cancelled; else it is still to start from where it started."""
+        """The newest checkpoint of a job that was cancelled; else it is still to start from where it started.
+
+        A savepoint counts where a restart would have gone back to it: what it held may have been committed so.
+        """
         job = self.base / "checkpoints" / str(self.job_id)
-        found = {int(path.parent.name.partition("-")[2]): path for path in job.glob("chk-*/_metadata")}
-        return str(found[max(found)].parent) if found else self.origin
+        found = {int(path.parent.name.partition("-")[2]): path.parent for path in job.glob("chk-*/_metadata")}
+        noted = {int(note.name): Path(json.loads(note.read_text())["path"]) for note in job.glob("savepoints/*")}
+        found |= {number: path for number, path in noted.items() if (path / "_metadata").exists()}
+        return str(found[max(found)]) if found else self.origin
 
     def _check_operator_state(self):
         for name, split, union in Keeper.restored:
