@@ -8,6 +8,7 @@ on parallelism: then the expected lines can be listed, and a line too many or to
 
 from __future__ import annotations
 
+import math
 import warnings
 import zlib
 from collections import Counter
@@ -52,7 +53,7 @@ class Verdict:
     wrong: int = 0  # lines that should not be there at all
     out_of_order: int = 0
     examples: tuple[str, ...] = ()
-    most: int = 1  # how many times the line is there that is there most often
+    most: int = 1  # how many times as often as it must the line is there that is there most too often
 
     @property
     def exact(self) -> bool:
@@ -210,7 +211,7 @@ def verify(kind: str, records: int, folder: Path) -> Verdict:
                 out_of_order += _out_of_order(in_part, KINDS[kind].order[name])
         missing, extra = expected - found, found - expected
         lost += missing.total()
-        most = max(most, *(found[line] - count + 1 for line, count in expected.items()))
+        most = max(most, *(math.ceil(found[line] / count) for line, count in expected.items()))
         doubled += sum(count for line, count in extra.items() if line in expected)
         wrong += sum(count for line, count in extra.items() if line not in expected)
         examples += [f"{name}: lost {line}" for line in list(missing)[:3]]
