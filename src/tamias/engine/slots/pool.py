@@ -115,7 +115,8 @@ class Slot:
 
     def _give_up_if_alive(self, error: BaseException) -> bool:
         """A slot that lives but has lost a connection will not be heard of again, or not hear of us: replace it."""
-        if self._over or self.process.how_it_ended() is not None:
+        # A process that dies loses its connections first; each look waits a moment for its end, which says more.
+        if self._over or any(self.process.how_it_ended() is not None for _ in range(4)):
             return False
         self.process.give_up(f"a connection to it broke: {error}")
         _log.warning("slot %d is given up: %s", self.number, self.process.how_it_ended())
