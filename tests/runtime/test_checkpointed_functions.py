@@ -53,11 +53,11 @@ def numbers(env, count=12, splits=1, run=2):
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
 
 
-def interrupted(directory, draw, parallelism, epochs=3):
+def interrupted(directory, draw, parallelism, epochs=3, **settings):
     """Run a job until its driver dies after some epochs; its newest checkpoint."""
     with pytest.raises(DriverDied):
         script = Script(crashes=[Crash("after-epoch", epochs)], driver_dies=True)
-        start_scripted(draw(environment(directory, parallelism)), script)
+        start_scripted(draw(environment(directory, parallelism)), script, **settings)
     return str(max(Path(directory).glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])).parent)
 
 
@@ -303,3 +303,33 @@ def test_a_buffer_that_was_checkpointed_is_filled_again():
     stream.add_sink(BufferingSink(3))
     run_scripted(env, Script(checkpoints=[True, False], crashes=[Crash("after-epoch", 3)]))
     assert LOG[0] == ["a", "b", "c"] and set(map(tuple, LOG)) == {("a", "b", "c")}
+
+
+class OneName(KeyedProcessFunction, CheckpointedFunction):
+    """Keyed and operator state of the same name have nothing to do with each other."""
+
+    def initialize_state(self, context):
+        self.of_key = context.get_keyed_state_store().get_state(ValueStateDescriptor("count", Types.INT(), 0))
+        names = ListStateDescriptor("count", Types.STRING())
+        self.of_subtask = context.get_operator_state_store().get_list_state(names)
+        LOG.append((context.is_restored(), list(self.of_subtask.get())))
+
+    def snapshot_state(self, context):
+        self.of_subtask.update(["kept"])
+
+    def process_element(self, value, ctx):
+        self.of_key.update(self.of_key.value() + 1)
+        yield ctx.get_current_key(), self.of_key.value()
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_keyed_and_operator_state_may_have_the_same_name(tmp_path, backend):
+    def draw(env):
+        return numbers(env).key_by(lambda n: n % 2).process(OneName()).uid("one name")
+
+    newest = interrupted(tmp_path, draw, 1, state_backend=backend)
+    LOG.clear()
+    run = run_scripted(draw(environment(tmp_path)), restore_path=newest, state_backend=backend)
+    assert LOG == [(True, ["kept"])]
+    assert max(run.records) == (1, 6)
+    assert (0, 1) not in run.records

@@ -60,15 +60,16 @@ class Described:
 
 def merged(infos: Iterable[StateInfo]) -> tuple[StateInfo, ...]:
     """What all subtasks together say of their states: values may be made of other classes in each of them."""
-    together: dict[str, StateInfo] = {}
+    together: dict[tuple[bool, str], StateInfo] = {}
     for info in infos:
-        known = together.setdefault(info.name, info)
+        name = (info.of_subtask, info.name)
+        known = together.setdefault(name, info)
         if known.schema != info.schema:
             one, other = Described.decode(known.schema, info.name), Described.decode(info.schema, info.name)
             both = replace(
                 other, classes=one.classes | other.classes, key_classes=one.key_classes | other.key_classes
             )
-            together[info.name] = replace(info, schema=both.encode())
+            together[name] = replace(info, schema=both.encode())
     return tuple(together.values())
 
 

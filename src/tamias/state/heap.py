@@ -340,7 +340,7 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
 
     def expect(self, restored: OperatorRestore) -> None:
         """What a checkpoint says of its states is held against what the job declares."""
-        self._heap.restored = {info.name: info for info in restored.states}
+        self._heap.restored = restored.keyed_infos()
         self._heap.operator = restored.label
 
     def load(self, info: StateInfo, entries: dict[Any, Any]) -> None:

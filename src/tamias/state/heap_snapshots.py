@@ -153,7 +153,7 @@ def read_entries(
 ) -> Iterator[tuple[StateInfo, dict[Any, Any]]]:
     """Read the states of a range of key groups from the snapshots of all the subtasks that held a part of it."""
     first, last = key_groups
-    infos = {info.name: info for info in restored.states}
+    infos = restored.keyed_infos()
     tables: dict[str, dict[Any, Any]] = {}
     for part in restored.keyed:
         of_part: dict[str, dict[Any, Any]] = {}

@@ -36,7 +36,7 @@ class OperatorStates(OperatorStateStore):
             operator: The operator, for messages.
         """
         self._restored: OperatorState = dict(restored or {})
-        self._saved = {info.name: info for info in saved}
+        self._saved = {info.name: info for info in saved if info.of_subtask}
         self._operator = operator
         self._states: dict[str, _ListStore | BroadcastStore] = {}
 

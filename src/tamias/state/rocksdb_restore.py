@@ -41,7 +41,7 @@ def restore_into(
     Returns:
         The sorted files that were opened as they are.
     """
-    rocks.restored = {info.name: info for info in restored.states}
+    rocks.restored = restored.keyed_infos()
     rocks.operator = restored.label
     beside.expect(restored)
     check_formats(restored)

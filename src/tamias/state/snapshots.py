@@ -57,6 +57,11 @@ class StateInfo:
         return f"{self.kind} of {self.type_text}" + (" with time-to-live" if self.ttl else "")
 
     @property
+    def of_subtask(self) -> bool:
+        """Whether it is operator state. Its names and those of keyed state have nothing to do with each other."""
+        return self.kind in ("list-split", "list-union", "broadcast")
+
+    @property
     def namespaced(self) -> bool:
         """Whether an entry's address is (key, namespace): a window, or a timer's time."""
         return self.kind == "timers" or self.kind.startswith(WINDOWED)
@@ -98,6 +103,10 @@ class OperatorRestore:
     restored_checkpoint_id: int | None = None
     max_parallelism: int = 128
     label: str = ""  # the operator, for messages
+
+    def keyed_infos(self) -> dict[str, StateInfo]:
+        """What the checkpoint says of the keyed states, by name."""
+        return {info.name: info for info in self.states if not info.of_subtask}
 
 
 @dataclass(frozen=True, slots=True)
