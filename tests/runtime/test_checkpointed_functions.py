@@ -137,6 +137,28 @@ def test_list_checkpointed_parts_are_shared_out_and_every_subtask_is_told(tmp_pa
     )
 
 
+class NoParts(MapFunction, ListCheckpointed):
+    def __init__(self, state):
+        self.state = state
+
+    def map(self, value):
+        return value
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        return self.state
+
+    def restore_state(self, state):
+        raise AssertionError("there is nothing to restore")
+
+
+@pytest.mark.parametrize("state", [5, "text", {"a": 1}])
+def test_parts_that_are_no_list_are_refused_with_what_to_return(state):
+    env = environment()
+    env.set_restart_strategy(RestartStrategies.no_restart())
+    with pytest.raises(JobExecutionError, match=r"NoParts\.snapshot_state returned .*a list with one part"):
+        run_scripted(numbers(env).map(NoParts(state)))
+
+
 class InitializesKeyedState(KeyedProcessFunction, CheckpointedFunction):
     def initialize_state(self, context):
         self.count = context.get_keyed_state_store().get_state(ValueStateDescriptor("count", Types.INT()))

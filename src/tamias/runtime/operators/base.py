@@ -10,6 +10,7 @@ from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListen
 from tamias.contracts.functions import Function, WrappingFunction
 from tamias.contracts.runtime_context import RuntimeContext
 from tamias.contracts.state import ListStateDescriptor
+from tamias.errors import preview
 from tamias.graph.job_graph import Operator
 from tamias.keygroups import key_group_range
 from tamias.metrics.metricbase import MetricGroup
@@ -39,6 +40,16 @@ Out = Callable[[Any, int | None], None]
 def _list_checkpointed(number: int) -> ListStateDescriptor:
     """Where an operator's `ListCheckpointed` functions keep their parts; a window may have two functions."""
     return ListStateDescriptor("_list_checkpointed" if number == 0 else f"_list_checkpointed/{number}")
+
+
+def _parts(function: ListCheckpointed[Any], given: Any) -> list[Any]:
+    """What a `ListCheckpointed` gave; a text, say, is not the list of its letters."""
+    if given is not None and (isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable)):
+        raise TypeError(
+            f"{type(function).__name__}.snapshot_state returned {preview(given)}; it gives a list of parts, each of "
+            f"which may go to another subtask, or None; state that cannot be split is a list with one part"
+        )
+    return list(given or ())
 
 
 class RuntimeOperator(ABC):
@@ -183,7 +194,7 @@ class RuntimeOperator(ABC):
                 function.snapshot_state(context)
             elif isinstance(function, ListCheckpointed):
                 parts = function.snapshot_state(checkpoint_id, now_ms)
-                self.states.get_list_state(_list_checkpointed(number)).update(list(parts or ()))
+                self.states.get_list_state(_list_checkpointed(number)).update(_parts(function, parts))
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """A checkpoint is complete on all subtasks."""
