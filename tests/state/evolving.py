@@ -70,11 +70,15 @@ def program(source):
     return module
 
 
-def evolve(old_type, value, new_type, backend="heap"):
+INTO = [("heap", "heap"), ("rocksdb", "rocksdb"), ("heap", "rocksdb"), ("rocksdb", "heap")]
+"""From which backend into which."""
+
+
+def evolve(old_type, value, new_type, backend="heap", into=None):
     """A value written as one type and read as another."""
     before = BACKENDS[backend]()
     before.cell[0] = "key"
     before.value_state(ValueStateDescriptor("state", old_type)).update(value)
-    after = restored(snapshot_of(before), backend)
+    after = restored(snapshot_of(before), into or backend)
     after.cell[0] = "key"
     return after.value_state(ValueStateDescriptor("state", new_type)).value()

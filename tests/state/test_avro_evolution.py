@@ -4,7 +4,7 @@ import re
 
 import pytest
 from backends import BACKENDS
-from evolving import evolve
+from evolving import INTO, evolve
 
 from tamias.contracts.state import (
     ValueStateDescriptor,
@@ -107,9 +107,10 @@ AVRO_CHANGES = {
 
 
 @pytest.mark.parametrize("change", AVRO_CHANGES)
-def test_avro_records_are_resolved_by_avros_rules(change):
+@pytest.mark.parametrize("backends", INTO, ids="-".join)
+def test_avro_records_are_resolved_by_avros_rules(change, backends):
     old, value, new, expected = AVRO_CHANGES[change]
-    found = evolve(old, value, new)
+    found = evolve(old, value, new, *backends)
     assert found == expected
     assert repr(found) == repr(expected) or dict(sorted(found.items())) == dict(sorted(expected.items()))
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 from backends import BACKENDS
-from evolving import MODULE, program, restored, snapshot_of
+from evolving import INTO, MODULE, program, restored, snapshot_of
 
 from tamias.common import (
     Row,
@@ -45,28 +45,32 @@ def define(head, fields):
     return program(f"{head}\nclass Visit:\n{lines}\n" if head else f"class Visit(NamedTuple):\n{lines}\n").Visit
 
 
-def reborn(head, old_fields, values, new_fields, *, wrap=lambda visit: visit, declared=None):
+def reborn(
+    head, old_fields, values, new_fields, *, wrap=lambda visit: visit, declared=None, backends=("heap", "heap")
+):
     """Save an instance of a class, change the class, and restore it."""
-    before = BACKENDS["heap"]()
+    before = BACKENDS[backends[0]]()
     before.cell[0] = "key"
     visit = define(head, old_fields)
     before.value_state(ValueStateDescriptor("state", visit if declared else None)).update(wrap(visit(**values)))
     saved = snapshot_of(before)
     visit = define(head, new_fields)
-    after = restored(saved)
+    after = restored(saved, backends[1])
     after.cell[0] = "key"
     return after.value_state(ValueStateDescriptor("state", visit if declared else None)).value()
 
 
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize("head", [*HEADS.values(), None], ids=[*HEADS, "named tuple"])
-def test_the_fields_of_a_class_may_change(head, declared):
+@pytest.mark.parametrize("backends", INTO, ids="-".join)
+def test_the_fields_of_a_class_may_change(head, declared, backends):
     found = reborn(
         head,
         "url: str; hits: int; gone: str",
         {"url": "/", "hits": 3, "gone": "x"},
         "hits: float; url: str; by: str = 'nobody'",
         declared=declared,
+        backends=backends,
     )
     assert type(found) is sys.modules[MODULE].Visit
     assert (found.url, found.hits, found.by) == ("/", 3.0, "nobody")
