@@ -227,6 +227,22 @@ def test_large_values_take_up_more_room(job, monkeypatch):
     assert len(table.data) * 100_000 < SMALL.cache_bytes
 
 
+@pytest.mark.parametrize("size", [1, 3, 255, 256, 257, 600])
+def test_a_map_keeps_its_order_from_call_to_call_though_room_is_made_in_between(job, size):
+    job.backend.cell[0] = "key"
+    state = job.backend.map_state(MapStateDescriptor("map"))
+    table = job.backend._rocks.by_name["map"]
+    state.put_all({n: -n for n in reversed(range(size + 2))})
+    state.remove(size)
+    state.remove(size + 1)
+    seen = [list(state.keys())]
+    for _ in range(3):
+        table.limit[0] = 0  # room is made by the next call
+        seen.append([-value for value in state.values()])
+    assert sorted(seen[0]) == list(range(size))
+    assert all(order == seen[0] for order in seen)
+
+
 def test_an_operator_without_state_has_no_instance():
     backend = rocksdb()
     captured = backend.snapshot(1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from heapq import merge
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
 from tamias.state.rocksdb_keys import entry_bytes, read_part
@@ -37,6 +39,23 @@ class KnownMap:
         self.wiped = False  # what RocksDB has is to be removed
 
 
+_Placed = tuple[bytes, Any, Any]  # where RocksDB has an entry of a map, the entry, its value
+
+
+def _in_order(known: KnownMap) -> list[_Placed]:
+    """What is known of a map, as RocksDB would have it."""
+    return sorted(((entry_bytes(entry)[0], entry, kept) for entry, kept in known.entries.items()), key=itemgetter(0))
+
+
+def _merged(newer: list[_Placed], stored: Iterator[_Placed]) -> Iterator[tuple[Any, Any]]:
+    """What RocksDB has of a map, as far as the dictionary does not know better."""
+    last = None
+    for place, entry, kept in merge(newer, stored, key=itemgetter(0)):  # of two in one place, the newer comes first
+        if place != last and kept is not GONE:
+            yield entry, kept
+        last = place
+
+
 class _Maps(dict[Any, KnownMap]):
     __slots__ = ()
 
@@ -59,10 +78,17 @@ class MapTable(RocksTable):
         """What is known of a key's map, with room for some more entries."""
         self._held += more
         if self._held > self.limit[0]:
-            self.make_room()
+            self._make_room_beside(key)
             self._held = more
         known: KnownMap = self.data[key]
         return known
+
+    def _make_room_beside(self, key: Any) -> None:
+        """Keep the map in use, if it is small: nobody expects its order to change from one call to the next."""
+        known = self.data.get(key)
+        self.make_room()
+        if known is not None and len(known.entries) <= _EAGER:
+            self.data[key] = known
 
     def find(self, key: Any, known: KnownMap, entry: Any) -> Any:
         """An entry's value as a heap table holds it, or GONE."""
@@ -84,37 +110,29 @@ class MapTable(RocksTable):
         known.complete = known.wiped = True
 
     def items(self, key: Any, known: KnownMap) -> Iterator[tuple[Any, Any]]:
-        """All entries as they are now, whatever becomes of the map while the caller goes through them."""
+        """All entries as they are now, whatever becomes of the map while the caller goes through them.
+
+        Those of a large map come in the order that RocksDB has them in, wherever they are.
+        """
         if not known.complete:
             stored = self._stored(key)
             begun = list(islice(stored, _EAGER))
             if len(begun) == _EAGER:
-                return self._merged(dict(known.entries), begun, stored)
+                return _merged(_in_order(known), chain(begun, stored))
             self._complete(known, begun)
+        if len(known.entries) > _EAGER:
+            return _merged(_in_order(known), iter(()))
         return iter([(entry, kept) for entry, kept in known.entries.items() if kept is not GONE])
 
-    def _stored(self, key: Any) -> Iterator[tuple[Any, Any]]:
+    def _stored(self, key: Any) -> Iterator[_Placed]:
         begin = self.address(key)[0]
         for address, value in self._store.scan(begin, begin + b"\xff"):
             original, raw = split_original(value)
             entry = read_part(address, len(begin))[0] if original is None else original[1]
-            yield entry, self._decode(raw)
+            yield address[len(begin) :], entry, self._decode(raw)
 
-    def _merged(
-        self, newer: dict[Any, Any], begun: list[tuple[Any, Any]], stored: Iterator[tuple[Any, Any]]
-    ) -> Iterator[tuple[Any, Any]]:
-        """Of a map too large to be kept: what RocksDB has, as far as the dictionary does not know better."""
-        for some in (begun, stored):
-            for entry, stored_kept in some:
-                kept = newer.pop(entry, stored_kept)
-                if kept is not GONE:
-                    yield entry, kept
-        for entry, kept in newer.items():
-            if kept is not GONE:
-                yield entry, kept
-
-    def _complete(self, known: KnownMap, stored: list[tuple[Any, Any]]) -> None:
-        together = dict(stored)
+    def _complete(self, known: KnownMap, stored: list[_Placed]) -> None:
+        together = {entry: kept for _, entry, kept in stored}
         together.update(known.entries)
         known.entries, known.complete = together, True
         self._held += len(stored)
