@@ -18,6 +18,7 @@ __all__ = [
     "CorruptFileError",
     "DeploymentError",
     "DirectoryInUse",
+    "DuplicateUidError",
     "Fenced",
     "InvalidKeyError",
     "InvalidProgramError",
@@ -87,6 +88,10 @@ class _Field(Generic[T]):
 
 class InvalidProgramError(TamiasError):
     """The program as drawn cannot be run; raised where the wrong call was written."""
+
+
+class DuplicateUidError(InvalidProgramError, ValueError):
+    """Two operators have one uid, or one uid hash."""
 
 
 class ConfigurationError(TamiasError, ValueError):

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-from tamias.errors import InvalidProgramError
+from tamias.errors import DuplicateUidError, InvalidProgramError
 from tamias.graph.job_graph import OperatorId
 from tamias.graph.specs import WithStateSpec
 from tamias.graph.stream_graph import Node
@@ -75,9 +75,9 @@ def _require_distinct(nodes: Sequence[Node], ids: dict[int, OperatorId]) -> None
         if other is node:
             continue
         if node.uid_hash is None and other.uid_hash is None:
-            raise InvalidProgramError(
+            raise DuplicateUidError(
                 f"uid {node.uid!r} is given twice, to {other.where} and to {node.where}; a uid is unique within a job"
             )
-        raise InvalidProgramError(
+        raise DuplicateUidError(
             f"operator id {ids[node.id]} belongs to both {other.where} and {node.where}; a uid hash names one operator"
         )
