@@ -23,7 +23,8 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 soak: $(STAMP)
-	$(BIN)/python -m pytest -q -m soak --timeout 7200 --hypothesis-profile=soak tests
+	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
+	$(BIN)/python -m tests.campaign -j 2 1000-1499
 
 bench: $(STAMP) $(FLINK)/.ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
