@@ -230,6 +230,20 @@ def test_what_a_replaced_driver_published_after_all_is_never_restored(store):
     assert start(store, "three", take_over=True)[1] == 1
 
 
+@pytest.mark.parametrize("foreign", [{"checkpoint_id": 3}, {"job_id": "another"}], ids=["number", "job"])
+def test_metadata_of_something_else_is_damage_though_its_term_be_one_that_was_given_up(store, foreign, caplog):
+    first, _ = start(store, "one")
+    complete(first, 1)
+    second, _ = start(store, "two", take_over=True)
+    complete(second, 2)
+    other = replace(metadata(JOB_GRAPH, first.files, 2), term=1, **foreign)
+    second.files.replace("chk-2/_metadata", encode_metadata(other))
+    with pytest.raises(CorruptFileError, match="expected checkpoint 2 of job"):
+        second.load(2)
+    assert start(store, "three", take_over=True)[1] == 1
+    assert "restoring the older checkpoint 1 instead of 2" in caplog.text
+
+
 def test_a_late_publication_does_not_block_the_number_for_the_owner(store):
     first, _ = start(store, "one")
     second, _ = start(store, "two", take_over=True)

@@ -205,12 +205,7 @@ class CheckpointStorage:
             CorruptFileError: It is missing, damaged, or not this checkpoint's.
             GivenUp: It is from a driver that had been replaced.
         """
-        metadata = _load(self.files, checkpoint_directory(checkpoint_id))
-        if metadata.checkpoint_id != checkpoint_id or not self.is_own(metadata):
-            where = f"{self.directory}/{checkpoint_directory(checkpoint_id)}/{METADATA}"
-            found = f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id}"
-            expected = f"checkpoint {checkpoint_id}"
-            raise CorruptFileError(where, found, f"{expected} of job {self.job_id}")
+        metadata = _load(self.files, checkpoint_id, self.job_id if self._base is not None else None)
         self._terms[checkpoint_id] = metadata.term
         return metadata
 
@@ -328,20 +323,22 @@ def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
             f"{path!r} holds checkpoint {whole.checkpoint_id}, but is not named chk-{whole.checkpoint_id}: a "
             "checkpoint is not whole without the directories beside it; give the original, or move a savepoint instead"
         )
-    if checkpoint_id != whole.checkpoint_id:
-        found = f"checkpoint {whole.checkpoint_id} of job {whole.job_id}"
-        raise CorruptFileError(f"{store.url}/{METADATA}", found, f"checkpoint {checkpoint_id}")
     job_files = open_files(parent)
-    return job_files, _load(job_files, name)
+    return job_files, _load(job_files, checkpoint_id)
 
 
-def _load(job_files: FileStore, directory: str) -> CheckpointMetadata:
+def _load(job_files: FileStore, checkpoint_id: int, job_id: str | None = None) -> CheckpointMetadata:
+    directory = checkpoint_directory(checkpoint_id)
     where = f"{job_files.url}/{directory}/{METADATA}"
     try:
         data = job_files.read(f"{directory}/{METADATA}")
     except FileNotFoundError:
         raise CorruptFileError(where, "no such file", "the metadata of a completed checkpoint") from None
     metadata = decode_metadata(data, where)
+    # First whose it is: somebody else's may look like one that this job had given up, which nobody would miss.
+    if metadata.checkpoint_id != checkpoint_id or job_id not in (None, metadata.job_id):
+        found = f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id}"
+        raise CorruptFileError(where, found, f"checkpoint {checkpoint_id}{f' of job {job_id}' if job_id else ''}")
     _check_history(job_files, metadata, where)
     return metadata
 
