@@ -23,6 +23,7 @@ from tests.campaign.lives import Driver
 from tests.campaign.zygote import Zygote
 
 RECORDS = 1_500
+LONG = 5_000
 
 
 class Disk:
@@ -200,13 +201,15 @@ def test_storage_slower_than_the_timeout_costs_checkpoints_and_nothing_else(tmp_
 def test_storage_that_fails_now_and_then_still_completes_checkpoints(tmp_path: Path, faulty: Path, rate: float) -> None:
     set_faults(str(faulty), rate=rate)
     try:
-        client = submitted(tmp_path)
+        client = submitted(tmp_path, records=LONG)  # many checkpoints, on a slow machine too
         client.get_job_execution_result().result()
     finally:
         set_faults(str(faulty))
-    progress = client.get_progress()  # on a slow machine there are only a few
-    assert progress.checkpoints_completed >= max(2, 2 * progress.checkpoints_failed)
-    assert verify("allround", RECORDS, tmp_path / "out").exact
+    progress = client.get_progress()
+    attempted = progress.checkpoints_completed + progress.checkpoints_failed
+    assert progress.checkpoints_completed >= 0.8 * attempted
+    assert progress.checkpoints_completed >= 2
+    assert verify("allround", LONG, tmp_path / "out").exact
 
 
 def test_a_burst_of_errors_is_outlived(tmp_path: Path, faulty: Path) -> None:
