@@ -55,7 +55,6 @@ def url_of(endpoint: str, path: str, *, bucket: str = BUCKET) -> str:
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
     """Host and port of the session's server."""
-    pytest.importorskip("moto.server")
     with running_server() as endpoint:
         yield endpoint
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,8 @@ with on_local_engine():
 
 
 @pytest.fixture(autouse=True)
-def folder(monkeypatch):
-    with tempfile.TemporaryDirectory(prefix="t-") as short:  # sockets have short paths
-        monkeypatch.setenv("TAMIAS_RUNTIME_DIR", f"{short}/run")
-        yield Path(short, "run")
+def folder(desk_folder):
+    return desk_folder
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import os
 import subprocess
 import threading
 
+import fsspec
 import pytest
 from pyarrow.fs import LocalFileSystem
 
@@ -129,7 +130,7 @@ def test_a_file_is_fetched_over_http(cache, server):
 
 
 def test_files_and_folders_are_fetched_from_what_fsspec_knows(cache):
-    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory = fsspec.filesystem("memory")
     memory.pipe({"/bucket/a": b"1", "/bucket/deep/b": b"2"})
     try:
         cache.fetch([CachedFile("all", "memory://bucket"), CachedFile("one", "memory://bucket/deep/b", True)])

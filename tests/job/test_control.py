@@ -3,9 +3,7 @@
 import json
 import os
 import socket
-import tempfile
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -21,10 +19,8 @@ from tamias.testing.local_run import on_local_engine
 
 
 @pytest.fixture(autouse=True)
-def folder(monkeypatch):
-    with tempfile.TemporaryDirectory(prefix="t-") as short:  # sockets have short paths
-        monkeypatch.setenv("TAMIAS_RUNTIME_DIR", f"{short}/run")
-        yield Path(short, "run")
+def folder(desk_folder):
+    return desk_folder
 
 
 @pytest.fixture

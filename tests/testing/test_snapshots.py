@@ -85,7 +85,6 @@ def test_another_harness_goes_on_from_a_snapshot():
 
 
 def test_state_in_rocksdb_is_read_snapshotted_and_restored_alike():
-    pytest.importorskip("rocksdict")
     configuration = Configuration()
     configuration.set_string("state.backend.type", "rocksdb")
     with counting(configuration=configuration) as harness:
