@@ -1,5 +1,6 @@
-"""For all tests: where jobs can be reached, and how long properties are searched for counterexamples, which is little in
-every run, long under `--hypothesis-profile=soak`.
+"""For all tests: where jobs can be reached, and how long properties are searched for counterexamples.
+
+That is little in every run, long under `--hypothesis-profile=soak`.
 
 Under `CI` the examples are the same in every run, so that a change answers for itself only; the search for new ones is
 a developer's runs and the soak's.
