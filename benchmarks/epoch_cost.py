@@ -11,7 +11,7 @@ from tamias_jobs import Discard, environment
 
 from tamias.common import WatermarkStrategy
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.job.loop import JobLoop
+from tamias.driver.job_loop import JobLoop
 
 
 def bare(context, partitions: int = 2) -> float:

@@ -27,19 +27,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tamias.clock import SystemClock
 from tamias.common import Types
-from tamias.common.clock import SystemClock
-from tamias.contracts.state import ValueStateDescriptor
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction
-from tamias.engine.base import Deployment
-from tamias.engine.host import SlotHost
+from tamias.functions.state_handles import ValueStateDescriptor
 from tamias.keygroups import key_group_range
-from tamias.state.files import FileStore, open_files, write_state
-from tamias.state.heap import HeapStateBackend
-from tamias.state.keyed import KeyedStateBackend
-from tamias.state.rocksdb import RocksDBKeyedBackend
+from tamias.slot.deployment import Deployment
+from tamias.slot.host import SlotHost
+from tamias.state.backend import KeyedStateBackend
+from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.rocksdb.backend import RocksDBKeyedBackend
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile
+from tamias.state.state_files import write_state
+from tamias.storage.file_store import FileStore, open_files
 
 GROUPS = 128
 BATCH = 1000

@@ -18,22 +18,18 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tamias.clock import SystemClock
 from tamias.common import Time, Types
-from tamias.common.clock import SystemClock
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
-from tamias.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-)
-from tamias.engine.base import Deployment
-from tamias.engine.host import SlotHost
-from tamias.runtime.subtask import Subtask
-from tamias.runtime.timers import TimerTable
-from tamias.runtime.windows import choice
-from tamias.state.heap_snapshots import encode_entries
-from tamias.wire.frames import RECORDS, WATERMARK
+from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from tamias.operators.timers import TimerTable
+from tamias.operators.windows import choice
+from tamias.slot.deployment import Deployment
+from tamias.slot.host import SlotHost
+from tamias.state.heap.snapshots import encode_entries
+from tamias.subtask.subtask import Subtask
+from tamias.subtask.wire.frames import RECORDS, WATERMARK
 
 BATCH = 1000
 

@@ -8,8 +8,8 @@ import contextlib
 import random
 import threading
 
-from tamias.state.remote_files import RemoteFiles
-from tamias.state.retrying import Patience
+from tamias.storage.remote import RemoteFiles
+from tamias.storage.retry import Patience
 
 
 class FakeObjects:

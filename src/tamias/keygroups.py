@@ -22,8 +22,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NewType
 
-from tamias.common.types import Row, make_row
 from tamias.errors import InvalidKeyError, preview
+from tamias.types.row import Row, make_row
 
 KeyGroup = NewType("KeyGroup", int)
 

@@ -12,7 +12,7 @@ from tamias.common import Time
 from tamias.datastream import AsyncBatchFunction, AsyncDataStream, AsyncRetryStrategy, ProcessFunction
 from tamias.datastream.async_retry_predicates import has_exception_predicate
 from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.runtime.operators import async_wait
+from tamias.operators import async_wait
 from tamias.testing.local_run import collect_locally
 
 LONG = Time.seconds(60)

@@ -7,12 +7,12 @@ import pytest
 from services import SERVICES, Ask, Service, allowed
 from tests.windows.running import Run, environment, graph_of, timed
 
-from tamias.checkpoint.restore import plan_restore
+from tamias.checkpoint.restore_plan import plan_restore
 from tamias.common import Duration, Time, WatermarkStrategy
 from tamias.datastream import AsyncDataStream, AsyncRetryStrategy, KeyedProcessFunction, ProcessFunction
 from tamias.datastream.async_retry_predicates import has_exception_predicate
-from tamias.runtime.operators import async_wait
-from tamias.runtime.operators.async_wait import AsyncWaitOperator
+from tamias.operators import async_wait
+from tamias.operators.async_wait import AsyncWaitOperator
 from tamias.testing.scripted import ScriptedSource
 
 LONG = Time.seconds(60)

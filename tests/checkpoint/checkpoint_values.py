@@ -4,15 +4,16 @@ import random
 
 from hypothesis import strategies as st
 
+from tamias.checkpoint.checkpoint_directory import CheckpointStorage
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.names import SnapshotNames
 from tamias.checkpoint.ownership import Driver
-from tamias.checkpoint.storage import CheckpointStorage
 from tamias.graph.job_graph import Exchange, ExecutionSettings, JobGraph, Operator, OperatorId, Vertex, VertexId
 from tamias.graph.specs import Forward, MapSpec, SourceFunctionSpec
 from tamias.keygroups import key_group_range
-from tamias.state.files import MemoryFiles, write_state
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateInfo, SubtaskSnapshot
+from tamias.state.state_files import write_state
+from tamias.storage.memory import MemoryFiles
 
 JOB = "0123456789abcdef0123456789abcdef"
 

@@ -9,16 +9,10 @@ from checkpoint_values import JOB, graph, metadata, snapshots, texts, vertex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.checkpoint.metadata import (
-    CheckpointMetadata,
-    OperatorMetadata,
-    assemble,
-    decode_metadata,
-    encode_metadata,
-)
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, assemble, decode_metadata, encode_metadata
 from tamias.errors import CorruptFileError
-from tamias.state.files import MemoryFiles
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
+from tamias.storage.memory import MemoryFiles
 
 files = st.one_of(
     st.binary(max_size=20).map(lambda b: StateFile(size=len(b), crc32=zlib.crc32(b), inline=b)),

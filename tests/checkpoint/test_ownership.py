@@ -14,12 +14,13 @@ from checkpoint_values import JOB, driver, graph, metadata, opened, vertex
 from faulty_files import FaultyFiles
 
 from tamias.checkpoint import ownership
+from tamias.checkpoint.checkpoint_directory import CheckpointStorage
+from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.ownership import Driver, claim
-from tamias.checkpoint.recovery import choose_checkpoint
-from tamias.checkpoint.storage import CheckpointStorage
 from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
-from tamias.state.files import LocalFiles, MemoryFiles
+from tamias.storage.local import LocalFiles
+from tamias.storage.memory import MemoryFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True))
 

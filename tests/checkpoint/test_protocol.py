@@ -12,6 +12,8 @@ import pytest
 from checkpoint_values import JOB, all_files, driver, graph, vertex
 from tests.object_store import FakeObjects, Stage, object_store
 
+from tamias.checkpoint.checkpoint_directory import CheckpointStorage
+from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint
 from tamias.checkpoint.coordinator import (
     CheckpointCoordinator,
     CheckpointSettings,
@@ -28,13 +30,12 @@ from tamias.checkpoint.coordinator import (
 )
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.names import SnapshotNames
-from tamias.checkpoint.recovery import choose_checkpoint
-from tamias.checkpoint.restore import plan_restore
+from tamias.checkpoint.restore_plan import plan_restore
 from tamias.checkpoint.retention import Retention
-from tamias.checkpoint.storage import CheckpointStorage
 from tamias.errors import CorruptFileError, Fenced
-from tamias.state.files import MemoryFiles, read_state, write_state
 from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
+from tamias.state.state_files import read_state, write_state
+from tamias.storage.memory import MemoryFiles
 
 RECORDS = 30
 PER_EPOCH = 3

@@ -6,9 +6,10 @@ import pytest
 from checkpoint_values import all_files, graph, metadata, opened, vertex
 from faulty_files import Fault, FaultyFiles
 
-from tamias.checkpoint.recovery import choose_checkpoint, verify_files
+from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint, verify_files
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
-from tamias.state.files import LocalFiles, MemoryFiles
+from tamias.storage.local import LocalFiles
+from tamias.storage.memory import MemoryFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.restore import apply_max_parallelism, plan_restore
+from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
 from tamias.errors import RestoreError
 from tamias.keygroups import key_group_range
-from tamias.state.files import MemoryFiles
 from tamias.state.snapshots import SubtaskSnapshot
+from tamias.storage.memory import MemoryFiles
 
 
 def taken(job, **kwargs):

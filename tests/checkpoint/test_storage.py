@@ -9,11 +9,13 @@ from checkpoint_values import JOB, all_files, driver, graph, metadata, opened, v
 from faulty_files import Fault, FaultyFiles
 from tests.object_store import FakeObjects, object_store
 
+from tamias.checkpoint.checkpoint_directory import CheckpointStorage, Listing, resolve
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.names import SnapshotNames, created_for
-from tamias.checkpoint.storage import CheckpointStorage, Listing, resolve
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
-from tamias.state.files import LocalFiles, MemoryFiles, read_state
+from tamias.state.state_files import read_state
+from tamias.storage.local import LocalFiles
+from tamias.storage.memory import MemoryFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
 

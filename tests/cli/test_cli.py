@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tamias.checkpoint.storage import resolve
+from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.cli.main import main
 from tamias.testing.local_run import on_local_engine
 
@@ -111,7 +111,7 @@ def test_a_program_finds_the_modules_beside_it(script, capsys):
 def test_a_program_s_exception_is_shown_with_its_own_lines(script, capsys):
     assert run("run", script("def f():\n    raise ValueError('no')\nf()\n")) == 1
     error = capsys.readouterr().err
-    assert "raise ValueError('no')" in error and "ValueError: no" in error and "cli/run.py" not in error
+    assert "raise ValueError('no')" in error and "ValueError: no" in error and "cli/run_command.py" not in error
 
 
 def test_a_job_that_fails_is_told_in_its_own_words(script, capsys):
@@ -157,7 +157,7 @@ def test_a_command_that_is_not_understood_exits_with_2(arguments, capsys):
 # --------------------------------------------------------------------------------------------------------- savepoints
 
 ENDLESS = """
-from tamias.contracts.sources import Batch, Boundedness, Source, Split, SplitReader
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 
 
 class Reader(SplitReader):

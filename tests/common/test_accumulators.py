@@ -17,9 +17,9 @@ from tamias.common.accumulators import (
     LongCounter,
     LongMaximum,
     LongMinimum,
-    merge_accumulators,
 )
 from tamias.errors import AccumulatorError
+from tamias.functions.accumulators import merge_accumulators
 
 EXPECTED = {
     IntCounter: sum,

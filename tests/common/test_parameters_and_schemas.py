@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tamias.common import ByteArraySchema, Encoder, ExecutionConfig, ParameterTool, Row, SimpleStringSchema, Types
 from tamias.common.serialization import RowFieldExtractorSchema
-from tamias.common.serializer import VoidNamespaceSerializer
 from tamias.errors import ConfigurationError, RecordTypeError
+from tamias.types.serializer import VoidNamespaceSerializer
 
 
 def test_arguments_are_keys_with_values_or_flags():

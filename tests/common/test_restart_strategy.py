@@ -7,9 +7,8 @@ from tamias.common.restart_strategy import (
     FixedDelayRestartStrategyConfiguration,
     NoRestartStrategyConfiguration,
     RestartStrategyConfiguration,
-    from_configuration,
-    resolve,
 )
+from tamias.config.restart_strategy import from_configuration, resolve
 from tamias.errors import ConfigurationError
 
 

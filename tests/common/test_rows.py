@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.common import Row, RowKind
-from tamias.common.types import make_row
+from tamias.types.row import make_row
 
 Person = Row("name", "age")
 

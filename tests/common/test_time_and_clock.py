@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.common import Clock, Duration, Instant, ManualClock, SystemClock, Time
-from tamias.common.time import millis_of
+from tamias.types.time import millis_of
 
 
 def test_lengths_are_given_in_any_unit():

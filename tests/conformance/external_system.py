@@ -2,7 +2,7 @@
 
 import itertools
 
-from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
+from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
 
 SYSTEMS = {}
 _numbers = itertools.count(1)

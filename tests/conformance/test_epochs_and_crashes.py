@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 
 from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
 from tamias.common.job_status import JobStatus
-from tamias.contracts.checkpointed import CheckpointedFunction, ListCheckpointed
-from tamias.contracts.sources import SourceFunction
 from tamias.datastream import AsyncDataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.datastream.functions import (
     AggregateFunction,
@@ -36,7 +34,9 @@ from tamias.datastream.state import (
     ValueStateDescriptor,
 )
 from tamias.errors import JobExecutionError
-from tamias.runtime.operators import async_wait
+from tamias.functions.checkpointed import CheckpointedFunction, ListCheckpointed
+from tamias.functions.source_contract import SourceFunction
+from tamias.operators import async_wait
 from tamias.testing.scripted import (
     Crash,
     DriverDied,

@@ -16,7 +16,7 @@ from tamias.datastream import (
 from tamias.datastream.functions import JoinFunction, ProcessJoinFunction
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.engine.host import SlotHost
+from tamias.slot.host import SlotHost
 from tamias.testing.scripted import ScriptedSource, run_scripted
 
 

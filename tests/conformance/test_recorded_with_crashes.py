@@ -22,9 +22,9 @@ from test_recorded import DELIBERATE, recording_of
 from tamias.common import RestartStrategies, WatermarkStrategy
 from tamias.common.job_status import JobStatus
 from tamias.common.watermark_strategy import Watermark, WatermarkGenerator
-from tamias.contracts.sources import Batch, SplitReader
+from tamias.connectors.collection_source import CollectionSource
 from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.collection_source import CollectionSource
+from tamias.functions.source_contract import Batch, SplitReader
 from tamias.testing.scripted import Crash, Script, run_scripted
 
 TIMED = ("window", "count_window", "timer", "side_output", "process")

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from writing import SinkJob, hidden_files, visible_files, visible_lines
 
-from tamias.common.clock import ManualClock
+from tamias.clock import ManualClock
 from tamias.common.serialization import Encoder
 from tamias.common.typeinfo import Types
-from tamias.datastream.connectors import part_files
+from tamias.connectors import part_files
 from tamias.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,

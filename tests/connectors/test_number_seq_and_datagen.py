@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import SourceJob
 
-from tamias.common.clock import ManualClock
+from tamias.clock import ManualClock
 from tamias.common.typeinfo import Types
-from tamias.contracts.sources import Boundedness
 from tamias.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from tamias.functions.source_contract import Boundedness
 
 
 def test_the_first_ranges_are_the_longer_ones():

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reading import SourceJob, read_with_crashes
 
-from tamias.contracts.sources import Boundedness
-from tamias.datastream.connectors import file_source
+from tamias.connectors import file_source
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from tamias.functions.source_contract import Boundedness
 
 STEPS = st.lists(
     st.one_of(
@@ -119,7 +119,7 @@ TEXT = st.lists(
 def test_lines_are_right_however_the_bytes_are_cut(  # noqa: PLR0917
     tmp_path, monkeypatch, content, tail, charset, piece_bytes, range_units, batch, stop_after
 ):
-    monkeypatch.setattr("tamias.datastream.connectors.file_bytes.PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("tamias.connectors.file_bytes.PIECE_BYTES", piece_bytes)
     (tmp_path / "f").write_bytes((content + tail).encode(charset))
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset), str(tmp_path / "f"))
     if range_units is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tamias.contracts.sinks import Sink, WriterContext
+from tamias.functions.sink_contract import Sink, WriterContext
 
 
 @dataclass

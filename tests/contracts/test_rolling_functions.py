@@ -9,7 +9,7 @@ from functools import reduce
 import pytest
 
 from tamias.common import Row, RowKind
-from tamias.contracts.rolling import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
 
 RECORDS = [("a", 3, 1), ("a", 1, 3), ("a", 2, 4), ("a", 1, 5)]
 

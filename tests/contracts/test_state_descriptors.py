@@ -6,7 +6,6 @@ import pytest
 
 from tamias.common import Time, Types
 from tamias.common.time import Duration
-from tamias.contracts.functions import AggregateFunction, MapFunction, ReduceFunction
 from tamias.datastream import OutputTag
 from tamias.datastream.state import (
     AggregatingStateDescriptor,
@@ -18,6 +17,7 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from tamias.functions.record_functions import AggregateFunction, MapFunction, ReduceFunction
 
 
 class Count(AggregateFunction):

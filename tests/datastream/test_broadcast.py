@@ -12,11 +12,7 @@ from tamias.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.state import (
-    MapStateDescriptor,
-    StateTtlConfig,
-    ValueStateDescriptor,
-)
+from tamias.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from tamias.errors import InvalidProgramError, JobExecutionError, UnsupportedOperationError
 from tamias.testing.by_epoch import by_epoch
 from tamias.testing.local_run import collect_locally
@@ -76,7 +72,7 @@ def test_in_batch_mode_rules_of_any_epoch_come_first(env):
 
 
 def test_in_batch_mode_much_is_kept_on_disk(env, monkeypatch):
-    monkeypatch.setattr("tamias.runtime.batch._IN_MEMORY", 300)
+    monkeypatch.setattr("tamias.subtask.batch_order._IN_MEMORY", 300)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     data = [("a", n) for n in range(2_000)]
     assert collect_locally(beside(env, data, [("a", 2)]).process(Scale())) == [("a", 2 * n) for n in range(2_000)]

@@ -4,7 +4,6 @@ import pytest
 from rules import RULES, Scale, beside, beside_keyed, first
 
 from tamias.common import Types
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.datastream import (
     AggregateFunction,
     BroadcastProcessFunction,
@@ -27,6 +26,7 @@ from tamias.errors import JobExecutionError
 from tamias.testing.by_epoch import by_epoch, timed
 from tamias.testing.local_run import collect_locally
 from tamias.testing.scripted import run_scripted
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 @pytest.fixture

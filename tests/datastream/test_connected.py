@@ -4,7 +4,6 @@ import pytest
 from two_streams import LEFT, RIGHT, CountBoth, Label, Seen, Sides, Words, both, first, last_counts
 
 from tamias.common import Types
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.datastream import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -21,6 +20,7 @@ from tamias.errors import JobExecutionError, UnsupportedOperationError
 from tamias.testing.by_epoch import by_epoch, timed
 from tamias.testing.local_run import collect_locally
 from tamias.testing.scripted import run_scripted
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import itertools
 import pytest
 from two_streams import CountBoth, Sides, both, first, last_counts
 
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.datastream import (
     CoFlatMapFunction,
     KeyedCoProcessFunction,
@@ -16,6 +15,7 @@ from tamias.graph.plan import explain
 from tamias.testing.by_epoch import by_epoch, timed
 from tamias.testing.local_run import collect_locally
 from tamias.testing.scripted import run_scripted
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_in_batch_mode_two_sides_without_keys_take_turns(env):
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_in_batch_mode_much_is_kept_on_disk(env, keyed, monkeypatch):
-    monkeypatch.setattr("tamias.runtime.batch._IN_MEMORY", 700)
+    monkeypatch.setattr("tamias.subtask.batch_order._IN_MEMORY", 700)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     left, right = [(n % 7, n) for n in range(5_000)], [(n % 5, -n) for n in range(1, 5_000)]
     connected = both(env, left, right)

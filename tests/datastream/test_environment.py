@@ -8,7 +8,7 @@ import pytest
 
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.common.restart_strategy import FallbackRestartStrategyConfiguration
-from tamias.contracts.sources import Batch, Split
+from tamias.connectors.collection_source import CollectionSource
 from tamias.datastream import (
     CheckpointingMode,
     HashMapStateBackend,
@@ -16,10 +16,10 @@ from tamias.datastream import (
     SlotSharingGroup,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.collection_source import CollectionSource
-from tamias.datastream.environment_settings import job_settings
+from tamias.driver.job_settings import PythonArchive
 from tamias.errors import ConfigurationError, InvalidProgramError, RecordTypeError
-from tamias.job.settings import PythonArchive
+from tamias.functions.source_contract import Batch, Split
+from tamias.program.environment_settings import job_settings
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def submitted(monkeypatch):
         log.jobs.append((graph, settings, handle))
         return handle
 
-    monkeypatch.setitem(sys.modules, "tamias.job.submit", SimpleNamespace(submit=submit))
+    monkeypatch.setitem(sys.modules, "tamias.driver.submit", SimpleNamespace(submit=submit))
     return log
 
 

@@ -12,10 +12,10 @@ from tamias.datastream import (
     RocksDBStateBackend,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.environment_settings import job_settings
 from tamias.errors import ConfigurationError
-from tamias.state import rocksdb_settings
-from tamias.state.rocksdb_settings import MEBIBYTE, PREFIX, RocksDBSettings
+from tamias.program.environment_settings import job_settings
+from tamias.state.rocksdb import settings as rocksdb_settings
+from tamias.state.rocksdb.settings import MEBIBYTE, PREFIX, RocksDBSettings
 from tamias.testing.local_run import collect_locally
 
 

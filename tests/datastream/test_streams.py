@@ -7,8 +7,6 @@ import threading
 import pytest
 
 from tamias.common import Types, WatermarkStrategy
-from tamias.contracts.checkpointed import CheckpointedFunction, ListCheckpointed
-from tamias.contracts.sinks import Sink
 from tamias.datastream import (
     FilterFunction,
     FlatMapFunction,
@@ -24,6 +22,8 @@ from tamias.datastream import (
 )
 from tamias.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
 from tamias.errors import InvalidProgramError, UnsupportedOperationError
+from tamias.functions.checkpointed import CheckpointedFunction, ListCheckpointed
+from tamias.functions.sink_contract import Sink
 from tamias.graph.specs import (
     CollectSpec,
     Custom,

@@ -11,12 +11,12 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from tamias.datastream import MapFunction, StreamExecutionEnvironment
-from tamias.engine import cached_files
-from tamias.engine.cached_files import CachedFiles, local_path
 from tamias.engine.slots import file_sending
 from tamias.engine.slots.file_sending import send_files
 from tamias.errors import DeploymentError, JobExecutionError, UnsupportedOperationError
 from tamias.graph.job_graph import CachedFile
+from tamias.slot import cached_files
+from tamias.slot.cached_files import CachedFiles, local_path
 from tamias.testing.local_run import collect_locally
 from tamias.testing.process_engine import on_process_engine
 
@@ -188,7 +188,8 @@ def job(folder, **names):
 @pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
 def test_slots_find_the_files_whether_or_not_they_see_the_drivers_disk(folder, registering, monkeypatch):
     sent = []
-    monkeypatch.setattr("tamias.engine.slots.engine.send_files", lambda *args: sent.append(args) or send_files(*args))
+    counting = lambda *args: sent.append(args) or send_files(*args)  # noqa: E731
+    monkeypatch.setattr("tamias.engine.slots.slot_engine.send_files", counting)
     monkeypatch.setattr(file_sending, "_PART_BYTES", 1024)
     (folder / "large").write_bytes(os.urandom(100_000))
     stream = job(folder, all=(str(folder), False), script=(str(folder / "inner" / "script.sh"), True))

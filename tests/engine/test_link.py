@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tamias.engine.slots.link import Link, accept, connect, listen
 from tamias.errors import DeploymentError
+from tamias.slot.link import Link, accept, connect, listen
 
 SECRET = b"s" * 32
 

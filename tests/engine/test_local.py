@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from tamias.common.clock import SystemClock
+from tamias.clock import SystemClock
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import MapFunction
-from tamias.engine.base import Deployment, SnapshotNotWritten, SnapshotWritten
-from tamias.engine.host import SlotHost
-from tamias.engine.local import LocalEngine
+from tamias.engine.local_engine import LocalEngine
 from tamias.errors import SlotLostError, UserFunctionError
-from tamias.runtime.epoch import Ack, EpochOrder, SavepointOrder
+from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
+from tamias.slot.deployment import Deployment, SnapshotNotWritten, SnapshotWritten
+from tamias.slot.host import SlotHost
 
 
 def graph(draw, parallelism=1, checkpoints=False):

@@ -6,13 +6,12 @@ import random
 
 import pytest
 
-from tamias.common.clock import SystemClock
+from tamias.clock import SystemClock
 from tamias.datastream import StreamExecutionEnvironment
-from tamias.engine.base import Deployment
-from tamias.engine.host import SlotHost
-from tamias.engine.local_copies import LocalCopies, LocalCopySettings
-from tamias.runtime.epoch import Ack, EpochOrder
-from tamias.state.files import LocalFiles, read_state, write_state
+from tamias.operators.epoch import Ack, EpochOrder
+from tamias.slot.deployment import Deployment
+from tamias.slot.host import SlotHost
+from tamias.slot.local_copies import LocalCopies, LocalCopySettings
 from tamias.state.snapshots import (
     KeyedFiles,
     OperatorRestore,
@@ -21,6 +20,8 @@ from tamias.state.snapshots import (
     SubtaskRestore,
     SubtaskSnapshot,
 )
+from tamias.state.state_files import read_state, write_state
+from tamias.storage.local import LocalFiles
 
 JOB = "ab" * 16
 BOTH = {"write": True, "read": True}

@@ -32,11 +32,7 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tamias.datastream.window import (
-    CountSlidingWindowAssigner,
-    EventTimeSessionWindows,
-    TumblingEventTimeWindows,
-)
+from tamias.datastream.window import CountSlidingWindowAssigner, EventTimeSessionWindows, TumblingEventTimeWindows
 from tamias.testing.by_epoch import EpochSource
 
 KEYS = ["a", 7, ("t", 1.5)]

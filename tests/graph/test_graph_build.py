@@ -3,7 +3,6 @@
 import pytest
 
 from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.contracts.sources import Boundedness, Source
 from tamias.datastream import (
     KeyedProcessFunction,
     OutputTag,
@@ -15,19 +14,10 @@ from tamias.datastream import (
     StreamExecutionEnvironment,
 )
 from tamias.errors import InvalidProgramError
-from tamias.graph.build import default_max_parallelism
+from tamias.functions.source_contract import Boundedness, Source
 from tamias.graph.job_graph import Link
-from tamias.graph.specs import (
-    Broadcast,
-    CollectSpec,
-    Custom,
-    Forward,
-    Global,
-    Hash,
-    Rebalance,
-    Rescale,
-    Shuffle,
-)
+from tamias.graph.specs import Broadcast, CollectSpec, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
+from tamias.graph.translation import default_max_parallelism
 
 TAG = OutputTag("side", Types.STRING())
 

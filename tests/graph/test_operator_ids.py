@@ -9,7 +9,7 @@ import pytest
 from tamias.common import Configuration
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import InvalidProgramError
-from tamias.graph.ids import id_of_uid
+from tamias.graph.operator_ids import id_of_uid
 
 
 def same(x):

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from savepoint_programs import Ask, counting, environment
 
-from tamias.checkpoint.savepoints import dispose_savepoint
+from tamias.checkpoint.savepoint_files import dispose_savepoint
 from tamias.common import Encoder, JobStatus, WatermarkStrategy
 from tamias.common.job_id import JobID
-from tamias.contracts.checkpointed import CheckpointedFunction
-from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
 from tamias.datastream import ExternalizedCheckpointRetention
 from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from tamias.datastream.functions import MapFunction
 from tamias.datastream.state import ListStateDescriptor
+from tamias.functions.checkpointed import CheckpointedFunction
+from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, split_evenly, start_scripted
 
 LONG, SHORT, APART = list(range(40)), list(range(100, 105)), list(range(200, 230))

@@ -1,10 +1,10 @@
 """Programs and helpers for the tests of savepoints and checkpoint options: scripted, in process, on a virtual clock."""
 
 from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import ValueStateDescriptor
+from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
 from tamias.testing.scripted import ScriptedSource, split_evenly
 
 COUNT = 20

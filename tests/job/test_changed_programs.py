@@ -9,7 +9,7 @@ from tamias.datastream import CheckpointedFunction, ExternalizedCheckpointRetent
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.errors import RestoreError
-from tamias.graph.ids import id_of_uid
+from tamias.graph.operator_ids import id_of_uid
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
 LOG = []

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 
-from tamias.checkpoint.storage import resolve
+from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.common import Configuration, JobStatus, WatermarkStrategy
-from tamias.contracts.checkpointed import CheckpointedFunction
 from tamias.datastream import (
     CheckpointingMode,
     ExternalizedCheckpointRetention,
@@ -18,10 +17,11 @@ from tamias.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.environment_settings import job_settings
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.errors import ConfigurationError, JobExecutionError
+from tamias.functions.checkpointed import CheckpointedFunction
+from tamias.program.environment_settings import job_settings
 from tamias.testing.scripted import Crash, Script, ScriptedEngine, ScriptedSource, run_scripted, start_scripted
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
@@ -108,7 +108,7 @@ def test_a_pause_leaves_room_for_one_at_a_time(tmp_path):
 
 @pytest.mark.parametrize("interval", [None, 40])
 def test_interval_during_backlog(tmp_path, monkeypatch, interval):
-    from tamias.runtime.operators import sources
+    from tamias.operators import source_operators as sources
 
     read = sources.SplitSourceOperator._read_splits
 
@@ -123,7 +123,7 @@ def test_interval_during_backlog(tmp_path, monkeypatch, interval):
 
 
 def test_no_checkpoints_during_backlog_and_one_at_its_end(tmp_path, monkeypatch):
-    from tamias.runtime.operators import sources
+    from tamias.operators import source_operators as sources
 
     read = sources.SplitSourceOperator._read_splits
     epochs = []

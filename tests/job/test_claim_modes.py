@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from savepoint_programs import EXPECTED, Ask, counting, environment, numbers
 
+from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.checkpoint.metadata import decode_metadata
-from tamias.checkpoint.savepoints import dispose_savepoint
-from tamias.checkpoint.storage import resolve
+from tamias.checkpoint.savepoint_files import dispose_savepoint
 from tamias.common import JobStatus
 from tamias.datastream import ExternalizedCheckpointRetention
 from tamias.errors import CheckpointError, RestoreError

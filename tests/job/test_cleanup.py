@@ -11,7 +11,7 @@ from tests.campaign.test_storage_faults import orphans
 from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.common.job_status import JobStatus
 from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.state.files import LocalFiles
+from tamias.storage.local import LocalFiles
 from tamias.testing.scripted import Crash, Script, ScriptedSource, start_scripted
 
 KEYS = 50

@@ -8,15 +8,14 @@ from collections import Counter
 
 import pytest
 
+from tamias.clock import SystemClock
 from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
-from tamias.common.clock import SystemClock
 from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.engine.local import LocalEngine
-from tamias.job import loop as job_loop
-from tamias.job import submit
+from tamias.driver import job_loop, submit
+from tamias.engine.local_engine import LocalEngine
 
 RECORDS = 600
 HOUR_MS = 3_600_000

@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from tamias.checkpoint.storage import resolve
+from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.common import Configuration, JobID, JobStatus, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.driver import control
+from tamias.driver.control import ControlDesk, JobGone, ask, desks, runtime_folder
+from tamias.driver.job_handle import JobHandle
 from tamias.errors import ConfigurationError, JobCancelledError, TamiasError
-from tamias.job import control
-from tamias.job.control import ControlDesk, JobGone, ask, desks, runtime_folder
-from tamias.job.handle import JobHandle
 from tamias.testing.local_run import on_local_engine
 
 

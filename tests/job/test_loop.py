@@ -9,15 +9,15 @@ from tamias.checkpoint.names import created_for
 from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
 from tamias.common.accumulators import Accumulator, IntCounter
 from tamias.common.job_id import JobID
-from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListener
-from tamias.contracts.sources import SourceFunction
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.environment_settings import job_settings
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.engine.local import LocalEngine
+from tamias.driver.submit import submit
+from tamias.engine.local_engine import LocalEngine
 from tamias.errors import JobCancelledError, JobExecutionError, RestoreError, TamiasError
-from tamias.job.submit import submit
+from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
+from tamias.functions.source_contract import SourceFunction
+from tamias.program.environment_settings import job_settings
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
 RETENTION = ExternalizedCheckpointRetention
@@ -604,7 +604,7 @@ def test_checkpoints_go_on_when_some_subtasks_of_a_source_have_ended(tmp_path):
 
 @pytest.mark.parametrize(("tolerable", "status"), [(0, JobStatus.FAILED), (1, JobStatus.FINISHED)])
 def test_a_checkpoint_that_cannot_be_written_is_borne_as_often_as_configured(tmp_path, monkeypatch, tolerable, status):
-    from tamias.checkpoint.storage import CheckpointStorage
+    from tamias.checkpoint.checkpoint_directory import CheckpointStorage
 
     complete, calls = CheckpointStorage.complete, []
 

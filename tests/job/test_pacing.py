@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamias.driver.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.errors import ConfigurationError
-from tamias.job.pacing import EpochPacer, EpochReport, PacingSettings
 
 
 class SimulatedJob:

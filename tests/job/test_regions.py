@@ -6,12 +6,12 @@ from collections import Counter
 import pytest
 
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.contracts.sinks import SinkFunction
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import JobExecutionError
-from tamias.runtime.regions import in_regions_of, regions
+from tamias.functions.sink_contract import SinkFunction
+from tamias.graph.regions import in_regions_of, regions
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 SEEN: Counter = Counter()  # what sinks without transactions were given, over all attempts

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.common.restart_strategy import RestartStrategies
+from tamias.driver.restarts import restart_strategy
 from tamias.errors import ConfigurationError
-from tamias.job.restarts import restart_strategy
 
 SECOND, MINUTE = 1_000, 60_000
 

@@ -3,12 +3,12 @@
 import pytest
 from savepoint_programs import EXPECTED, Ask, Count, counting, environment, numbers
 
-from tamias.checkpoint.storage import resolve
+from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.common import Time
-from tamias.contracts.checkpointed import CheckpointedFunction
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from tamias.errors import JobExecutionError, RestoreError
+from tamias.functions.checkpointed import CheckpointedFunction
 from tamias.testing.scripted import Script, run_scripted, start_scripted
 
 REST = EXPECTED[12:]

@@ -9,14 +9,10 @@ import pytest
 from tamias.checkpoint.metadata import decode_metadata
 from tamias.checkpoint.names import created_for
 from tamias.common import RestartStrategies, WatermarkStrategy
-from tamias.contracts.functions import KeyedProcessFunction
-from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.datastream import (
-    EmbeddedRocksDBStateBackend,
-    ExternalizedCheckpointRetention,
-    StreamExecutionEnvironment,
-)
+from tamias.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.errors import JobCancelledError
+from tamias.functions.record_functions import KeyedProcessFunction
+from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 RECORDS = [(f"key-{(n * 7919) % 400}", n) for n in range(6000)]

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from savepoint_programs import COUNT, EXPECTED, Ask, Ledger, counting, environment, numbers
 
-from tamias.checkpoint.storage import resolve
+from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.common import Encoder, JobStatus, Time, WatermarkStrategy
 from tamias.common.job_id import JobID
-from tamias.contracts.checkpointed import CheckpointListener, ListCheckpointed
-from tamias.contracts.sources import SourceFunction
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode
 from tamias.datastream.connectors.file_system import FileSink
 from tamias.datastream.functions import MapFunction
 from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.errors import CheckpointError, ConfigurationError, JobExecutionError
-from tamias.state.files import open_files
+from tamias.functions.checkpointed import CheckpointListener, ListCheckpointed
+from tamias.functions.source_contract import SourceFunction
+from tamias.storage.file_store import open_files
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
@@ -417,7 +417,7 @@ def test_stopping_where_no_savepoint_can_be_written_leaves_the_job_alone(places,
 
 
 def test_a_directory_that_slots_see_otherwise_than_the_driver_is_found_out(places, monkeypatch, tmp_path):
-    from tamias.engine import snapshot_writer
+    from tamias.slot import snapshot_writer
 
     def elsewhere(address, **more):
         return open_files(address.replace("savepoints", "savepoints of another machine"), **more)

@@ -18,7 +18,7 @@ from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEn
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.functions import MapFunction
 from tamias.errors import CheckpointError, ConfigurationError, TamiasError
-from tamias.state.files import open_files
+from tamias.storage.file_store import open_files
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tamias.engine.slots import deployment
+from tamias.slot import deployment_pickle as deployment
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 import tamias.common
 import tamias.datastream.functions
 import tamias.datastream.window
+from tamias.program.pyflink_alias import AliasFinder
 from tamias.pyflink import install
-from tamias.pyflink.alias import AliasFinder
 
 pytestmark = pytest.mark.usefixtures("aliased")
 

@@ -17,8 +17,8 @@ from tamias.datastream import (
 )
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.driver import submit
 from tamias.graph.job_graph import JobGraph
-from tamias.job import submit
 from tamias.testing.process_engine import ProcessEngine
 
 WAIT_S = 60.0

@@ -22,16 +22,17 @@ from hypothesis import strategies as st
 from tamias.checkpoint import ownership
 from tamias.checkpoint.metadata import decode_metadata
 from tamias.checkpoint.notes import SavepointNotes
-from tamias.engine.slots.link import accept
 from tamias.errors import TamiasError
-from tamias.state.files import COMPRESSED, MemoryFiles, read_state
-from tamias.state.heap_snapshots import neutral_chunks
-from tamias.state.operator_state import decode_operator_state, encode_operator_state
-from tamias.state.rocksdb_instance import read_meta
-from tamias.state.rocksdb_keys import address_of, read_part
-from tamias.state.rocksdb_values import decode, decode_stamped, encode, encode_stamped, without_original
+from tamias.slot.link import accept
+from tamias.state.heap.snapshots import neutral_chunks
+from tamias.state.operator_state_files import decode_operator_state, encode_operator_state
+from tamias.state.rocksdb.instance import read_meta
+from tamias.state.rocksdb.key_bytes import address_of, read_part
+from tamias.state.rocksdb.value_bytes import decode, decode_stamped, encode, encode_stamped, without_original
 from tamias.state.snapshots import StateFile
-from tamias.wire.values import dumps
+from tamias.state.state_files import COMPRESSED, read_state
+from tamias.storage.memory import MemoryFiles
+from tamias.types.by_value import dumps
 
 EXAMPLES = settings.default.max_examples * 5
 

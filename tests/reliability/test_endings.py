@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tamias.common.job_status import JobStatus
-from tamias.contracts.sinks import TwoPhaseCommitSinkFunction
 from tamias.errors import TamiasError
+from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
 from tamias.testing.local_run import on_local_engine
 from tests.reliability.programs import environment, expected_tally, generated, tallied, until
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tamias.common.job_status import JobStatus
-from tamias.engine.slots.link import Link
 from tamias.engine.slots.pool import Heartbeat, Slot
 from tamias.graph.job_graph import JobGraph
-from tamias.runtime.epoch import EpochOrder
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.link import Link
 from tamias.testing.process_engine import ProcessEngine, on_process_engine
 from tests.reliability.programs import engines, environment, expected_tally, generated, tallied
 

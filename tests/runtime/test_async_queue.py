@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.runtime.operators.async_queue import Entry, OrderedQueue, UnorderedQueue
+from tamias.operators.async_queue import Entry, OrderedQueue, UnorderedQueue
 
 
 class Driven:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common.constants import MIN_TIMESTAMP
-from tamias.runtime import batch
-from tamias.runtime.batch import HeldBack, KeySorter
+from tamias.subtask import batch_order as batch
+from tamias.subtask.batch_order import HeldBack, KeySorter
+from tamias.types.time_bounds import MIN_TIMESTAMP
 
 records = st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 3))), max_size=12)
 runs = st.lists(st.tuples(st.integers(0, 1), records), max_size=6)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from tamias.runtime.inputs import Inputs
+from tamias.subtask.inputs import Inputs
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 ONE, TWO = (0, 0), (0, 1)
 

@@ -6,12 +6,12 @@ import pytest
 
 from tamias.common import RestartStrategies, WatermarkStrategy
 from tamias.common.accumulators import AverageAccumulator, DoubleCounter, Histogram, IntCounter, ListAccumulator
-from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from tamias.contracts.sinks import SinkFunction
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.errors import JobExecutionError, NoCurrentKey
+from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from tamias.functions.sink_contract import SinkFunction
 from tamias.testing.local_run import collect_locally, on_local_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 

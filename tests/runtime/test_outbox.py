@@ -6,11 +6,12 @@ import pytest
 
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import JobExecutionError
+from tamias.graph.channels import senders_of, targets_of
 from tamias.graph.job_graph import Exchange, Operator, Vertex
 from tamias.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
-from tamias.runtime.outbox import FULL_RUN, ExchangeWriter, Router, senders_of, targets_of
+from tamias.subtask.outbox import FULL_RUN, ExchangeWriter, Router
+from tamias.subtask.wire.frames import END, RECORDS, WATERMARK, Blob
 from tamias.testing.local_run import collect_locally
-from tamias.wire.frames import END, RECORDS, WATERMARK, Blob
 
 
 def vertex(parallelism):

@@ -5,10 +5,12 @@ import threading
 import pytest
 
 from tamias.common import RestartStrategies, Types, WatermarkStrategy
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.common.watermark_strategy import Watermark
-from tamias.contracts.sinks import Committer, Sink, SinkFunction, SinkWriter, TwoPhaseCommitSinkFunction
-from tamias.contracts.sources import (
+from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from tamias.datastream.functions import KeyedProcessFunction, MapFunction, ProcessFunction
+from tamias.errors import JobExecutionError
+from tamias.functions.sink_contract import Committer, Sink, SinkFunction, SinkWriter, TwoPhaseCommitSinkFunction
+from tamias.functions.source_contract import (
     Batch,
     Boundedness,
     ParallelSourceFunction,
@@ -17,11 +19,9 @@ from tamias.contracts.sources import (
     Split,
     SplitReader,
 )
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction, ProcessFunction
-from tamias.errors import JobExecutionError
 from tamias.testing.local_run import collect_locally, on_local_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 LOG = []
 
@@ -303,7 +303,7 @@ class Keys(KeyedProcessFunction):
 
 @pytest.mark.parametrize("in_memory", [1, 3, 500_000], ids=lambda n: f"{n} in memory")
 def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, monkeypatch, in_memory):
-    from tamias.runtime import batch
+    from tamias.subtask import batch_order as batch
 
     monkeypatch.setattr(batch, "_IN_MEMORY", in_memory)
     monkeypatch.setattr(batch, "_CHUNK", 2)
@@ -326,7 +326,7 @@ def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, monkey
 @pytest.mark.parametrize("in_memory", [2, 500_000])
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_batch_gives_the_last_result_of_every_key_once(env, monkeypatch, in_memory, parallelism):
-    from tamias.runtime import batch
+    from tamias.subtask import batch_order as batch
 
     monkeypatch.setattr(batch, "_IN_MEMORY", in_memory)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)

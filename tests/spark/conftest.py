@@ -28,7 +28,7 @@ def slot_processes() -> list[int]:
                 environment = (entry / "environ").read_bytes()
             except OSError:  # it ended while we looked
                 continue
-            if b"tamias.engine.slots.slot_main" in command and _MARK.encode() in environment:
+            if b"tamias.slot.slot_main" in command and _MARK.encode() in environment:
                 found.append(int(entry.name))
     return found
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from backends import BACKENDS, EVERYTHING, GROUPS
 
-from tamias.contracts.state import ValueStateDescriptor
-from tamias.state.files import MemoryFiles, write_state
+from tamias.functions.state_handles import ValueStateDescriptor
 from tamias.state.snapshots import OperatorRestore
+from tamias.state.state_files import write_state
+from tamias.storage.memory import MemoryFiles
 
 LABEL = "'count' (uid 'u1', id 0ab)"
 MODULE = "evolving_program"

@@ -2,8 +2,8 @@
 
 import itertools
 
-from tamias.contracts.functions import AggregateFunction
-from tamias.contracts.state import (
+from tamias.functions.record_functions import AggregateFunction
+from tamias.functions.state_handles import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -11,7 +11,7 @@ from tamias.contracts.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.state.files import write_state
+from tamias.state.state_files import write_state
 
 TTL_MS = 10
 GROUPS = 16

@@ -6,11 +6,9 @@ import pytest
 from backends import BACKENDS
 from evolving import INTO, evolve
 
-from tamias.contracts.state import (
-    ValueStateDescriptor,
-)
 from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from tamias.errors import StateError, StateMigrationError
+from tamias.functions.state_handles import ValueStateDescriptor
 
 # -------------------------------------------------------------------------------------------------------------- Avro
 

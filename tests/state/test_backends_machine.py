@@ -13,7 +13,8 @@ from hypothesis import settings
 from test_keyed_backends import KeyedBackendMachine
 from test_ttl_machine import TtlMachine
 
-from tamias.state import rocksdb_lists, rocksdb_maps
+from tamias.state.rocksdb import list_tables as rocksdb_lists
+from tamias.state.rocksdb import map_tables as rocksdb_maps
 
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # 10 after a change of a backend
 

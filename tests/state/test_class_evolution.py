@@ -11,16 +11,11 @@ import pytest
 from backends import BACKENDS
 from evolving import INTO, MODULE, program, restored, snapshot_of
 
-from tamias.common import (
-    Row,
-)
-from tamias.contracts.state import (
-    ListStateDescriptor,
-    ValueStateDescriptor,
-)
+from tamias.common import Row
 from tamias.errors import StateMigrationError
-from tamias.state.classes import Noting
+from tamias.functions.state_handles import ListStateDescriptor, ValueStateDescriptor
 from tamias.state.declared import Described, declare, merged
+from tamias.state.evolution.pickled_classes import Noting
 
 
 @pytest.fixture(autouse=True)

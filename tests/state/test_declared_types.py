@@ -7,22 +7,12 @@ import pytest
 from backends import BACKENDS
 from evolving import evolve, restored, snapshot_of
 
-from tamias.common import (
-    Row,
-    Types,
-    TypeSerializer,
-    TypeSerializerSchemaCompatibility,
-    TypeSerializerSnapshot,
-)
-from tamias.contracts.state import (
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ValueStateDescriptor,
-)
+from tamias.common import Row, Types, TypeSerializer, TypeSerializerSchemaCompatibility, TypeSerializerSnapshot
 from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from tamias.errors import StateError, StateMigrationError
-from tamias.state.operator_store import OperatorStates
-from tamias.state.schemas import describe, spell
+from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.state.evolution.type_descriptions import describe, spell
+from tamias.state.operator_state import OperatorStates
 
 ROW = Types.ROW_NAMED
 PERSON = ROW(["name", "age"], [Types.STRING(), Types.INT()])

@@ -11,14 +11,10 @@ from evolving import MODULE, evolve, program, restored, snapshot_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import (
-    ManualClock,
-    Row,
-    Time,
-    Types,
-)
-from tamias.contracts.functions import AggregateFunction
-from tamias.contracts.state import (
+from tamias.common import ManualClock, Row, Time, Types
+from tamias.errors import CorruptFileError, StateError, StateMigrationError
+from tamias.functions.record_functions import AggregateFunction
+from tamias.functions.state_handles import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -26,13 +22,12 @@ from tamias.contracts.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.contracts.state_ttl import StateTtlConfig
-from tamias.errors import CorruptFileError, StateError, StateMigrationError
-from tamias.state.evolution import converter
-from tamias.state.incompatible import Incompatible
-from tamias.state.operator_state import redistribute
-from tamias.state.operator_store import OperatorStates
-from tamias.state.restore_checks import check_keys
+from tamias.functions.state_ttl import StateTtlConfig
+from tamias.state.evolution.converters import converter
+from tamias.state.evolution.incompatible import Incompatible
+from tamias.state.evolution.restore_checks import check_keys
+from tamias.state.operator_state import OperatorStates
+from tamias.state.operator_state_files import redistribute
 
 ROW = Types.ROW_NAMED
 PERSON = ROW(["name", "age"], [Types.STRING(), Types.INT()])

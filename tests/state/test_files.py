@@ -12,17 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.errors import ConfigurationError, CorruptFileError
-from tamias.state.files import (
-    STATE_HEADER_BYTES,
-    LocalFiles,
-    MemoryFiles,
-    check_state,
-    open_files,
-    read_state,
-    write_state,
-)
-from tamias.state.remote_files import ArrowAccess, FsspecAccess, RemoteFiles
 from tamias.state.snapshots import StateFile
+from tamias.state.state_files import STATE_HEADER_BYTES, check_state, read_state, write_state
+from tamias.storage.file_store import open_files
+from tamias.storage.local import LocalFiles
+from tamias.storage.memory import MemoryFiles
+from tamias.storage.remote import ArrowAccess, FsspecAccess, RemoteFiles
 
 
 @pytest.fixture(params=["local", "memory", "below", "fsspec objects", "fsspec tree", "arrow tree", "s3"])

@@ -10,8 +10,8 @@ from backends import BACKENDS, GROUPS
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tamias.contracts.functions import AggregateFunction
-from tamias.contracts.state import (
+from tamias.functions.record_functions import AggregateFunction
+from tamias.functions.state_handles import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -20,8 +20,9 @@ from tamias.contracts.state import (
     ValueStateDescriptor,
 )
 from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
-from tamias.state.files import MemoryFiles, write_state
 from tamias.state.snapshots import OperatorRestore
+from tamias.state.state_files import write_state
+from tamias.storage.memory import MemoryFiles
 
 KEYS = ["a", 1, 1.0, ((1, 2.0), "n")]
 

@@ -7,7 +7,8 @@ from backends import BACKENDS, GROUPS
 from test_keyed_backends import DESCRIPTORS, Collect, Subtask, Target
 
 from tamias.common import Time, Types
-from tamias.contracts.state import (
+from tamias.errors import NoCurrentKey, StateError, StateMigrationError
+from tamias.functions.state_handles import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -15,11 +16,10 @@ from tamias.contracts.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.contracts.state_ttl import StateTtlConfig
-from tamias.errors import NoCurrentKey, StateError, StateMigrationError
-from tamias.state.files import MemoryFiles
-from tamias.state.heap import HeapStateBackend
+from tamias.functions.state_ttl import StateTtlConfig
+from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.snapshots import OperatorRestore
+from tamias.storage.memory import MemoryFiles
 
 
 @pytest.fixture(params=list(BACKENDS))

@@ -5,11 +5,11 @@ import signal
 import subprocess
 import sys
 
-from tamias.state.local_folders import LocalFolder
+from tamias.storage.scratch_folders import LocalFolder
 
 HOLD = """
 import sys, time
-from tamias.state.local_folders import LocalFolder
+from tamias.storage.scratch_folders import LocalFolder
 folder = LocalFolder(sys.argv[1])
 open(folder.path + "/state", "w").write("large")
 print(folder.path, flush=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.errors import CorruptFileError, StateMigrationError
-from tamias.state.operator_state import decode_operator_state, encode_operator_state, redistribute
+from tamias.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
 
 PIECES = st.binary(max_size=5)
 LISTS = st.lists(PIECES, max_size=6)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.common import Types
-from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor
 from tamias.errors import StateError
-from tamias.state.operator_state import decode_operator_state, encode_operator_state, redistribute
-from tamias.state.operator_store import OperatorStates
+from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor
+from tamias.state.operator_state import OperatorStates
+from tamias.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
 
 SPLIT, UNION = ListStateDescriptor("split"), ListStateDescriptor("union")
 RULES = MapStateDescriptor("rules")

@@ -11,10 +11,10 @@ from tests.object_store import FakeObjects
 from tests.s3_server import ACCESS_KEY
 
 from tamias.errors import ConfigurationError
-from tamias.state.files import open_files
-from tamias.state.locations import join, masked, secrets_of, shown, split_last
-from tamias.state.remote_files import ArrowAccess, RemoteFiles
-from tamias.state.retrying import Patience, is_final
+from tamias.storage.file_store import open_files
+from tamias.storage.locations import join, masked, secrets_of, shown, split_last
+from tamias.storage.remote import ArrowAccess, RemoteFiles
+from tamias.storage.retry import Patience, is_final
 
 # ------------------------------------------------------------------------------------------------------------ opening
 

@@ -5,8 +5,8 @@ from backends import rocksdb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.contracts.state import ValueStateDescriptor
-from tamias.state.rocksdb_addresses import Addresses
+from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.state.rocksdb.addresses import Addresses
 
 KEYS = st.integers(0, 30)
 STEPS = st.lists(

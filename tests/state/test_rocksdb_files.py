@@ -9,18 +9,19 @@ from weakref import WeakSet
 import pytest
 from backends import EVERYTHING, GROUPS, SMALL, heap, rocksdb
 
+from tamias.checkpoint.checkpoint_directory import Listing
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.checkpoint.names import SnapshotNames
 from tamias.checkpoint.retention import Retention
-from tamias.checkpoint.storage import Listing
-from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.errors import CorruptFileError, StateError
+from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.keygroups import key_group, key_group_range, state_key
-from tamias.state import rocksdb_files
-from tamias.state.files import MemoryFiles, write_state
-from tamias.state.rocksdb_store import RocksStore
-from tamias.state.rocksdb_tables import Shared
+from tamias.state.rocksdb import instance_files as rocksdb_files
+from tamias.state.rocksdb.store import RocksStore
+from tamias.state.rocksdb.tables import Shared
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot
+from tamias.state.state_files import write_state
+from tamias.storage.memory import MemoryFiles
 
 KEYS = [f"key-{n}" for n in range(2000)]
 

@@ -16,11 +16,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tamias.common.types import Row
-from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.errors import StateError
+from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.keygroups import key_group, state_key, user_key
-from tamias.state.rocksdb_keys import PREFIX, address_of, entry_bytes, read_part, window_bytes
-from tamias.state.rocksdb_values import (
+from tamias.state.rocksdb.key_bytes import PREFIX, address_of, entry_bytes, read_part, window_bytes
+from tamias.state.rocksdb.value_bytes import (
     decode,
     decode_stamped,
     encode,
@@ -29,7 +29,7 @@ from tamias.state.rocksdb_values import (
     stamp_of,
     with_original,
 )
-from tamias.wire.values import stored
+from tamias.types.by_value import stored
 
 
 class Colour(enum.Enum):
@@ -135,7 +135,7 @@ def test_two_entries_of_a_map_have_the_same_bytes_when_they_are_equal(one, other
 
 def test_the_order_in_which_a_set_was_made_does_not_matter_in_any_process():
     program = (
-        "from tamias.state.rocksdb_keys import address_of; from tamias.keygroups import state_key;"
+        "from tamias.state.rocksdb.key_bytes import address_of; from tamias.keygroups import state_key;"
         "print(address_of(state_key(frozenset('abcdefgh')), 128, 1)[0].hex())"
     )
     found = {

@@ -10,11 +10,12 @@ from uuid import uuid4
 import pytest
 from backends import EVERYTHING, GROUPS, SMALL, rocksdb
 
-from tamias.contracts.state import ValueStateDescriptor
 from tamias.errors import StateError
-from tamias.state import rocksdb_merging
-from tamias.state.files import MemoryFiles, write_state
+from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.state.rocksdb import compaction as rocksdb_merging
 from tamias.state.snapshots import OperatorRestore
+from tamias.state.state_files import write_state
+from tamias.storage.memory import MemoryFiles
 
 KEYS = 30_000
 PART = KEYS // 100

@@ -6,13 +6,13 @@ import pytest
 from backends import EVERYTHING, GROUPS, rocksdb
 from expiring import KINDS, TTL_MS, Target, handle_of
 
-from tamias.common.clock import ManualClock
+from tamias.clock import ManualClock
 from tamias.common.time import Duration, Time
-from tamias.contracts.state_ttl import StateTtlConfig
+from tamias.functions.state_ttl import StateTtlConfig
 from tamias.keygroups import state_key
-from tamias.state import rocksdb_sweep
-from tamias.state.files import MemoryFiles
+from tamias.state.rocksdb import sweep as rocksdb_sweep
 from tamias.state.snapshots import OperatorRestore
+from tamias.storage.memory import MemoryFiles
 
 
 def configured(ttl_ms=TTL_MS):

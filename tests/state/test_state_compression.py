@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.errors import CorruptFileError
-from tamias.state.files import MemoryFiles, check_state, read_state, write_state
 from tamias.state.snapshots import StateFile
+from tamias.state.state_files import check_state, read_state, write_state
+from tamias.storage.memory import MemoryFiles
 
 REPETITIVE = b"the same words again and again, " * 200
 

@@ -11,20 +11,17 @@ import pytest
 from backends import EVERYTHING, heap, rocksdb
 from expiring import GROUPS, GROWING, KINDS, TTL_MS, Target, descriptor_of, handle_of
 
+from tamias.clock import ManualClock
 from tamias.common import WatermarkStrategy
-from tamias.common.clock import ManualClock
 from tamias.common.time import Time
-from tamias.contracts.functions import KeyedProcessFunction
-from tamias.contracts.state import (
-    ReducingStateDescriptor,
-    ValueStateDescriptor,
-)
-from tamias.contracts.state_ttl import StateTtlConfig
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import NoCurrentKey, StateError, StateMigrationError
-from tamias.state.files import MemoryFiles
-from tamias.state.operator_store import OperatorStates
+from tamias.functions.record_functions import KeyedProcessFunction
+from tamias.functions.state_handles import ReducingStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_ttl import StateTtlConfig
+from tamias.state.operator_state import OperatorStates
 from tamias.state.snapshots import OperatorRestore
+from tamias.storage.memory import MemoryFiles
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 BACKENDS = {"heap": heap, "rocksdb": rocksdb}

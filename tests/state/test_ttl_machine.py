@@ -11,12 +11,12 @@ from expiring import GROUPS, ONE_STAMP, TTL_MS, Target, handle_of
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tamias.common.clock import ManualClock
+from tamias.clock import ManualClock
 from tamias.common.time import Time
-from tamias.contracts.state_ttl import StateTtlConfig
+from tamias.functions.state_ttl import StateTtlConfig
 from tamias.keygroups import key_group, key_group_range, subtask_of
-from tamias.state.files import MemoryFiles
 from tamias.state.snapshots import OperatorRestore
+from tamias.storage.memory import MemoryFiles
 
 UPDATES = ("update_ttl_on_create_and_write", "update_ttl_on_read_and_write")
 VISIBILITIES = ("never_return_expired", "return_expired_if_not_cleaned_up")

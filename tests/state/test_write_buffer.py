@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from tamias.state import local_files
-from tamias.state.files import open_files
+from tamias.storage import local as local_files
+from tamias.storage.file_store import open_files
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 
 from tamias.common import Configuration, Row, Time, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.contracts.timers import TimeDomain
 from tamias.datastream import AsyncDataStream, AsyncFunction, OutputTag
 from tamias.datastream.functions import (
     AggregateFunction,
@@ -28,6 +27,7 @@ from tamias.datastream.state import (
     ValueStateDescriptor,
 )
 from tamias.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from tamias.functions.timer_service import TimeDomain
 from tamias.testing import KeyedOneInputHarness, OneInputHarness, RegisteredTimer
 
 MAX = 2**63 - 1

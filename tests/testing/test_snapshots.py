@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamias.common import Configuration, Time, Types
-from tamias.contracts.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.errors import CorruptFileError, InvalidProgramError, RestoreError
+from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.testing import KeyedOneInputHarness, OneInputHarness
 
 COUNT = ValueStateDescriptor("count", Types.INT())

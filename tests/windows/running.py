@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.restore import plan_restore
+from tamias.checkpoint.restore_plan import plan_restore
+from tamias.clock import ManualClock
 from tamias.common import WatermarkStrategy
-from tamias.common.clock import ManualClock
 from tamias.common.watermark_strategy import WatermarkGenerator
 from tamias.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.engine.base import Deployment, SnapshotWritten
-from tamias.engine.local import LocalEngine
+from tamias.engine.local_engine import LocalEngine
 from tamias.graph.job_graph import JobGraph
-from tamias.runtime.epoch import EpochOrder
-from tamias.state.rocksdb_settings import RocksDBSettings
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.deployment import Deployment, SnapshotWritten
+from tamias.state.rocksdb.settings import RocksDBSettings
 from tamias.state.snapshots import RestorePlan
 
 # A cache of a few entries: most of what windows keep goes through RocksDB. In memory where there is such a file system.

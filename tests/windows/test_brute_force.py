@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from running import Run, collected, collected_with_crashes, environment, graph_of, timed
 
 from tamias.common import Time
-from tamias.contracts import triggers as t
-from tamias.contracts import window_assigners as a
-from tamias.contracts.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 from tamias.datastream import OutputTag
 from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction
 from tamias.datastream.window import TimeWindow
+from tamias.functions import triggers as t
+from tamias.functions import window_assigners as a
+from tamias.functions.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 
 LATE = OutputTag("late")
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # 20 for the thousands that a change of the operators deserves
@@ -233,7 +233,7 @@ def test_a_crash_and_a_restart_change_nothing_whatever_the_backend(  # noqa: PLR
 def test_windows_move_to_another_parallelism_and_backend_with_their_keys(  # noqa: PLR0917
     stream, described, incremental, cut, parallelisms, backends
 ):
-    from tamias.checkpoint.restore import plan_restore
+    from tamias.checkpoint.restore_plan import plan_restore
 
     events = in_order(stream)
 

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from running import Run, collected, environment, graph_of, timed
 
-from tamias.checkpoint.restore import plan_restore
+from tamias.checkpoint.restore_plan import plan_restore
 from tamias.common import Time, Types
-from tamias.contracts.rolling import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
 from tamias.datastream import OutputTag
 from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
 from tamias.datastream.state import ValueStateDescriptor
@@ -26,10 +25,11 @@ from tamias.datastream.window import (
     TumblingEventTimeWindows,
 )
 from tamias.errors import UserFunctionError
-from tamias.runtime.operators.aligned_windows import AlignedWindowOperator
-from tamias.runtime.operators.sliced_windows import SlicedWindowOperator
-from tamias.runtime.windows import choice
-from tamias.runtime.windows.slicing import Slicing
+from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from tamias.operators.windows import choice
+from tamias.operators.windows.aligned_windows import AlignedWindowOperator
+from tamias.operators.windows.slice_arithmetic import Slicing
+from tamias.operators.windows.sliced_windows import SlicedWindowOperator
 
 LATE = OutputTag("late")
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))

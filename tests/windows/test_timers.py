@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import Run, collected, collected_with_crashes, environment, graph_of, timed
 
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, TimeDomain
 from tamias.errors import UserFunctionError
-from tamias.runtime.timers import TimerTable
+from tamias.operators.timers import TimerTable
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 class Reference(KeyedProcessFunction):

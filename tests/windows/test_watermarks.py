@@ -4,9 +4,7 @@ import pytest
 from running import Run, collected, environment, graph_of
 
 from tamias.common import Duration, WatermarkStrategy
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.common.watermark_strategy import WatermarkGenerator
-from tamias.contracts.sources import Batch, Boundedness, Source, Split, SplitReader
 from tamias.datastream import (
     AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,
@@ -16,8 +14,10 @@ from tamias.datastream import (
     ProcessFunction,
     TimeCharacteristic,
 )
+from tamias.driver.job_loop import least_by_group
 from tamias.errors import UserFunctionError
-from tamias.job.loop import least_by_group
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 class Now(ProcessFunction):
@@ -135,7 +135,7 @@ def test_punctuated_watermarks_follow_their_record():
 
 
 def test_ingestion_time_extractor():
-    from tamias.common.clock import ManualClock
+    from tamias.clock import ManualClock
 
     clock = ManualClock(100)
     extractor = IngestionTimeExtractor(clock)
@@ -272,7 +272,7 @@ def test_sources_wait_for_the_slowest_of_their_group():
     slow = env.from_source(Splits([v for n in range(1, 9) for v in (n, None)], bounded=False), strategy, "slow")
     run = Run(graph_of(fast.union(slow)))
     run.deploy()
-    from tamias.runtime.epoch import EpochOrder
+    from tamias.operators.epoch import EpochOrder
 
     groups, fast_read = {}, []
     for epoch in range(6):

@@ -524,7 +524,7 @@ def restored_as(before, after, events=None, max_records=2):
     """Take a checkpoint of one program and start another one from it."""
     import tempfile
 
-    from tamias.checkpoint.restore import plan_restore
+    from tamias.checkpoint.restore_plan import plan_restore
 
     def job(windowed, directory):
         stream = timed(environment(checkpoints=True), events or in_any_order(1, 2, 3)).key_by(lambda v: 0)

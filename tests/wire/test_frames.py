@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.wire.frames import END, RECORDS, WATERMARK, Blob, in_order
-from tamias.wire.values import dumps
+from tamias.subtask.wire.frames import END, RECORDS, WATERMARK, Blob, in_order
+from tamias.types.by_value import dumps
 
 small = st.integers(0, 3)
 

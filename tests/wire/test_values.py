@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tamias.common import Row
-from tamias.wire.values import dumps, is_immutable, loaded, own, stored
+from tamias.types.by_value import dumps, is_immutable, loaded, own, stored
 
 
 @dataclass

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from tamias.errors import ConfigurationError, CorruptFileError
 from tamias.graph.job_graph import JobGraph
 from tamias.state.declared import merged
-from tamias.state.files import check_path
 from tamias.state.snapshots import NEUTRAL, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
+from tamias.storage.locations import check_path
 
 __all__ = [
     "FORMAT_VERSION",

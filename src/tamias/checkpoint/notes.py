@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from tamias.state.files import FileStore
+from tamias.storage.file_store import FileStore
 
 __all__ = ["SavepointNotes"]
 

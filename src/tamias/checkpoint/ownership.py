@@ -39,7 +39,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tamias.errors import CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
-from tamias.state.files import FileStore
+from tamias.storage.file_store import FileStore
 
 __all__ = ["Driver", "History", "Ownership", "claim", "living_owner"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from tamias.checkpoint.checkpoint_directory import Listing
 from tamias.checkpoint.metadata import CheckpointMetadata
 from tamias.checkpoint.names import created_for
-from tamias.checkpoint.storage import Listing
 
 __all__ = ["Deletions", "Retention", "RetentionPolicy"]
 

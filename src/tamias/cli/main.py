@@ -20,10 +20,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tamias.cli import jobs, savepoints
-from tamias.cli.run import run_program
-from tamias.common import options
-from tamias.common.configuration import Configuration
+from tamias.cli import job_commands as jobs
+from tamias.cli import savepoint_commands as savepoints
+from tamias.cli.run_command import run_program
+from tamias.config import options
+from tamias.config.configuration import Configuration
 from tamias.errors import TamiasError
 
 __all__ = ["main"]

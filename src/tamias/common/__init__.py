@@ -1,6 +1,22 @@
 """Types, time, configuration and watermark strategies: what every other room speaks in."""
 
-from tamias.common.accumulators import (
+from tamias.clock import Clock, ManualClock, SystemClock
+from tamias.config.config_file import load_configuration
+from tamias.config.configuration import Configuration
+from tamias.config.execution_config import ExecutionConfig
+from tamias.config.execution_mode import RuntimeExecutionMode
+from tamias.config.input_dependency_constraint import InputDependencyConstraint
+from tamias.config.option import ConfigOption, ConfigOptions
+from tamias.config.parameter_tool import ParameterTool
+from tamias.config.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from tamias.connectors.formats.schemas import (
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    SerializationSchema,
+    SimpleStringSchema,
+)
+from tamias.functions.accumulators import (
     Accumulator,
     AverageAccumulator,
     DoubleCounter,
@@ -16,38 +32,10 @@ from tamias.common.accumulators import (
     LongMinimum,
     SimpleAccumulator,
 )
-from tamias.common.clock import Clock, ManualClock, SystemClock
-from tamias.common.completable_future import CompletableFuture
-from tamias.common.config_file import load_configuration
-from tamias.common.config_options import ConfigOption, ConfigOptions
-from tamias.common.configuration import Configuration
-from tamias.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from tamias.common.execution_config import ExecutionConfig
-from tamias.common.execution_mode import RuntimeExecutionMode
-from tamias.common.input_dependency_constraint import InputDependencyConstraint
-from tamias.common.job_client import JobClient
-from tamias.common.job_execution_result import JobExecutionResult
-from tamias.common.job_id import JobID
-from tamias.common.job_status import JobStatus
-from tamias.common.parameter_tool import ParameterTool
-from tamias.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-from tamias.common.serialization import (
-    ByteArraySchema,
-    DeserializationSchema,
-    Encoder,
-    SerializationSchema,
-    SimpleStringSchema,
-)
-from tamias.common.serializer import (
-    SimpleTypeSerializerSnapshot,
-    TypeSerializer,
-    TypeSerializerSchemaCompatibility,
-    TypeSerializerSnapshot,
-)
-from tamias.common.time import Duration, Instant, Time
-from tamias.common.typeinfo import TypeInformation, Types
-from tamias.common.types import Row, RowKind
-from tamias.common.watermark_strategy import (
+from tamias.functions.job_execution_result import JobExecutionResult
+from tamias.functions.job_id import JobID
+from tamias.functions.job_status import JobStatus
+from tamias.functions.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper,
     TimestampAssigner,
     Watermark,
@@ -55,6 +43,19 @@ from tamias.common.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
+from tamias.program.completable_future import CompletableFuture
+from tamias.program.job_client import JobClient
+from tamias.types.factory import Types
+from tamias.types.row import Row, RowKind
+from tamias.types.serializer import (
+    SimpleTypeSerializerSnapshot,
+    TypeSerializer,
+    TypeSerializerSchemaCompatibility,
+    TypeSerializerSnapshot,
+)
+from tamias.types.time import Duration, Instant, Time
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from tamias.types.type_information import TypeInformation
 
 __all__ = [
     "MAX_TIMESTAMP",

@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from tamias.common.timestamp_extractors import (
-    AscendingTimestampExtractor,
-    AssignerWithPeriodicWatermarks,
-    AssignerWithPunctuatedWatermarks,
-    BoundedOutOfOrdernessTimestampExtractor,
-    IngestionTimeExtractor,
-)
-from tamias.datastream.async_data_stream import AsyncDataStream
-from tamias.datastream.checkpoint_config import CheckpointConfig
-from tamias.datastream.checkpoint_storage import (
-    CheckpointStorage,
-    FileSystemCheckpointStorage,
-    JobManagerCheckpointStorage,
-)
-from tamias.datastream.checkpointing_mode import CheckpointingMode
-from tamias.datastream.data_stream import (
-    BroadcastConnectedStream,
-    BroadcastStream,
-    CloseableIterator,
-    ConnectedStreams,
-    DataStream,
-    DataStreamSink,
-    KeyedStream,
-    WindowedStream,
-)
-from tamias.datastream.execution_mode import RuntimeExecutionMode
-from tamias.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-from tamias.datastream.functions import (
+from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from tamias.config.execution_mode import RuntimeExecutionMode
+from tamias.config.time_characteristic import TimeCharacteristic
+from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
+from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from tamias.functions.output_tag import OutputTag
+from tamias.functions.record_functions import (
     AggregateFunction,
-    AsyncBatchFunction,
-    AsyncFunction,
-    AsyncRetryPredicate,
-    AsyncRetryStrategy,
     BroadcastProcessFunction,
-    CheckpointedFunction,
-    CheckpointListener,
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
@@ -49,37 +22,24 @@ from tamias.datastream.functions import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
-    ListCheckpointed,
     MapFunction,
-    OutputSelector,
-    ParallelSourceFunction,
     Partitioner,
     ProcessFunction,
-    ProcessWindowFunction,
     ReduceFunction,
-    RuntimeContext,
-    SinkFunction,
-    SourceFunction,
-    TwoPhaseCommitSinkFunction,
-    WindowFunction,
 )
-from tamias.datastream.output_tag import OutputTag
-from tamias.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
-from tamias.datastream.split_stream import SplitStream
-from tamias.datastream.state_backend import (
-    EmbeddedRocksDBStateBackend,
-    FsStateBackend,
-    HashMapStateBackend,
-    MemoryStateBackend,
-    PredefinedOptions,
-    RocksDBStateBackend,
-    StateBackend,
+from tamias.functions.runtime_context import RuntimeContext
+from tamias.functions.selection import OutputSelector
+from tamias.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
+from tamias.functions.source_contract import ParallelSourceFunction, SourceFunction
+from tamias.functions.timer_service import TimeDomain, TimerService
+from tamias.functions.timestamp_extractors import (
+    AscendingTimestampExtractor,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+    IngestionTimeExtractor,
 )
-from tamias.datastream.stream_execution_environment import StreamExecutionEnvironment
-from tamias.datastream.time_characteristic import TimeCharacteristic
-from tamias.datastream.time_domain import TimeDomain
-from tamias.datastream.timerservice import TimerService
-from tamias.datastream.window import (
+from tamias.functions.window_contract import (
     CountWindow,
     GlobalWindow,
     MergingWindowAssigner,
@@ -89,6 +49,33 @@ from tamias.datastream.window import (
     Window,
     WindowAssigner,
 )
+from tamias.functions.window_functions import ProcessWindowFunction, WindowFunction
+from tamias.program.async_data_stream import AsyncDataStream
+from tamias.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from tamias.program.checkpoint_config import CheckpointConfig
+from tamias.program.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from tamias.program.closeable_iterator import CloseableIterator
+from tamias.program.connected_streams import ConnectedStreams
+from tamias.program.data_stream import DataStream
+from tamias.program.data_stream_sink import DataStreamSink
+from tamias.program.keyed_stream import KeyedStream
+from tamias.program.slot_sharing_group import MemorySize, SlotSharingGroup
+from tamias.program.split_stream import SplitStream
+from tamias.program.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    FsStateBackend,
+    HashMapStateBackend,
+    MemoryStateBackend,
+    PredefinedOptions,
+    RocksDBStateBackend,
+    StateBackend,
+)
+from tamias.program.stream_execution_environment import StreamExecutionEnvironment
+from tamias.program.windowed_stream import WindowedStream
 
 __all__ = [
     "AggregateFunction",

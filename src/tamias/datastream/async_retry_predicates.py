@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.contracts.async_functions import (
-    empty_result_predicate,
-    exception_type_predicate,
-    has_exception_predicate,
-)
+from tamias.functions.async_functions import empty_result_predicate, exception_type_predicate, has_exception_predicate
 
 __all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_predicate"]

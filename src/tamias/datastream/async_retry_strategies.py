@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.contracts.async_functions import (
+from tamias.functions.async_functions import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.contracts.checkpointing import CheckpointingMode
+from tamias.config.checkpointing import CheckpointingMode
 
 __all__ = ["CheckpointingMode"]

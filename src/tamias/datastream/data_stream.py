@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tamias.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
-from tamias.datastream.closeable_iterator import CloseableIterator
-from tamias.datastream.connected_streams import ConnectedStreams
-from tamias.datastream.data_stream_sink import DataStreamSink
-from tamias.datastream.iterations import ConnectedIterativeStreams, IterativeStream
-from tamias.datastream.keyed_stream import KeyedStream
-from tamias.datastream.stream import DataStream
-from tamias.datastream.windowed_stream import AllWindowedStream, WindowedStream
+from tamias.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from tamias.program.closeable_iterator import CloseableIterator
+from tamias.program.connected_streams import ConnectedStreams
+from tamias.program.data_stream import DataStream
+from tamias.program.data_stream_sink import DataStreamSink
+from tamias.program.iterations import ConnectedIterativeStreams, IterativeStream
+from tamias.program.keyed_stream import KeyedStream
+from tamias.program.windowed_stream import AllWindowedStream, WindowedStream
 
 __all__ = [
     "AllWindowedStream",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.common.execution_mode import RuntimeExecutionMode
+from tamias.config.execution_mode import RuntimeExecutionMode
 
 __all__ = ["RuntimeExecutionMode"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.contracts.checkpointing import ExternalizedCheckpointRetention
+from tamias.config.checkpointing import ExternalizedCheckpointRetention
 
 __all__ = ["ExternalizedCheckpointRetention"]

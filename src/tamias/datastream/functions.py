@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from tamias.contracts.async_functions import (
-    AsyncBatchFunction,
-    AsyncFunction,
-    AsyncRetryPredicate,
-    AsyncRetryStrategy,
-)
-from tamias.contracts.checkpointed import (
+from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
+from tamias.functions.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     ListCheckpointed,
 )
-from tamias.contracts.functions import (
+from tamias.functions.record_functions import (
     AggregateFunction,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -36,13 +31,13 @@ from tamias.contracts.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from tamias.contracts.runtime_context import DistributedCache, RuntimeContext
-from tamias.contracts.selection import OutputSelector
-from tamias.contracts.sinks import SinkContext, SinkFunction, TwoPhaseCommitSinkFunction
-from tamias.contracts.sources import ParallelSourceFunction, SourceContext, SourceFunction
-from tamias.contracts.state import KeyedStateStore
-from tamias.contracts.timers import TimerService
-from tamias.contracts.window_functions import (
+from tamias.functions.runtime_context import DistributedCache, RuntimeContext
+from tamias.functions.selection import OutputSelector
+from tamias.functions.sink_contract import SinkContext, SinkFunction, TwoPhaseCommitSinkFunction
+from tamias.functions.source_contract import ParallelSourceFunction, SourceContext, SourceFunction
+from tamias.functions.state_handles import KeyedStateStore
+from tamias.functions.timer_service import TimerService
+from tamias.functions.window_functions import (
     AllWindowFunction,
     CoGroupFunction,
     FlatJoinFunction,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.contracts.output_tag import OutputTag
+from tamias.functions.output_tag import OutputTag
 
 __all__ = ["OutputTag"]

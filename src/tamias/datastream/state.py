@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.contracts.state import (
+from tamias.functions.state_handles import (
     AggregatingState,
     AggregatingStateDescriptor,
     AppendingState,
@@ -24,7 +24,7 @@ from tamias.contracts.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from tamias.contracts.state_ttl import StateTtlConfig
+from tamias.functions.state_ttl import StateTtlConfig
 
 __all__ = [
     "AggregatingState",

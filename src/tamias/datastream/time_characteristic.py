@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.common.time_characteristic import TimeCharacteristic
+from tamias.config.time_characteristic import TimeCharacteristic
 
 __all__ = ["TimeCharacteristic"]

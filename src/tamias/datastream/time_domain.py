@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.contracts.timers import TimeDomain
+from tamias.functions.timer_service import TimeDomain
 
 __all__ = ["TimeDomain"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamias.contracts.timers import TimerService
+from tamias.functions.timer_service import TimerService
 
 __all__ = ["TimerService"]

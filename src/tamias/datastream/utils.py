@@ -1,17 +1,5 @@
 """What PyFlink keeps under this name and programs use."""
 
-from __future__ import annotations
-
-from abc import ABC, abstractmethod
-
-from tamias.common.typeinfo import TypeInformation
+from tamias.program.result_type import ResultTypeQueryable
 
 __all__ = ["ResultTypeQueryable"]
-
-
-class ResultTypeQueryable(ABC):
-    """A source, or a schema, that knows the type of its records."""
-
-    @abstractmethod
-    def get_produced_type(self) -> TypeInformation:
-        """Type of the records."""

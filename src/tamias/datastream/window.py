@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tamias.contracts.evictors import CountEvictor, DeltaEvictor, TimeEvictor
-from tamias.contracts.triggers import (
+from tamias.functions.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from tamias.functions.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -14,7 +14,7 @@ from tamias.contracts.triggers import (
     ProcessingTimeTrigger,
     PurgingTrigger,
 )
-from tamias.contracts.window_assigners import (
+from tamias.functions.window_assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     DynamicEventTimeSessionWindows,
@@ -28,7 +28,7 @@ from tamias.contracts.window_assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from tamias.contracts.windows import (
+from tamias.functions.window_contract import (
     MAX_LONG_VALUE,
     MIN_LONG_VALUE,
     CountWindow,

@@ -1,6 +1,6 @@
 """The job as it runs: vertices (chains of operators), the exchanges between them, and their levels.
 
-Values only. `graph/build.py` makes them from the stream graph; `runtime` runs a vertex; `engine` moves
+Values only. `graph/translation.py` makes them from the stream graph; `runtime` runs a vertex; `engine` moves
 what crosses an exchange.
 """
 
@@ -12,9 +12,9 @@ from typing import Any, NewType
 
 import cloudpickle
 
-from tamias.common.time_characteristic import TimeCharacteristic
-from tamias.common.typeinfo import TypeInformation
+from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning
+from tamias.types.type_information import TypeInformation
 
 VertexId = NewType("VertexId", int)
 OperatorId = NewType("OperatorId", str)  # 32 hex digits: the hash of the uid, or of the place in the graph

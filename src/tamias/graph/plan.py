@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tamias.contracts.functions import FieldKeySelector, Function
+from tamias.functions.record_functions import FieldKeySelector, Function
 from tamias.graph.job_graph import Exchange, JobGraph, Operator, Vertex
 from tamias.graph.specs import (
     CollectSpec,

@@ -1,4 +1,4 @@
-"""What an operator is, as a value: frozen, printable, comparable. `runtime/build.py` makes them run."""
+"""What an operator is, as a value: frozen, printable, comparable. `operators/build.py` makes them run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tamias.common.typeinfo import TypeInformation
-from tamias.common.watermark_strategy import WatermarkStrategy
-from tamias.contracts.async_functions import AsyncRetryStrategy
-from tamias.contracts.functions import AggregateFunction
-from tamias.contracts.sinks import Sink, SinkFunction
-from tamias.contracts.sources import Source, SourceFunction
-from tamias.contracts.state import MapStateDescriptor
-from tamias.contracts.windows import Evictor, Trigger, WindowAssigner
+from tamias.functions.async_functions import AsyncRetryStrategy
+from tamias.functions.record_functions import AggregateFunction
+from tamias.functions.sink_contract import Sink, SinkFunction
+from tamias.functions.source_contract import Source, SourceFunction
+from tamias.functions.state_handles import MapStateDescriptor
+from tamias.functions.watermark_strategy import WatermarkStrategy
+from tamias.functions.window_contract import Evictor, Trigger, WindowAssigner
+from tamias.types.type_information import TypeInformation
 
 UserFunction = Any  # a Function object or a plain callable, as the user gave it
 

@@ -1,7 +1,7 @@
 """The job as it is drawn: operators that the program may still name and tune, and the edges between them.
 
 Nothing is decided here. What a call can be told at once to be wrong about (a parallelism of 0, a uid hash
-that is none) raises where it is written; what depends on the whole graph waits for `graph/build.py`.
+that is none) raises where it is written; what depends on the whole graph waits for `graph/translation.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tamias.common.typeinfo import TypeInformation
 from tamias.errors import UnsupportedOperationError
 from tamias.graph.specs import Custom, KeySpec, OperatorSpec, Partitioning
+from tamias.types.type_information import TypeInformation
 
 MAX_PARALLELISM = 1 << 15
 PARALLELISM_DEFAULT = -1  # Flink: "whatever the environment says", where a number is expected

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from tamias.common.clock import Clock, SystemClock
+from tamias.clock import Clock, SystemClock
 from tamias.metrics.reports import Kind, Report, flattened
 
 __all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]

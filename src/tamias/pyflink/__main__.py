@@ -2,7 +2,7 @@
 
 import sys
 
-from tamias.pyflink.script import main
+from tamias.cli.pyflink_script import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

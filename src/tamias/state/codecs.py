@@ -23,15 +23,15 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
-from tamias.common.basic_types import BasicTypeInfo, IntegerTypeInfo, PickledBytesTypeInfo
-from tamias.common.composite_types import RowTypeInfo, TupleTypeInfo
-from tamias.common.serializer import SerializerTypeInfo
-from tamias.common.type_information import TypeInformation
-from tamias.common.types import Row
 from tamias.errors import RecordTypeError, StateError, preview
-from tamias.state.classes import ClassFields, Noting
-from tamias.state.schemas import Schema, describe, describe_serializer
-from tamias.wire.values import IMMUTABLE, dumps, own
+from tamias.state.evolution.pickled_classes import ClassFields, Noting
+from tamias.state.evolution.type_descriptions import Schema, describe, describe_serializer
+from tamias.types.basic_types import BasicTypeInfo, IntegerTypeInfo, PickledBytesTypeInfo
+from tamias.types.by_value import IMMUTABLE, dumps, own
+from tamias.types.composite_types import RowTypeInfo, TupleTypeInfo
+from tamias.types.row import Row
+from tamias.types.serializer import SerializerTypeInfo
+from tamias.types.type_information import TypeInformation
 
 PLAIN: frozenset[type] = IMMUTABLE - {type, types.FunctionType, types.BuiltinFunctionType}
 """Types whose values are kept as they are. Classes and functions are not: a checkpoint would hold them unnoticed."""

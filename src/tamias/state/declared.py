@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tamias.common.type_information import TypeInformation
-from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from tamias.errors import CorruptFileError, StateError
+from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from tamias.keygroups import user_key
-from tamias.state.classes import ClassFields, Noting
 from tamias.state.codecs import Codec, MapKeyCodec, PickledCodec, SerializerCodec, codec_for
-from tamias.state.schemas import PICKLED, Schema, describe
+from tamias.state.evolution.pickled_classes import ClassFields, Noting
+from tamias.state.evolution.type_descriptions import PICKLED, Schema, describe
 from tamias.state.snapshots import StateInfo
+from tamias.types.type_information import TypeInformation
 
 SCHEMA_VERSION = 1
 

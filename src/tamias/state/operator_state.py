@@ -1,160 +1,158 @@
-"""Operator state between processes: one subtask's named lists and maps as bytes, and their redistribution.
-
-Elements are opaque bytes here: the operator encodes and decodes them. What a subtask does with its lists while it
-runs is the runtime's business; this module knows only how they are written and who gets what after a restore.
-"""
+"""Operator state in memory: lists and broadcast maps that belong to a subtask, not to a key."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from tamias.errors import CorruptFileError, StateMigrationError
+from tamias.errors import StateError
+from tamias.functions.state_handles import ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
+from tamias.state.broadcast_state import BroadcastStore
+from tamias.state.codecs import Codec
+from tamias.state.declared import Declaration, declare
+from tamias.state.evolution.restore_checks import migrate
+from tamias.state.heap.handles import list_elements, none_in_list
+from tamias.state.operator_state_files import Mode, OperatorState
+from tamias.state.snapshots import StateInfo
+from tamias.types.by_value import dumps
 
-__all__ = [
-    "Elements",
-    "Mode",
-    "OperatorState",
-    "decode_operator_state",
-    "encode_operator_state",
-    "redistribute",
-]
-
-Mode: TypeAlias = Literal["split", "union", "broadcast"]
-Elements: TypeAlias = list[bytes] | list[tuple[bytes, bytes]]  # pairs for broadcast, plain elements otherwise
-OperatorState: TypeAlias = dict[str, tuple[Mode, Elements]]
-
-# docs/formats/operator-state.md
-_MAGIC = b"TAMOPST"
-_VERSION = 1
-_HEADER = struct.Struct(">7sBI")  # magic, version, number of states
-_STATE = struct.Struct(">IBQ")  # bytes of the name, mode, number of elements
-_MODES: tuple[Mode, ...] = ("split", "union", "broadcast")
+_KINDS: dict[Mode, str] = {"split": "list-split", "union": "list-union", "broadcast": "broadcast"}
 
 
-def encode_operator_state(states: Mapping[str, tuple[Mode, Elements]]) -> bytes:
-    """One subtask's operator state as bytes."""
-    out = [_HEADER.pack(_MAGIC, _VERSION, len(states))]
-    for name, (mode, elements) in states.items():
-        encoded = name.encode("utf-8")
-        pieces = _flatten(mode, elements)
-        out.append(_STATE.pack(len(encoded), _MODES.index(mode), len(elements)))
-        out.append(encoded)
-        out.append(struct.pack(f">{len(pieces)}Q", *map(len, pieces)))
-        out.extend(pieces)
-    return b"".join(out)
+class OperatorStates(OperatorStateStore):
+    """All operator state of one operator in one subtask.
 
-
-def decode_operator_state(payload: bytes, where: str = "operator state") -> OperatorState:
-    """What `encode_operator_state` was given; `where` names the bytes in an error.
-
-    Raises:
-        CorruptFileError: The bytes are not what was written.
+    A restored state that nobody asks for stays and is written again with the next checkpoint.
     """
-    cursor = _Cursor(payload, where)
-    magic, version, count = _HEADER.unpack(cursor.take(_HEADER.size))
-    if magic != _MAGIC:
-        raise CorruptFileError(where, f"bytes that start with {bytes(magic)!r}", f"operator state ({_MAGIC!r})")
-    if version != _VERSION:
-        found = f"operator state format version {version}"
-        raise CorruptFileError(where, found, f"version {_VERSION}, which is the newest this release reads")
-    states: OperatorState = {}
-    for _ in range(count):
-        name_bytes, mode_index, element_count = _STATE.unpack(cursor.take(_STATE.size))
-        if mode_index >= len(_MODES):
-            raise CorruptFileError(where, f"redistribution mode {mode_index}", f"one of {_MODES}")
-        mode = _MODES[mode_index]
-        try:
-            name = str(cursor.take(name_bytes), "utf-8")
-        except UnicodeDecodeError:
-            raise CorruptFileError(where, "a state name that is not UTF-8", "a state name") from None
-        if name in states:
-            raise CorruptFileError(where, f"state {name!r} twice", "each state once")
-        piece_count = element_count * (2 if mode == "broadcast" else 1)
-        sizes = struct.unpack(f">{piece_count}Q", cursor.take(8 * piece_count))
-        pieces = [cursor.take(size) for size in sizes]
-        states[name] = (mode, list(zip(pieces[::2], pieces[1::2], strict=True)) if mode == "broadcast" else pieces)
-    if cursor.position != len(payload):
-        raise CorruptFileError(where, f"{len(payload) - cursor.position} bytes too many", "the end of the states")
-    return states
+
+    def __init__(
+        self, restored: OperatorState | None = None, saved: Sequence[StateInfo] = (), operator: str = ""
+    ) -> None:
+        """Begin.
+
+        Args:
+            restored: This subtask's part of what was restored.
+            saved: What the checkpoint says of the states.
+            operator: The operator, for messages.
+        """
+        self._restored: OperatorState = dict(restored or {})
+        self._saved = {info.name: info for info in saved if info.of_subtask}
+        self._operator = operator
+        self._states: dict[str, _ListStore | BroadcastStore] = {}
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._list(state_descriptor, "split")
+
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._list(state_descriptor, "union")
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastStore:
+        declared = self._declared(state_descriptor, "broadcast")
+        found = self._states.get(state_descriptor.name)
+        if found is None:
+            found = self._states[state_descriptor.name] = BroadcastStore(declared)
+            found.load(self._take(declared, "broadcast"))
+        self._check_same(found, declared)
+        assert isinstance(found, BroadcastStore), "the kind has just been compared"
+        return found
+
+    def get_registered_state_names(self) -> set[str]:
+        return {name for name, mode in self._modes() if mode != "broadcast"}
+
+    def get_registered_broadcast_state_names(self) -> set[str]:
+        return {name for name, mode in self._modes() if mode == "broadcast"}
+
+    def _modes(self) -> Iterator[tuple[str, Mode]]:
+        yield from ((name, mode) for name, (mode, _) in self._restored.items())
+        yield from ((name, state.mode) for name, state in self._states.items())
+
+    def infos(self) -> tuple[StateInfo, ...]:
+        """What states there are."""
+        waiting = [self._saved.get(name, StateInfo(name, _KINDS[mode])) for name, (mode, _) in self._restored.items()]
+        return (*waiting, *(state.declared.saved_as() for state in self._states.values()))
+
+    def snapshot(self) -> OperatorState:
+        """Every state as its elements, each as bytes."""
+        return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()}
+
+    def _list(self, descriptor: ListStateDescriptor, mode: Mode) -> ListState[Any]:
+        declared = self._declared(descriptor, mode)
+        found = self._states.get(descriptor.name)
+        if found is None:
+            kept = [element for (element,) in self._take(declared, mode)]
+            found = self._states[descriptor.name] = _ListStore(declared, mode, kept)
+        self._check_same(found, declared)
+        assert isinstance(found, _ListStore), "the kind has just been compared"
+        return found
+
+    @staticmethod
+    def _declared(descriptor: ListStateDescriptor | MapStateDescriptor, mode: Mode) -> Declaration:
+        # Flink: takes a time to live and does nothing with it. Whoever sets it expects the state to stay small.
+        if descriptor.ttl_config is not None:
+            raise StateError(
+                f"operator state {descriptor.name!r} has a time to live, which only keyed state can have; "
+                f"use keyed state, or remove old elements yourself"
+            )
+        return declare(descriptor, _KINDS[mode])
+
+    @staticmethod
+    def _check_same(found: _ListStore | BroadcastStore, declared: Declaration) -> None:
+        if found.declared.info != declared.info:
+            raise StateError(
+                f"operator state {declared.info.name!r} is declared twice: as {found.declared.info.summary} and as "
+                f"{declared.info.summary}; give the second one another name"
+            )
+
+    def _take(self, declared: Declaration, mode: Mode) -> Iterable[tuple[Any, ...]]:
+        """What was restored of a state, as it is kept: elements, or keys and values."""
+        name = declared.info.name
+        saved_mode, elements = self._restored.get(name, (mode, []))
+        saved = self._saved.get(name)
+        if saved is None and name in self._restored:
+            saved = StateInfo(name, _KINDS[saved_mode])
+        migration = migrate(saved, declared, self._operator)
+        self._restored.pop(name, None)
+        value = _as_restored(declared.value) if migration is None else migration.value
+        if mode == "broadcast":
+            assert declared.map_key is not None, "broadcast state is declared by a map"
+            key = declared.map_key.restored
+            return [(key(bytearray(k)), value(bytearray(v))) for k, v in elements]
+        return [(value(bytearray(element)),) for element in elements]  # type: ignore[arg-type]
 
 
-def redistribute(old: Sequence[OperatorState | None], new_parallelism: int, index: int) -> OperatorState:
-    """What new subtask `index` of `new_parallelism` starts from.
-
-    Args:
-        old: The states of every old subtask, in order; None for one that had finished and stored nothing.
-        new_parallelism: Subtasks after the restore.
-        index: The one to answer for.
-
-    Example:
-        >>> old = [{"s": ("split", [b"a", b"b", b"c"])}, {"s": ("split", [b"d", b"e"])}]
-        >>> [redistribute(old, 3, i)["s"][1] for i in range(3)]
-        [[b'a', b'b'], [b'c', b'd'], [b'e']]
-
-    Raises:
-        StateMigrationError: A name has two modes.
-    """
-    assert 0 <= index < new_parallelism, f"subtask {index} of {new_parallelism}"
-    unchanged = len(old) == new_parallelism
-    result: OperatorState = {}
-    first_with_more = 0  # the remainders of one state go on where those of the previous state ended
-    for name, mode in sorted(_modes(old).items()):
-        lists = [states[name][1] for states in old if states is not None and name in states]
-        if mode == "union":
-            result[name] = (mode, cast(Elements, [element for elements in lists for element in elements]))
-        elif mode == "broadcast":
-            # Every copy says the same by convention; copies of finished subtasks are missing, so count the others.
-            own = old[index] if unchanged else None
-            copy = own[name][1] if own is not None and name in own else lists[index % len(lists)]
-            result[name] = (mode, cast(Elements, list(copy)))
-        elif unchanged:
-            own = old[index]
-            if own is not None and name in own:
-                result[name] = (mode, cast(Elements, list(own[name][1])))
-        else:
-            everything = [element for elements in lists for element in elements]
-            base, more = divmod(len(everything), new_parallelism)
-            turn = (index - first_with_more) % new_parallelism
-            start = turn * base + min(turn, more)
-            end = start + base + (1 if turn < more else 0)
-            result[name] = (mode, cast(Elements, everything[start:end]))
-            first_with_more = (first_with_more + more) % new_parallelism
-    return result
+def _as_restored(codec: Codec) -> Any:
+    """What a value is kept as, from its bytes in a checkpoint."""
+    return lambda kept: codec.stored(codec.loaded(kept))
 
 
-def _modes(old: Sequence[OperatorState | None]) -> dict[str, Mode]:
-    modes: dict[str, Mode] = {}
-    for states in old:
-        for name, (mode, _) in (states or {}).items():
-            known = modes.setdefault(name, mode)
-            if known != mode:
-                raise StateMigrationError(
-                    f"operator state {name!r} is stored as a {known} list by one subtask and as {mode} by another; "
-                    "ask for it in one way only, or restore an older checkpoint"
-                )
-    return modes
+class _ListStore(ListState[Any]):
+    def __init__(self, declared: Declaration, mode: Mode, elements: list[Any]) -> None:
+        self.declared = declared
+        self.mode = mode
+        self._stored = declared.value.stored
+        self._loaded = declared.value.loaded
+        self._elements = elements
 
+    def get(self) -> Iterator[Any]:
+        return iter([self._loaded(e) for e in self._elements])
 
-def _flatten(mode: Mode, elements: Elements) -> list[bytes]:
-    if mode == "broadcast":
-        return [piece for pair in cast("list[tuple[bytes, bytes]]", elements) for piece in pair]
-    return cast("list[bytes]", elements)
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
 
+    def add(self, value: Any) -> None:
+        if value is None:
+            raise none_in_list()
+        self._elements.append(self._stored(value))
 
-class _Cursor:
-    """Reads forward through bytes, refusing to read past their end."""
+    def add_all(self, values: Iterable[Any]) -> None:
+        self._elements.extend(list_elements(values, self._stored))
 
-    def __init__(self, payload: bytes, where: str) -> None:
-        self.payload = payload
-        self.where = where
-        self.position = 0
+    def update(self, values: Iterable[Any]) -> None:
+        self._elements = list_elements(values, self._stored)
 
-    def take(self, size: int) -> bytes:
-        end = self.position + size
-        if end > len(self.payload):
-            raise CorruptFileError(self.where, f"{len(self.payload)} bytes", f"at least {end}")
-        piece = self.payload[self.position : end]
-        self.position = end
-        return piece
+    def clear(self) -> None:
+        self._elements = []
+
+    def elements(self) -> list[Any]:
+        """The elements as bytes."""
+        return [bytes(e) if type(e) is bytearray else dumps(e) for e in self._elements]

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tamias.contracts.state import AggregatingState, FoldingState, ReducingState, ValueState
+from tamias.functions.state_handles import AggregatingState, FoldingState, ReducingState, ValueState
 from tamias.state.expiry import Expiry
-from tamias.state.heap_handles import (
+from tamias.state.heap.handles import (
     Entry,
     HeapListState,
     HeapMapState,
@@ -26,7 +26,7 @@ from tamias.state.heap_handles import (
     none_from_reduce,
     none_in_list,
 )
-from tamias.wire.values import own
+from tamias.types.by_value import own
 
 
 class ExpiringEntry(Entry):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tamias.common import WatermarkStrategy
-from tamias.common.watermark_strategy import WatermarkGenerator
-from tamias.contracts.sources import Batch, Boundedness, Source, Split, SplitReader
-from tamias.datastream import DataStream, StreamExecutionEnvironment
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.functions.watermark_strategy import WatermarkGenerator, WatermarkStrategy
+from tamias.program.data_stream import DataStream
+from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 
 
 class EpochSource(Source):

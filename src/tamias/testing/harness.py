@@ -12,17 +12,18 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from tamias.common.clock import ManualClock
-from tamias.common.configuration import Configuration
-from tamias.common.constants import MAX_TIMESTAMP
-from tamias.common.typeinfo import TypeInformation
-from tamias.common.watermark_strategy import WatermarkStrategy
-from tamias.contracts.output_tag import OutputTag
-from tamias.contracts.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
-from tamias.datastream import DataStream, StreamExecutionEnvironment
+from tamias.clock import ManualClock
+from tamias.config.configuration import Configuration
+from tamias.functions.output_tag import OutputTag
+from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from tamias.functions.watermark_strategy import WatermarkStrategy
+from tamias.program.data_stream import DataStream
+from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.testing.harness_job import HarnessJob, Scale
 from tamias.testing.inspection import RegisteredTimer, keyed_state, operator_state, registered_timers
 from tamias.testing.taps import Inlet, InletSource, InletWatermarks, Outlet, OutletSink
+from tamias.types.time_bounds import MAX_TIMESTAMP
+from tamias.types.type_information import TypeInformation
 
 Pipeline: TypeAlias = Callable[..., DataStream | None]
 """Draws what is under test: streams in, the stream whose records are the output, or None if it ends in sinks."""

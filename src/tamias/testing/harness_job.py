@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tamias.checkpoint.metadata import CheckpointMetadata, assemble, decode_metadata, encode_metadata
-from tamias.checkpoint.restore import apply_max_parallelism, plan_restore
-from tamias.common.clock import ManualClock
-from tamias.common.configuration import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.environment_settings import job_settings
-from tamias.engine.base import Deployment, Failure, SnapshotWritten
-from tamias.engine.local import LocalEngine
+from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
+from tamias.clock import ManualClock
+from tamias.config.configuration import Configuration
+from tamias.engine.local_engine import LocalEngine
+from tamias.engine.protocol import Failure
 from tamias.errors import CheckpointError, UserFunctionError
-from tamias.runtime.epoch import EpochOrder
-from tamias.runtime.operators.base import RuntimeOperator
+from tamias.operators.epoch import EpochOrder
+from tamias.operators.operator import RuntimeOperator
+from tamias.program.environment_settings import job_settings
+from tamias.program.stream_execution_environment import StreamExecutionEnvironment
+from tamias.slot.deployment import Deployment, SnapshotWritten
 
 _ANY_SIZE = 1 << 62
 _IN_MEMORY = "memory:/harness"

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypedDict, Unpack
 
-from tamias.common.configuration import Configuration
-from tamias.common.typeinfo import TypeInformation
-from tamias.contracts.functions import (
+from tamias.config.configuration import Configuration
+from tamias.functions.output_tag import OutputTag
+from tamias.functions.record_functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -29,10 +29,12 @@ from tamias.contracts.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from tamias.contracts.output_tag import OutputTag
-from tamias.contracts.state import MapStateDescriptor
-from tamias.datastream import ConnectedStreams, DataStream, KeyedStream
+from tamias.functions.state_handles import MapStateDescriptor
+from tamias.program.connected_streams import ConnectedStreams
+from tamias.program.data_stream import DataStream
+from tamias.program.keyed_stream import KeyedStream
 from tamias.testing.harness import Harness, Pipeline
+from tamias.types.type_information import TypeInformation
 
 Key = Callable[[Any], Any] | KeySelector
 

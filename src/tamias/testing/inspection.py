@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tamias.contracts.state import (
+from tamias.functions.state_handles import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -14,12 +14,12 @@ from tamias.contracts.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.contracts.timers import TimeDomain
+from tamias.functions.timer_service import TimeDomain
 from tamias.keygroups import key_group, state_key, subtask_of
-from tamias.runtime.operators.base import RuntimeOperator
-from tamias.runtime.operators.process import KeyedProcessOperator
-from tamias.runtime.timers import TimerTable
-from tamias.state.keyed import KeyedStateBackend
+from tamias.operators.operator import RuntimeOperator
+from tamias.operators.process_functions import KeyedProcessOperator
+from tamias.operators.timers import TimerTable
+from tamias.state.backend import KeyedStateBackend
 
 
 class RegisteredTimer(NamedTuple):

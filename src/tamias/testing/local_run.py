@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tamias.datastream import DataStream
-from tamias.engine.local import LocalEngine
-from tamias.job import submit
+from tamias.driver import submit
+from tamias.engine.local_engine import LocalEngine
+from tamias.program.data_stream import DataStream
 
 
 @contextmanager

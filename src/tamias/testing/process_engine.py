@@ -16,21 +16,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from tamias.engine.base import Deployment, EpochResult, Failure
+from tamias.driver import submit
+from tamias.driver.job_settings import JobSettings
+from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.dependencies import Dependencies
-from tamias.engine.slots.engine import SlotEngine, Slots
-from tamias.engine.slots.link import Link, connect
-from tamias.engine.slots.messages import RunEpoch
 from tamias.engine.slots.pool import Heartbeat, SlotPool
 from tamias.engine.slots.registering import Launch, RegisteringSlots
-from tamias.engine.slots.remote import Failed, Outcome, run_subtask
+from tamias.engine.slots.slot_engine import SlotEngine, Slots
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.graph.job_graph import JobGraph, Vertex
-from tamias.job import submit
-from tamias.job.settings import JobSettings
-from tamias.runtime.epoch import EpochOrder
-from tamias.runtime.regions import in_regions_of
-from tamias.wire.values import dumps
+from tamias.graph.regions import in_regions_of
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.caller import Failed, Outcome, run_subtask
+from tamias.slot.deployment import Deployment
+from tamias.slot.link import Link, connect
+from tamias.slot.messages import RunEpoch
+from tamias.types.by_value import dumps
 
 __all__ = ["ProcessEngine", "on_process_engine"]
 

@@ -16,23 +16,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tamias.common.clock import ManualClock
-from tamias.common.job_status import JobStatus
-from tamias.contracts.sources import Batch, Boundedness, Source, Split, SplitReader
-from tamias.datastream import DataStream, StreamExecutionEnvironment
-from tamias.datastream.environment_settings import job_settings
-from tamias.engine.base import Deployment, EpochResult, Failure, SlotEvent, SnapshotNotWritten, SnapshotWritten
-from tamias.engine.host import SlotHost
-from tamias.engine.local import LocalEngine
+from tamias.clock import ManualClock
+from tamias.driver.job_handle import JobHandle, Progress
+from tamias.driver.job_loop import JobLoop
+from tamias.driver.job_settings import JobSettings
+from tamias.engine.local_engine import LocalEngine
+from tamias.engine.protocol import EpochResult, Failure
 from tamias.errors import SlotLostError
+from tamias.functions.job_status import JobStatus
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from tamias.graph.job_graph import JobGraph
-from tamias.job.handle import JobHandle, Progress
-from tamias.job.loop import JobLoop
-from tamias.job.settings import JobSettings
-from tamias.runtime.epoch import Ack, EpochOrder
-from tamias.runtime.operators.async_wait import AsyncWaitOperator
-from tamias.runtime.operators.sources import SourceFunctionOperator
-from tamias.runtime.outbox import Parcel
+from tamias.operators.async_wait import AsyncWaitOperator
+from tamias.operators.epoch import Ack, EpochOrder
+from tamias.operators.source_operators import SourceFunctionOperator
+from tamias.program.data_stream import DataStream
+from tamias.program.environment_settings import job_settings
+from tamias.program.stream_execution_environment import StreamExecutionEnvironment
+from tamias.slot.deployment import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.slot.host import SlotHost
+from tamias.subtask.outbox import Parcel
 
 CHECKPOINT_INTERVAL_MS = 10
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from tamias.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkOutput
-from tamias.contracts.sinks import SinkContext, SinkFunction
-from tamias.contracts.sources import Batch, Boundedness, Source, Split, SplitReader
+from tamias.functions.sink_contract import SinkContext, SinkFunction
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.functions.watermark_strategy import Watermark, WatermarkGenerator, WatermarkOutput
 
 T = TypeVar("T", bound="_Tap")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from tamias.datastream.connectors.base import DeliveryGuarantee, Sink, Source
+from tamias.connectors.delivery import DeliveryGuarantee
+from tamias.functions.sink_contract import Sink
+from tamias.functions.source_contract import Source
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from tamias.datastream.connectors.bucket_assigners import BucketAssigner, BucketContext
-from tamias.datastream.connectors.file_sink import FileSink, OutputFileConfig
-from tamias.datastream.connectors.file_source import (
+from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
+from tamias.connectors.file_sink import FileSink, OutputFileConfig
+from tamias.connectors.file_source import (
     FileEnumeratorProvider,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
     StreamFormat,
 )
-from tamias.datastream.connectors.rolling_policies import (
+from tamias.connectors.rolling_policies import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
     PartFileInfo,
     RollingPolicy,
 )
-from tamias.datastream.connectors.streaming_file_sink import StreamingFileSink
+from tamias.connectors.streaming_file_sink import StreamingFileSink
 
 __all__ = [
     "BucketAssigner",

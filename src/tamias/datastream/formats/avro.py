@@ -1,5 +1,5 @@
 """Avro, at PyFlink's path: schemas and the type of generic records, which are dicts here."""
 
-from tamias.common.avro_schema import AvroSchema, GenericRecordAvroTypeInfo
+from tamias.types.avro_schema import AvroSchema, GenericRecordAvroTypeInfo
 
 __all__ = ["AvroSchema", "GenericRecordAvroTypeInfo"]

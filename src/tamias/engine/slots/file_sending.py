@@ -6,11 +6,11 @@ import io
 import tarfile
 from typing import Any
 
-from tamias.engine.cached_files import CONTENT, local_path
-from tamias.engine.slots.messages import KeepFile
 from tamias.engine.slots.pool import Slot
 from tamias.errors import DeploymentError
 from tamias.graph.job_graph import CachedFile
+from tamias.slot.cached_files import CONTENT, local_path
+from tamias.slot.messages import KeepFile
 
 _PART_BYTES = 4 << 20
 

@@ -23,13 +23,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tamias.engine.base import SlotEvent
 from tamias.engine.slots.dependencies import Dependencies, Interpreter, prepare
-from tamias.engine.slots.link import Address, Link, connect
-from tamias.engine.slots.messages import Done, Exit, Request, Subscribe
-from tamias.engine.slots.slot import SlotConfig
 from tamias.errors import DeploymentError, SlotLostError
-from tamias.wire.values import dumps
+from tamias.slot.deployment import SlotEvent
+from tamias.slot.link import Address, Link, connect
+from tamias.slot.messages import Done, Exit, Request, Subscribe
+from tamias.slot.server import SlotConfig
+from tamias.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
 _START_S = 60.0
@@ -160,7 +160,7 @@ class SlotProcess:
         ready, theirs = os.pipe()
         self._ready = ready
         self._process = subprocess.Popen(
-            [interpreter.executable, "-m", "tamias.engine.slots.slot_main"],
+            [interpreter.executable, "-m", "tamias.slot.slot_main"],
             cwd=interpreter.working_directory,
             stdin=subprocess.PIPE,
             pass_fds=(theirs,),

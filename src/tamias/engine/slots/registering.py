@@ -21,12 +21,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tamias.engine.base import SlotEvent
-from tamias.engine.slots.link import Address, Link, accept, listen
-from tamias.engine.slots.messages import Exit
 from tamias.engine.slots.pool import Heartbeat, Slot
-from tamias.engine.slots.slot import Registration, SlotConfig
 from tamias.errors import DeploymentError
+from tamias.slot.deployment import SlotEvent
+from tamias.slot.link import Address, Link, accept, listen
+from tamias.slot.messages import Exit
+from tamias.slot.server import Registration, SlotConfig
 
 _REGISTER_S = 120.0
 
@@ -98,7 +98,7 @@ class Launch:
             driver=self.driver,
         )
         process = subprocess.Popen(
-            [sys.executable, "-m", "tamias.engine.slots.slot_main"],
+            [sys.executable, "-m", "tamias.slot.slot_main"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tamias.engine.slots.link import Address, Link, connect
-from tamias.engine.slots.messages import RunEpoch
-from tamias.engine.slots.remote import Failed, Outcome, run_subtask
 from tamias.errors import SlotLostError
-from tamias.runtime.epoch import EpochOrder
-from tamias.wire.values import dumps
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.caller import Failed, Outcome, run_subtask
+from tamias.slot.link import Address, Link, connect
+from tamias.slot.messages import RunEpoch
+from tamias.types.by_value import dumps
 
 DRIVER = -1
 POISON = -2  # an epoch that has failed upstream: its region does not run, and tells the rest

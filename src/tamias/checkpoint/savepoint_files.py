@@ -1,0 +1,228 @@
+"""Savepoints: directories that stand by themselves. Made, published, listed and disposed of.
+
+    <dir>/savepoint-<6 digits of the job id>-<12 random digits>/{_metadata, v0-s0-…, …}
+
+The metadata names its files by their names in the same directory, so that a savepoint can be moved and copied as one.
+Retained checkpoints are disposed of here too, with the care that files shared with other checkpoints need.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.choice_of_checkpoint import verify_files
+from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
+from tamias.checkpoint.names import METADATA, checkpoint_directory, checkpoint_id_of, savepoint_directory
+from tamias.checkpoint.ownership import living_owner
+from tamias.clock import SystemClock
+from tamias.errors import CheckpointError, CorruptFileError, TamiasError
+from tamias.storage.file_store import FileStore, open_files
+
+__all__ = [
+    "Found",
+    "SavepointPlace",
+    "check_unused",
+    "delete_checkpoint",
+    "dispose_savepoint",
+    "find_checkpoints",
+    "new_savepoint",
+]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SavepointPlace:
+    """The directory of a savepoint that is being taken."""
+
+    base: FileStore
+    name: str
+
+    @property
+    def files(self) -> FileStore:
+        """The store rooted in it."""
+        return self.base.below(self.name)
+
+    def check(self, metadata: CheckpointMetadata) -> None:
+        """See that all files are here: where slots run on other machines, their `/data` may be another one.
+
+        Raises:
+            CheckpointError: They are not.
+        """
+        try:
+            verify_files(self.files, metadata, cheap_bytes=0)
+        except CorruptFileError as error:
+            raise CheckpointError(
+                f"slots wrote their state, but it is not in {self.files.url!r} as the driver sees it ({error}); give a "
+                "directory that the driver and all slots share"
+            ) from error
+
+    def publish(self, metadata: CheckpointMetadata) -> None:
+        """Make the savepoint exist.
+
+        Raises:
+            OSError: The metadata could not be written; whether it is there is unknown until `discard`.
+        """
+        outside = [path for path in metadata.paths() if "/" in path]
+        assert not outside, f"a savepoint refers to files beside its metadata only, not to {outside}"
+        self.files.publish(METADATA, encode_metadata(metadata))
+
+    def discard(self) -> None:
+        """Remove what there is of it, the metadata first: a savepoint that exists must be whole."""
+        self.files.delete(METADATA)
+        self.base.delete_tree(self.name)
+
+
+def new_savepoint(directory: str, job_id: str) -> SavepointPlace:
+    """Make the directory of a new savepoint.
+
+    Args:
+        directory: Where the user wants it, as a local path or a URL.
+        job_id: The job's; its first digits are part of the name.
+
+    Raises:
+        ConfigurationError: The directory is not one that can be opened.
+        CheckpointError: It cannot be written to.
+    """
+    base = open_files(directory)
+    name = savepoint_directory(job_id, secrets.token_hex(6))
+    try:
+        base.make_dirs(name)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write a savepoint to {base.url!r}: {error}; give a directory that this user may write to"
+        ) from error
+    return SavepointPlace(base, name)
+
+
+# ------------------------------------------------------------------------------------------------------------ removing
+
+
+def dispose_savepoint(path: str) -> None:
+    """Delete a savepoint, or a retained checkpoint: its metadata, and the files that only it refers to.
+
+    Args:
+        path: Its directory or its `_metadata` file.
+
+    Raises:
+        RestoreError: There is none.
+        CorruptFileError: Its metadata cannot be read; then it is for a person to delete the directory.
+        CheckpointError: It could not be deleted, or it is the checkpoint of a job that runs.
+    """
+    files, metadata = resolve(path)
+    try:
+        delete_checkpoint(files, metadata)
+    except OSError as error:
+        raise CheckpointError(f"{metadata.kind} at {path!r} could not be deleted: {error}") from error
+
+
+def delete_checkpoint(files: FileStore, metadata: CheckpointMetadata) -> None:
+    """Delete what `storage.resolve` found: the metadata first, so that what is there is always whole.
+
+    Only files that the metadata names are deleted, and only below its directory (`check_path` and the store see to
+    that): a directory that someone put other things into keeps them.
+
+    Raises:
+        CheckpointError: It is needed: by its own job, which runs, or perhaps by a checkpoint that cannot be read.
+        OSError: The storage refuses.
+    """
+    if metadata.kind == "savepoint":
+        files.delete(METADATA)
+        for path in sorted(metadata.paths()):
+            files.delete(path)
+        _remove_if_empty(files)
+        return
+    check_unused(files, metadata)
+    directory = checkpoint_directory(metadata.checkpoint_id)
+    needed = _paths_of_others(files, metadata.checkpoint_id)
+    files.delete(f"{directory}/{METADATA}")
+    files.delete_tree(directory)
+    for path in sorted(metadata.paths() - needed):
+        files.delete(path)
+
+
+def check_unused(files: FileStore, metadata: CheckpointMetadata) -> None:
+    """See that no job goes on writing checkpoints that refer to files of this one.
+
+    Raises:
+        CheckpointError: Its own job runs.
+    """
+    owner = living_owner(files, SystemClock().now_ms()) if metadata.kind == "checkpoint" else None
+    if owner is not None:
+        raise CheckpointError(
+            f"checkpoint {metadata.checkpoint_id} in {files.url!r} belongs to a job that is running (process "
+            f"{owner.pid} on host {owner.host!r}) and may need its files later; that job deletes it by itself. Stop "
+            "the job first, or use a savepoint"
+        )
+
+
+def _remove_if_empty(files: FileStore) -> None:
+    left = files.list()
+    if left:
+        _LOG.warning("%s is kept: it also holds %s", files.url, ", ".join(left))
+        return
+    above, name = _split(files)
+    open_files(above).delete_tree(name)
+
+
+def _split(files: FileStore) -> tuple[str, str]:
+    from tamias.storage.locations import split_last
+
+    return split_last(files.address)
+
+
+def _paths_of_others(files: FileStore, checkpoint_id: int) -> set[str]:
+    """What the other checkpoints of the job refer to; when one cannot be read, nothing shared is deleted."""
+    needed: set[str] = set()
+    for name in files.list():
+        other = checkpoint_id_of(name)
+        if other is None or other == checkpoint_id or not files.exists(f"{name}/{METADATA}"):
+            continue
+        where = f"{files.url}/{name}/{METADATA}"
+        try:
+            needed |= decode_metadata(files.read(f"{name}/{METADATA}"), where).paths()
+        except CorruptFileError as error:
+            raise CheckpointError(
+                f"checkpoint {checkpoint_id} shares its directory with one that cannot be read ({error}); delete "
+                f"that one first"
+            ) from error
+    return needed
+
+
+# ------------------------------------------------------------------------------------------------------------- listing
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A directory that holds a savepoint or a completed checkpoint, or something that should be one."""
+
+    path: str  # relative to where was looked
+    metadata: CheckpointMetadata | None  # None: it cannot be read
+    why: str = ""
+
+
+def find_checkpoints(directory: str, *, depth: int = 2) -> Iterator[Found]:
+    """Every savepoint and completed checkpoint in a directory or the directories below it, by name.
+
+    Args:
+        directory: A savepoint itself, a directory of savepoints, a job's checkpoints, or the checkpoints of jobs.
+        depth: How many levels of directories to look into.
+    """
+    yield from _find(open_files(directory), "", depth)
+
+
+def _find(files: FileStore, path: str, depth: int) -> Iterator[Found]:
+    where = f"{path}/{METADATA}" if path else METADATA
+    if files.exists(where):
+        try:
+            yield Found(path or ".", decode_metadata(files.read(where), f"{files.url}/{where}"))
+        except (TamiasError, OSError) as error:
+            yield Found(path or ".", None, str(error))
+        return
+    if depth > 0:
+        for name in files.list(path):
+            yield from _find(files, f"{path}/{name}" if path else name, depth - 1)

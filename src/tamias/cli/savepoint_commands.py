@@ -1,0 +1,65 @@
+"""`tamias savepoint`: what `tamias.checkpoint` can do without a job, printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.describe import describe, size_text
+from tamias.checkpoint.savepoint_files import Found, dispose_savepoint, find_checkpoints
+from tamias.storage.locations import plain, scheme_of, shown
+
+__all__ = ["absolute", "dispose", "list_all", "print_table", "show"]
+
+
+def absolute(path: str) -> str:
+    """A path that means the same wherever the program goes; a URL does so anyway."""
+    path = plain(path)
+    return path if scheme_of(path) else os.path.abspath(path)
+
+
+def list_all(directory: str) -> int:
+    """Print a line for each savepoint and completed checkpoint; 1 when there is none."""
+    rows = [_row(found) for found in find_checkpoints(absolute(directory))]
+    if not rows:
+        print(f"no savepoints and no completed checkpoints below {shown(directory)}", file=sys.stderr)
+        return 1
+    print_table([("path", "kind", "number", "job", "operators", "state"), *rows])
+    return 0
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows with their columns below each other."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _row(found: Found) -> tuple[str, str, str, str, str, str]:
+    metadata = found.metadata
+    if metadata is None:
+        return found.path, "unreadable", "", "", "", found.why
+    return (
+        found.path,
+        metadata.kind,
+        str(metadata.checkpoint_id),
+        metadata.job_name,
+        str(len(metadata.operators)),
+        size_text(metadata.state_bytes),
+    )
+
+
+def show(path: str) -> int:
+    """Print what a savepoint or checkpoint holds."""
+    print(describe(absolute(path)))
+    return 0
+
+
+def dispose(path: str) -> int:
+    """Delete a savepoint or checkpoint."""
+    metadata = resolve(absolute(path))[1]
+    dispose_savepoint(absolute(path))
+    print(f"disposed of {metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r}, {shown(path)}")
+    return 0

@@ -1,0 +1,126 @@
+"""`ConfigOption`: one key with its type, default and meaning, and the builder that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tamias.config.configuration import Configuration
+from tamias.config.value_text import parse_bool, parse_float, parse_int, value_text
+from tamias.errors import ConfigurationError
+
+__all__ = ["ConfigOption", "ConfigOptions"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigOption(Generic[T]):
+    """A key, how its text is read, what holds when it is absent, and what it is for.
+
+    Args:
+        key: The key of Flink 2.x.
+        parse: From text to value; raises ``ValueError`` with the reason.
+        default: The value when no key is set.
+        old_keys: Names of earlier versions, used in this order when ``key`` is absent.
+        unit: What the number counts: ``ms``, ``bytes``, or nothing.
+        sentence: What the option does.
+        check: A last look at the value; returns why it is refused, or None.
+    """
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    old_keys: tuple[str, ...] = ()
+    unit: str = ""
+    sentence: str = ""
+    check: Callable[[T], str | None] | None = None
+
+    def find(self, configuration: Configuration) -> str | None:
+        """The key, new or old, under which the configuration has a value for this option."""
+        return next((key for key in (self.key, *self.old_keys) if configuration.contains_key(key)), None)
+
+    def read(self, configuration: Configuration) -> T:
+        """The option's value in a configuration.
+
+        Raises:
+            ConfigurationError: The value cannot be read, or is refused.
+        """
+        key = self.find(configuration)
+        if key is None:
+            return self.default
+        text = value_text(configuration.get_string(key))
+        try:
+            value = self.parse(text)
+            refusal = self.check(value) if self.check is not None else None
+            if refusal is not None:
+                raise ValueError(refusal)
+        except ValueError as error:
+            raise ConfigurationError(f"cannot read the value {text!r} of {key!r}: {error}") from None
+        return value
+
+    def __repr__(self) -> str:
+        return f"ConfigOption({self.key!r}, default={self.default!r})"
+
+
+class ConfigOptions:
+    """Builds options of your own.
+
+    >>> option = ConfigOptions.key("shop.currency").string_type().default_value("EUR")
+    >>> option.read(Configuration())
+    'EUR'
+    """
+
+    class OptionBuilder:
+        """An option that has a key and lacks a type."""
+
+        def __init__(self, key: str) -> None:
+            self._key = key
+
+        def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
+            """True or false."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_bool)
+
+        def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """A whole number."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_int)
+
+        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """A whole number."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_int)
+
+        def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """A number."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_float)
+
+        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """A number."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_float)
+
+        def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
+            """Text."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
+
+    class TypedConfigOptionBuilder(Generic[T]):
+        """An option that has a key and a type, and lacks a default."""
+
+        def __init__(self, key: str, parse: Callable[[str], T]) -> None:
+            self._key = key
+            self._parse = parse
+
+        def default_value(self, value: T) -> ConfigOption[T]:
+            """The value when the key is absent."""
+            return ConfigOption(self._key, self._parse, value)
+
+        def no_default_value(self) -> ConfigOption[T | None]:
+            """None when the key is absent."""
+            parse: Callable[[str], Any] = self._parse
+            return ConfigOption(self._key, parse, None)
+
+    @staticmethod
+    def key(key: str) -> ConfigOptions.OptionBuilder:
+        """Start an option with its key."""
+        if not key:
+            raise ConfigurationError("an option needs a key")
+        return ConfigOptions.OptionBuilder(key)

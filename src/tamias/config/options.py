@@ -1,0 +1,437 @@
+"""Every configuration key tamias reads, declared once: key, old keys, type, default, unit, one sentence.
+
+``get(configuration, PARALLELISM)`` gives a value of the right type or a `ConfigurationError` naming the key. Keys that
+are not listed here are kept in a `Configuration` and have no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from tamias.config.configuration import Configuration
+from tamias.config.execution_mode import RuntimeExecutionMode
+from tamias.config.option import ConfigOption
+from tamias.config.value_text import (
+    parse_bool,
+    parse_choice,
+    parse_duration_ms,
+    parse_enum,
+    parse_float,
+    parse_int,
+    parse_list,
+    parse_map,
+    parse_memory_bytes,
+)
+
+T = TypeVar("T")
+
+
+def get(configuration: Configuration, option: ConfigOption[T]) -> T:
+    """The option's value: under its key, else under an old key, else its default.
+
+    >>> get(Configuration().set_string("pipeline.auto-watermark-interval", "1 s"), AUTO_WATERMARK_INTERVAL)
+    1000
+
+    Raises:
+        ConfigurationError: The value cannot be read, or is refused.
+    """
+    return option.read(configuration)
+
+
+def all_options() -> Iterator[ConfigOption[Any]]:
+    """Every option declared here, in the order of the page."""
+    return (value for value in globals().values() if isinstance(value, ConfigOption))
+
+
+def _at_least(least: float) -> Callable[[Any], str | None]:
+    return lambda value: None if value is None or value >= least else f"must be at least {least}"
+
+
+def _within(low: float, high: float) -> Callable[[Any], str | None]:
+    return lambda value: None if low <= value <= high else f"must be between {low} and {high}"
+
+
+def _max_parallelism(value: int) -> str | None:
+    return None if value == -1 or 0 < value <= 32768 else "must be between 1 and 32768, or -1 to derive it"
+
+
+def _flag(key: str, default: bool, sentence: str, *old_keys: str) -> ConfigOption[bool]:
+    return ConfigOption(key, parse_bool, default, old_keys, "", sentence)
+
+
+def _text(key: str, sentence: str, *old_keys: str) -> ConfigOption[str | None]:
+    return ConfigOption[str | None](key, str, None, old_keys, "", sentence)
+
+
+def _millis(key: str, default: int, sentence: str, *old_keys: str) -> ConfigOption[int]:
+    return ConfigOption(key, parse_duration_ms, default, old_keys, "ms", sentence, _at_least(0))
+
+
+def _count(key: str, default: int, sentence: str, *old_keys: str, least: int = 0) -> ConfigOption[int]:
+    return ConfigOption(key, parse_int, default, old_keys, "", sentence, _at_least(least))
+
+
+def _choice(key: str, default: str, choices: tuple[str, ...], sentence: str, *old_keys: str) -> ConfigOption[str]:
+    return ConfigOption(key, parse_choice(*choices), default, old_keys, "", sentence)
+
+
+# ------------------------------------------------------------------------------------------ execution, pipeline
+
+RUNTIME_MODE = ConfigOption(
+    "execution.runtime-mode",
+    parse_enum(RuntimeExecutionMode),
+    RuntimeExecutionMode.STREAMING,
+    sentence="Whether results are emitted as records arrive (STREAMING) or as final ones (BATCH).",
+)
+PARALLELISM = _count("parallelism.default", 1, "How many subtasks an operator has unless it says otherwise.", least=1)
+MAX_PARALLELISM = ConfigOption(
+    "pipeline.max-parallelism",
+    parse_int,
+    -1,
+    sentence="How many key groups keyed state is divided into; -1 derives it from the parallelism.",
+    check=_max_parallelism,
+)
+AUTO_WATERMARK_INTERVAL = _millis(
+    "pipeline.auto-watermark-interval", 200, "How often watermarks are emitted; 0 is off."
+)
+OPERATOR_CHAINING = _flag(
+    "pipeline.operator-chaining.enabled",
+    True,
+    "Whether operators that need no exchange between them run in one vertex.",
+    "pipeline.operator-chaining",
+)
+OBJECT_REUSE = _flag(
+    "pipeline.object-reuse", False, "Whether chained functions may hand on one object without copying."
+)
+GLOBAL_JOB_PARAMETERS = ConfigOption[dict[str, str]](
+    "pipeline.global-job-parameters", parse_map, {}, sentence="Parameters every function of the job can read."
+)
+CACHED_FILES = ConfigOption[list[str]](
+    "pipeline.cached-files",
+    parse_list,
+    [],
+    sentence="Files copied to every worker; entries of the form name:n,path:p,executable:true.",
+)
+AUTO_GENERATE_UIDS = _flag("pipeline.auto-generate-uids", True, "Whether operators without a uid get one.")
+JOB_NAME = _text("pipeline.name", "The job's name when execute() is given none.")
+JOB_ID = _text(
+    "$internal.pipeline.job-id", "The job's id, 32 hexadecimal digits, when a new driver is to go on with an old job."
+)
+BUFFER_TIMEOUT = _millis(
+    "execution.buffer-timeout.interval",
+    100,
+    "How long records may wait to be sent together.",
+    "execution.buffer-timeout",
+)
+SORTED_INPUTS = _flag("execution.sorted-inputs.enabled", True, "Whether BATCH sorts the inputs of keyed operators.")
+BATCH_STATE_BACKEND = _flag(
+    "execution.batch-state-backend.enabled", True, "Whether BATCH keeps the state of one key at a time."
+)
+TIME_CHARACTERISTIC = _choice(
+    "pipeline.time-characteristic",
+    "EventTime",
+    ("ProcessingTime", "IngestionTime", "EventTime"),
+    "What time_window means, and whether sources stamp records (Flink 1.x).",
+)
+CLOSURE_CLEANER = _choice(
+    "pipeline.closure-cleaner-level",
+    "RECURSIVE",
+    ("NONE", "TOP_LEVEL", "RECURSIVE"),
+    "Kept for programs that set it; functions are pickled as they are.",
+)
+LATENCY_TRACKING_INTERVAL = _millis("metrics.latency.interval", 0, "How often latency markers are sent; 0 is off.")
+TASK_CANCELLATION_INTERVAL = _millis("task.cancellation.interval", 30_000, "How often a cancelled subtask is reminded.")
+TASK_CANCELLATION_TIMEOUT = _millis(
+    "task.cancellation.timeout", 180_000, "How long cancelling may take before the slot is ended; 0 waits for ever."
+)
+GENERIC_TYPES = _flag("pipeline.generic-types", True, "Whether streams without a declared type are allowed.")
+FORCE_AVRO = _flag("pipeline.force-avro", False, "Kept for programs that set it; it has no effect on results.")
+FORCE_KRYO = _flag("pipeline.force-kryo", False, "Kept for programs that set it; it has no effect on results.")
+
+# ------------------------------------------------------------------------------------------- state, checkpoints
+
+STATE_BACKEND = ConfigOption(
+    "state.backend.type",
+    str,
+    "hashmap",
+    ("state.backend",),
+    sentence="Where keyed state is kept: hashmap or rocksdb, or a name of Flink 1.x (jobmanager, filesystem).",
+)
+STATE_BACKEND_ASYNC = _flag("state.backend.async", True, "Whether heap state is written while the job goes on.")
+CHECKPOINT_INCREMENTAL = _flag(
+    "execution.checkpointing.incremental",
+    True,  # Flink: false, because only RocksDB has it there; here the heap has it too, and it costs nothing
+    "Whether a checkpoint writes only what changed since the last one.",
+    "state.backend.incremental",
+)
+CHECKPOINT_STORAGE = _text(
+    "execution.checkpointing.storage",
+    "Where checkpoints go, jobmanager or filesystem; unset, filesystem when a directory is set.",
+    "state.checkpoint-storage",
+)
+CHECKPOINT_DIR = _text(
+    "execution.checkpointing.dir",
+    "The directory of checkpoints.",
+    "state.checkpoints.dir",
+    "state.backend.fs.checkpointdir",
+)
+CHECKPOINT_CREATE_SUBDIR = _flag(
+    "execution.checkpointing.create-subdir",
+    True,
+    "Whether each job writes into a subdirectory named by its id.",
+    "state.checkpoints.create-subdir",
+)
+# Values below 1 mean 1, with a warning by whoever keeps the checkpoints: hence no check here.
+CHECKPOINT_NUM_RETAINED = ConfigOption(
+    "execution.checkpointing.num-retained",
+    parse_int,
+    1,
+    ("state.checkpoints.num-retained",),
+    sentence="How many completed checkpoints are kept.",
+)
+SAVEPOINT_DIR = _text(
+    "execution.checkpointing.savepoint-dir", "Where savepoints go by default.", "state.savepoints.dir"
+)
+CHECKPOINT_INLINE_THRESHOLD = ConfigOption(
+    "execution.checkpointing.data-inline-threshold",
+    parse_memory_bytes,
+    20 * 1024,
+    ("state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold"),
+    "bytes",
+    "State up to this size is kept in the metadata file instead of a file of its own.",
+    _within(0, 1024 * 1024),
+)
+CHECKPOINT_WRITE_BUFFER = ConfigOption(
+    "execution.checkpointing.write-buffer-size",
+    parse_memory_bytes,
+    4096,
+    ("state.backend.fs.write-buffer-size",),
+    "bytes",
+    "How much is gathered before it is written.",
+)
+RECOVER_FROM_LOCAL = _flag(
+    "execution.state-recovery.from-local",
+    False,
+    "Whether a restart reads state from the local copy where there is one.",
+    "state.backend.local-recovery",
+)
+LOCAL_BACKUP = _flag(
+    "execution.checkpointing.local-backup.enabled",
+    False,
+    "Whether checkpoints leave a local copy.",
+    "state.backend.local-recovery",
+)
+LOCAL_BACKUP_DIRS = ConfigOption[list[str]](
+    "execution.checkpointing.local-backup.dirs",
+    parse_list,
+    [],
+    ("taskmanager.state.local.root-dirs",),
+    sentence="Where local copies are kept; unset, in the directory for temporary files.",
+)
+CHECKPOINT_MODE = _choice(
+    "execution.checkpointing.mode",
+    "EXACTLY_ONCE",
+    ("EXACTLY_ONCE", "AT_LEAST_ONCE"),
+    "What a record counts for after a restart.",
+)
+CHECKPOINT_INTERVAL = ConfigOption[int | None](
+    "execution.checkpointing.interval",
+    parse_duration_ms,
+    None,
+    unit="ms",
+    sentence="How often a checkpoint is begun; unset is never.",
+    check=_at_least(0),
+)
+CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
+    "execution.checkpointing.interval-during-backlog",
+    parse_duration_ms,
+    None,
+    unit="ms",
+    sentence="How often a checkpoint is begun while sources have a backlog; 0 is never, unset as always.",
+    check=_at_least(0),
+)
+CHECKPOINT_TIMEOUT = _millis("execution.checkpointing.timeout", 600_000, "How long a checkpoint may take.")
+CHECKPOINT_MIN_PAUSE = _millis("execution.checkpointing.min-pause", 0, "The least time between two checkpoints.")
+CHECKPOINT_MAX_CONCURRENT = _count(
+    "execution.checkpointing.max-concurrent-checkpoints", 1, "How many checkpoints may be under way.", least=1
+)
+# Flink 1.10 to 1.13 wrote -1 for "not set", which acts as 0.
+CHECKPOINT_TOLERABLE_FAILURES = _count(
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    0,
+    "How many checkpoints in a row may fail before the job does.",
+    least=-1,
+)
+CHECKPOINT_RETENTION = _choice(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    "NO_EXTERNALIZED_CHECKPOINTS",
+    ("RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
+    "What becomes of the last checkpoint when the job is cancelled.",
+)
+CHECKPOINT_UNALIGNED = _flag(
+    "execution.checkpointing.unaligned.enabled",
+    False,
+    "Accepted; an epoch's end aligns all inputs, so nothing is in flight at a checkpoint.",
+    "execution.checkpointing.unaligned",
+)
+CHECKPOINT_UNALIGNED_FORCED = _flag(
+    "execution.checkpointing.unaligned.forced", False, "Accepted, for jobs with iterations; see unaligned.enabled."
+)
+CHECKPOINT_ALIGNED_TIMEOUT = _millis(
+    "execution.checkpointing.aligned-checkpoint-timeout",
+    0,
+    "Accepted; see unaligned.enabled.",
+    "execution.checkpointing.alignment-timeout",
+)
+CHECKPOINT_AFTER_TASKS_FINISH = _flag(
+    "execution.checkpointing.checkpoints-after-tasks-finish",
+    True,
+    "Whether checkpoints go on when some sources have ended.",
+    "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
+)
+PREFER_CHECKPOINT_FOR_RECOVERY = _flag(
+    "execution.checkpointing.prefer-checkpoint-for-recovery",
+    False,
+    "Whether a restart takes the last checkpoint although a savepoint is newer (Flink 1.9 to 1.14).",
+)
+SNAPSHOT_COMPRESSION = _flag(
+    "execution.checkpointing.snapshot-compression",
+    False,
+    "Whether keyed state is compressed in checkpoints.",
+    "execution.snapshot-compression",
+)
+RESTORE_PATH = _text(
+    "execution.state-recovery.path", "The checkpoint or savepoint to start from.", "execution.savepoint.path"
+)
+RESTORE_IGNORE_UNCLAIMED = _flag(
+    "execution.state-recovery.ignore-unclaimed-state",
+    False,
+    "Whether saved state that no operator asks for may be left behind.",
+    "execution.savepoint.ignore-unclaimed-state",
+)
+RESTORE_CLAIM_MODE = _choice(
+    "execution.state-recovery.claim-mode",
+    "NO_CLAIM",
+    ("NO_CLAIM", "CLAIM", "LEGACY"),
+    "Who owns the files of the checkpoint the job starts from.",
+    "execution.savepoint-restore-mode",
+)
+ROCKSDB_TIMERS = _choice(
+    "state.backend.rocksdb.timer-service.factory", "ROCKSDB", ("ROCKSDB", "HEAP"), "Where RocksDB jobs keep timers."
+)
+
+# --------------------------------------------------------------------------------------------- failure recovery
+
+RESTART_STRATEGY = _text(
+    "restart-strategy.type",
+    "How often and when a failed job is restarted: none, fixed-delay, failure-rate or exponential-delay.",
+    "restart-strategy",
+)
+FIXED_DELAY_ATTEMPTS = _count("restart-strategy.fixed-delay.attempts", 1, "How many restarts are made.")
+FIXED_DELAY_DELAY = _millis("restart-strategy.fixed-delay.delay", 1000, "How long to wait before each restart.")
+FAILURE_RATE_MAX = _count(
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    1,
+    "How many failures within the interval are borne.",
+    least=1,
+)
+FAILURE_RATE_INTERVAL = _millis(
+    "restart-strategy.failure-rate.failure-rate-interval", 60_000, "The length over which failures are counted."
+)
+FAILURE_RATE_DELAY = _millis("restart-strategy.failure-rate.delay", 1000, "How long to wait before each restart.")
+EXPONENTIAL_INITIAL = _millis(
+    "restart-strategy.exponential-delay.initial-backoff", 1000, "How long to wait before the first restart."
+)
+EXPONENTIAL_MAX = _millis(
+    "restart-strategy.exponential-delay.max-backoff", 60_000, "The longest wait before a restart."
+)
+EXPONENTIAL_MULTIPLIER = ConfigOption(
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    parse_float,
+    1.5,
+    sentence="How much longer each wait is than the one before.",
+    check=lambda value: None if value > 1 else "must be greater than 1",
+)
+EXPONENTIAL_RESET = _millis(
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    3_600_000,
+    "How long a job must run without failing for the waits to start small again.",
+)
+EXPONENTIAL_JITTER = ConfigOption(
+    "restart-strategy.exponential-delay.jitter-factor",
+    parse_float,
+    0.1,
+    sentence="How much of each wait is left to chance.",
+    check=_within(0, 1),
+)
+EXPONENTIAL_ATTEMPTS = _count(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    2**31 - 1,
+    "How many failures in a row are borne.",
+)
+FAILOVER_STRATEGY = _choice(
+    "jobmanager.execution.failover-strategy",
+    "region",
+    ("region", "full"),
+    "What is restarted: everything, or a region.",
+)
+
+OWNER_LEASE = _millis(
+    "tamias.checkpoint.owner-lease", 30_000, "How long a driver on another host may be silent before it is replaced."
+)
+CONTROL = ConfigOption[bool | None](
+    "tamias.control.enabled",
+    parse_bool,
+    None,
+    sentence="Whether `tamias list`, `stop`, `cancel`, `savepoint trigger` reach the job; unless set, on Spark only.",
+)
+HEARTBEAT_INTERVAL = _millis("heartbeat.interval", 10_000, "How often a slot shows that it lives.")
+HEARTBEAT_TIMEOUT = _millis("heartbeat.timeout", 50_000, "How long a slot may be silent before it is replaced.")
+
+# ---------------------------------------------------------------- resources: accepted, without effect on results
+
+TASK_SLOTS = _count("taskmanager.numberOfTaskSlots", 1, "How many slots a worker offers.", least=1)
+PROCESS_MEMORY = ConfigOption[int | None](
+    "taskmanager.memory.process.size", parse_memory_bytes, None, unit="bytes", sentence="Memory of a worker's process."
+)
+FLINK_MEMORY = ConfigOption[int | None](
+    "taskmanager.memory.flink.size",
+    parse_memory_bytes,
+    None,
+    unit="bytes",
+    sentence="Memory a worker uses for the job.",
+)
+MANAGED_MEMORY_FRACTION = ConfigOption(
+    "taskmanager.memory.managed.fraction",
+    parse_float,
+    0.4,
+    sentence="The share of that memory given to RocksDB and sorting.",
+    check=_within(0, 1),
+)
+MANAGED_MEMORY = ConfigOption[int | None](
+    "taskmanager.memory.managed.size", parse_memory_bytes, None, unit="bytes", sentence="The same as a size."
+)
+
+# --------------------------------------------------------------------------------------------- queryable state
+
+QUERYABLE_ENABLE = _flag("queryable-state.enable", False, "Whether state can be asked for from outside.")
+QUERYABLE_SERVER_PORTS = ConfigOption(
+    "queryable-state.server.ports", str, "9067", sentence="Ports of the servers: one, a range a-b, or a list a,b."
+)
+QUERYABLE_SERVER_NETWORK_THREADS = _count(
+    "queryable-state.server.network-threads", 0, "Threads that read and write; 0 is the number of slots."
+)
+QUERYABLE_SERVER_QUERY_THREADS = _count(
+    "queryable-state.server.query-threads", 0, "Threads that look up state; 0 is the number of slots."
+)
+QUERYABLE_PROXY_PORTS = ConfigOption(
+    "queryable-state.proxy.ports", str, "9069", sentence="Ports clients ask at: one, a range a-b, or a list a,b."
+)
+QUERYABLE_PROXY_NETWORK_THREADS = _count(
+    "queryable-state.proxy.network-threads", 0, "Threads that read and write; 0 is the number of slots."
+)
+QUERYABLE_PROXY_QUERY_THREADS = _count(
+    "queryable-state.proxy.query-threads", 0, "Threads that pass questions on; 0 is the number of slots."
+)
+QUERYABLE_CLIENT_NETWORK_THREADS = _count("queryable-state.client.network-threads", 0, "Threads of a client.")

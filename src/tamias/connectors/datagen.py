@@ -1,0 +1,254 @@
+"""A source of records that are made from their number, at a given rate: for trying things out and for load tests."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import cloudpickle
+
+from tamias.clock import Clock, SystemClock
+from tamias.connectors.number_seq import contiguous_ranges
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.types.type_information import TypeInformation
+
+__all__ = [
+    "DataGeneratorSource",
+    "GeneratorFunction",
+    "RateLimiter",
+    "RateLimiterStrategy",
+    "ReaderContext",
+]
+
+T = TypeVar("T")
+_LONG_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderContext:
+    """Handed to `GeneratorFunction.open`: the part of the source that is about to be read."""
+
+    split_id: str
+
+
+class GeneratorFunction(ABC, Generic[T]):
+    """Makes a record from its number. Every reader has a copy of its own."""
+
+    def open(self, reader_context: ReaderContext) -> None:
+        """Called once before the first record."""
+
+    @abstractmethod
+    def map(self, value: int) -> T:
+        """The record of this number; numbers start at 0.
+
+        After a failure a number may be asked for again. The records are the same then only if they depend on
+        nothing but the number.
+        """
+
+    def close(self) -> None:
+        """Called once after the last record."""
+
+
+class RateLimiter(ABC):
+    """Says how many records may be read. Used by one reader only."""
+
+    @abstractmethod
+    def take(self, wanted: int) -> int:
+        """How many records may be read now, at most `wanted`; those are used up. Never waits."""
+
+
+class RateLimiterStrategy(ABC):
+    """How fast a generator source may be read in all its subtasks together."""
+
+    @abstractmethod
+    def create_rate_limiter(self, share_count: int, clock: Clock) -> RateLimiter | None:
+        """The limiter of one of `share_count` readers that share the rate, or None for no limit."""
+
+    @staticmethod
+    def per_second(records_per_second: float) -> RateLimiterStrategy:
+        """So many records each second, shared evenly by the readers."""
+        return _PerSecond(records_per_second)
+
+    @staticmethod
+    def no_op() -> RateLimiterStrategy:
+        """As fast as the job takes them."""
+        return _NoLimit()
+
+
+class DataGeneratorSource(Source):
+    """Records made from their number by a function, from 0 up to a count or without end.
+
+    >>> source = DataGeneratorSource(lambda number: f"record {number}", 2)
+    >>> (split,) = source.discover_splits(parallelism=1)
+    >>> source.create_reader(split, position=None).read(10).values
+    ['record 0', 'record 1']
+    """
+
+    def __init__(
+        self,
+        generator_function: Callable[[int], Any] | GeneratorFunction[Any],
+        count: int | None,
+        rate_limiter_strategy: RateLimiterStrategy | None = None,
+        type_info: TypeInformation | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        """Make a source.
+
+        Args:
+            generator_function: a function of the record's number, or a `GeneratorFunction`.
+            count: how many records there are; None, or the largest long as in Flink, for a source that does not end.
+            rate_limiter_strategy: how fast they may be read; without it as fast as the job takes them.
+            type_info: type of the records.
+            clock: what the rate is measured with; tests give their own.
+        """
+        if not callable(generator_function) and not isinstance(generator_function, GeneratorFunction):
+            raise TypeError(
+                f"DataGeneratorSource() takes a function or a GeneratorFunction, got {generator_function!r}"
+            )
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+            raise ValueError(f"DataGeneratorSource() takes a count of 0 or more, or None for no end; got {count!r}")
+        if rate_limiter_strategy is not None and not isinstance(rate_limiter_strategy, RateLimiterStrategy):
+            raise TypeError(
+                "rate_limiter_strategy must be made by RateLimiterStrategy.per_second(...) or .no_op(), "
+                f"got {rate_limiter_strategy!r}"
+            )
+        self._function = generator_function
+        self._count = None if count is None or count >= _LONG_MAX else count
+        self._strategy = rate_limiter_strategy or RateLimiterStrategy.no_op()
+        self._type_info = type_info
+        self._clock = clock or SystemClock()
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Bounded if there is a count."""
+        # Flink: always bounded, as 2**63 records do end; a job in BATCH mode would wait for them all the same.
+        return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type given to the source."""
+        return self._type_info
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        """Numbers as (first, last, step, readers that share the rate).
+
+        A bounded source is cut into contiguous ranges. One without end is dealt out in turn, so that all readers
+        stay at about the same number.
+        """
+        if self._count is None:
+            return [Split(str(i), (i, None, parallelism, parallelism)) for i in range(parallelism)]
+        ranges = contiguous_ranges(0, self._count - 1, parallelism)
+        return [Split(str(i), (first, last, 1, len(ranges))) for i, (first, last) in enumerate(ranges)]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """A reader from a number on."""
+        first, last, step, share_count = split.what
+        function = self._function
+        if isinstance(function, GeneratorFunction):
+            # A subtask that took over the splits of another has several readers: each opens a function of its own.
+            function = pickle.loads(cloudpickle.dumps(function))
+            function.open(ReaderContext(split.id))
+        return _GeneratorReader(
+            function,
+            next_number=first if position is None else position,
+            last=last,
+            step=step,
+            # The share is kept in the split, not taken from the parallelism: splits survive a change of
+            # parallelism as they are, and so the rates of all of them go on adding up to what was asked for.
+            limiter=self._strategy.create_rate_limiter(share_count, self._clock),
+        )
+
+    def __repr__(self) -> str:
+        return f"DataGeneratorSource({self._function!r}, {self._count})"
+
+
+class _GeneratorReader(SplitReader):
+    """Makes the records of one split; its position is the next number."""
+
+    def __init__(
+        self,
+        function: Callable[[int], Any] | GeneratorFunction[Any],
+        *,
+        next_number: int,
+        last: int | None,
+        step: int,
+        limiter: RateLimiter | None,
+    ) -> None:
+        self._function = function
+        self._make = function.map if isinstance(function, GeneratorFunction) else function
+        self._next = next_number
+        self._last = last
+        self._step = step
+        self._limiter = limiter
+
+    def read(self, max_records: int) -> Batch:
+        count = max_records
+        if self._last is not None:
+            count = min(count, (self._last - self._next) // self._step + 1)
+        if self._limiter is not None and count > 0:
+            count = self._limiter.take(count)
+        stop = self._next + count * self._step
+        values = list(map(self._make, range(self._next, stop, self._step)))  # hot
+        self._next = stop
+        return Batch(values)
+
+    def position(self) -> int:
+        return self._next
+
+    @property
+    def finished(self) -> bool:
+        return self._last is not None and self._next > self._last
+
+    def close(self) -> None:
+        if isinstance(self._function, GeneratorFunction):
+            self._function.close()
+
+
+class _NoLimit(RateLimiterStrategy):
+    def create_rate_limiter(self, share_count: int, clock: Clock) -> RateLimiter | None:
+        return None
+
+    def __repr__(self) -> str:
+        return "RateLimiterStrategy.no_op()"
+
+
+class _PerSecond(RateLimiterStrategy):
+    def __init__(self, records_per_second: float) -> None:
+        given = records_per_second
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+            raise ValueError(f"per_second() takes a number of records above 0, got {given!r}")
+        self._records_per_second = float(given)
+
+    def create_rate_limiter(self, share_count: int, clock: Clock) -> RateLimiter:
+        return _TokenBucket(self._records_per_second / share_count, clock)
+
+    def __repr__(self) -> str:
+        return f"RateLimiterStrategy.per_second({self._records_per_second:g})"
+
+
+class _TokenBucket(RateLimiter):
+    """Lets `rate` records per second through. What was not used is kept for a second at most.
+
+    The first record goes through at once, as in Flink; with a rate below one a second, waiting for it would look
+    like a job that does not start.
+    """
+
+    def __init__(self, rate: float, clock: Clock) -> None:
+        self._rate = rate
+        self._capacity = max(rate, 1.0)
+        self._clock = clock
+        self._tokens = 1.0
+        self._seen_at = clock.monotonic()
+
+    def take(self, wanted: int) -> int:
+        now = self._clock.monotonic()
+        self._tokens = min(self._capacity, self._tokens + (now - self._seen_at) * self._rate)
+        self._seen_at = now
+        # Sums of fractions of a second fall short of whole records by a rounding error; a record is not late by that.
+        count = min(wanted, int(self._tokens + 1e-9))
+        self._tokens -= count
+        return count

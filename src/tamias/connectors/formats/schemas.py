@@ -1,0 +1,183 @@
+"""Schemas: records to bytes and back, for sources and sinks that deal in bytes."""
+
+from __future__ import annotations
+
+import codecs
+from abc import ABC, abstractmethod
+from typing import IO, Any, Generic, Protocol, TypeVar
+
+from tamias.errors import ConfigurationError, RecordTypeError, preview
+from tamias.types.factory import Types, record_file_text
+from tamias.types.type_information import TypeInformation
+
+__all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
+T = TypeVar("T")
+
+
+class SerializationSchema(ABC, Generic[T]):
+    """Turns a record into bytes."""
+
+    @abstractmethod
+    def serialize(self, value: T) -> bytes | None:
+        """The bytes of a record."""
+
+
+class DeserializationSchema(ABC, Generic[T]):
+    """Turns bytes into a record."""
+
+    @abstractmethod
+    def deserialize(self, message: bytes) -> T | None:
+        """The record of these bytes; None leaves the message out."""
+
+    def is_end_of_stream(self, next_element: T) -> bool:
+        """Whether this record ends the stream; it is not emitted then."""
+        return False
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the records, where it is known."""
+        return None
+
+
+class SimpleStringSchema(SerializationSchema[Any], DeserializationSchema[str]):
+    """Text in a charset. A record that is not text is written as a text sink writes it.
+
+    >>> SimpleStringSchema().serialize("a")
+    b'a'
+    """
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        self._charset = _known_charset(charset)
+        self._type_info: TypeInformation | None = None
+
+    def with_type(self, type_info: TypeInformation | None) -> SimpleStringSchema:
+        """A schema that writes records of this declared type in their text form."""
+        schema = SimpleStringSchema(self._charset)
+        schema._type_info = type_info
+        return schema
+
+    def serialize(self, value: Any) -> bytes:
+        return (value if type(value) is str else record_file_text(self._type_info, value)).encode(self._charset)
+
+    def deserialize(self, message: bytes) -> str:
+        # Flink: Java puts a replacement character for bytes that are not of the charset, and does not fail.
+        return bytes(message).decode(self._charset, errors="replace")
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
+
+    def __repr__(self) -> str:
+        return f"SimpleStringSchema({self._charset!r})"
+
+
+class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
+    """Bytes as they are."""
+
+    def serialize(self, value: bytes) -> bytes:
+        return bytes(value)
+
+    def deserialize(self, message: bytes) -> bytes:
+        return bytes(message)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+    def __repr__(self) -> str:
+        return "ByteArraySchema()"
+
+
+class RowFieldExtractorSchema(SerializationSchema[Any]):
+    """One field of a row, which must hold bytes: for sinks that take a key and a value of a row apart."""
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            raise ValueError(f"field_index must not be negative, but is {field_index}")
+        self._field_index = field_index
+
+    def serialize(self, value: Any) -> bytes | None:
+        if self._field_index >= len(value):
+            raise RecordTypeError("a row", preview(value), f"it has no field {self._field_index}")
+        field = value[self._field_index]
+        if field is None:
+            return None
+        if not isinstance(field, bytes | bytearray):
+            raise RecordTypeError(
+                "a row of bytes", preview(value), f"field {self._field_index} is {preview(field, 80)}"
+            )
+        return bytes(field)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RowFieldExtractorSchema):
+            return NotImplemented
+        return self._field_index == other._field_index
+
+    def __hash__(self) -> int:
+        return hash((RowFieldExtractorSchema, self._field_index))
+
+    def __repr__(self) -> str:
+        return f"RowFieldExtractorSchema({self._field_index})"
+
+
+class Encoder:
+    """Writes records into a file, one after the other."""
+
+    def __init__(self, charset: str = "UTF-8", type_info: TypeInformation | None = None) -> None:
+        self._charset = _known_charset(charset)
+        self._type_info = type_info
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """One line of text per record."""
+        return Encoder(charset_name)
+
+    def with_type(self, type_info: TypeInformation | None) -> Encoder:
+        """An encoder that writes records of this declared type in their text form."""
+        return Encoder(self._charset, type_info)
+
+    def encode(self, value: Any) -> bytes:
+        """The record's line, with its end."""
+        return (record_file_text(self._type_info, value) + "\n").encode(self._charset)
+
+    def __repr__(self) -> str:
+        return f"Encoder.simple_string_encoder({self._charset!r})"
+
+
+class BulkWriter(Protocol):
+    """Gathers the records of one file and writes them in a format that needs to see many at once."""
+
+    def add_element(self, element: Any) -> None:
+        """Take in one record."""
+        ...
+
+    def flush(self) -> None:
+        """Write what can be written."""
+        ...
+
+    def finish(self) -> None:
+        """Write the rest and the end of the format; the file itself stays open."""
+        ...
+
+
+class BulkWriterFactory(Protocol):
+    """Makes a :class:`BulkWriter` for each file."""
+
+    def create(self, stream: IO[bytes]) -> BulkWriter:
+        """A writer into this open file."""
+        ...
+
+
+def _known_charset(charset: str) -> str:
+    try:
+        codecs.lookup(charset)
+    except LookupError:
+        raise ConfigurationError(f"there is no charset named {charset!r}") from None
+    return charset

@@ -1,0 +1,94 @@
+"""A source of whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.types.factory import Types
+from tamias.types.type_information import TypeInformation
+
+__all__ = ["NumberSequenceSource"]
+
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+
+
+class NumberSequenceSource(Source):
+    """The numbers from `start` to `end`, both included. Each subtask reads one contiguous range, in order.
+
+    >>> source = NumberSequenceSource(1, 5)
+    >>> [split.what for split in source.discover_splits(parallelism=2)]
+    [(1, 3), (4, 5)]
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        """Take the first and the last number; `end` is `start - 1` for a sequence of none."""
+        for name, value in (("start", start), ("end", end)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"NumberSequenceSource() takes two ints, but {name} is {value!r}")
+            if not _LONG_MIN <= value <= _LONG_MAX:
+                raise ValueError(f"NumberSequenceSource() takes numbers of 64 bits, but {name} is {value}")
+        if start > end + 1:
+            raise ValueError(f"a sequence runs upwards, but this one starts at {start} and ends at {end}")
+        self._start = start
+        self._end = end
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """A sequence ends."""
+        return Boundedness.BOUNDED
+
+    def get_produced_type(self) -> TypeInformation:
+        """Longs, as in Flink."""
+        return Types.LONG()
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        """One range per subtask; none for a subtask that would have an empty one."""
+        ranges = contiguous_ranges(self._start, self._end, parallelism)
+        return [Split(str(number), bounds) for number, bounds in enumerate(ranges)]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """A reader of one range from a number on."""
+        start, end = split.what
+        return _RangeReader(start if position is None else position, end)
+
+    def __repr__(self) -> str:
+        return f"NumberSequenceSource({self._start}, {self._end})"
+
+
+class _RangeReader(SplitReader):
+    """Reads a range; its position is the next number."""
+
+    def __init__(self, start: int, end: int) -> None:
+        self._next = start
+        self._end = end
+
+    def read(self, max_records: int) -> Batch:
+        values = list(range(self._next, min(self._next + max_records, self._end + 1)))  # hot
+        self._next += len(values)
+        return Batch(values)
+
+    def position(self) -> int:
+        return self._next
+
+    @property
+    def finished(self) -> bool:
+        return self._next > self._end
+
+
+def contiguous_ranges(start: int, end: int, count: int) -> list[tuple[int, int]]:
+    """The numbers from `start` to `end` in at most `count` ranges, as even as can be and none of them empty.
+
+    >>> contiguous_ranges(0, 9, 4)
+    [(0, 2), (3, 5), (6, 7), (8, 9)]
+    """
+    # Flink: the ranges that are one longer come first.
+    size, longer = divmod(end - start + 1, count)
+    ranges = []
+    for number in range(count):
+        length = size + (number < longer)
+        if length:
+            ranges.append((start, start + length - 1))
+        start += length
+    return ranges

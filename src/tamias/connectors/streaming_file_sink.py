@@ -1,0 +1,78 @@
+"""The file sink in its older spelling, for `add_sink`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from tamias.connectors.file_sink import FileSink, FileWriter
+from tamias.connectors.formats.schemas import Encoder
+from tamias.connectors.part_files import PendingFile, publish
+from tamias.functions.runtime_context import RuntimeContext
+from tamias.functions.sink_contract import SinkContext, TwoPhaseCommitSinkFunction
+
+__all__ = ["StreamingFileSink"]
+
+
+class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
+    """Writes files as `FileSink` does, but ends all of them at every checkpoint, whatever the rolling policy.
+
+    New programs use `FileSink` and `sink_to`.
+    """
+
+    def __init__(self, sink: FileSink) -> None:
+        """Take the sink that a builder made."""
+        warnings.warn("StreamingFileSink is the older spelling of FileSink", DeprecationWarning, stacklevel=3)
+        self._sink = sink
+        self._writer: FileWriter | None = None
+
+    class BaseBuilder(FileSink.BaseBuilder):
+        """What can be set for every format."""
+
+    class DefaultRowFormatBuilder(BaseBuilder):
+        """Builds a sink that writes record after record."""
+
+        def build(self) -> StreamingFileSink:  # type: ignore[override]  # PyFlink's builders differ in this alone
+            """The sink."""
+            return StreamingFileSink(super().build())
+
+    @staticmethod
+    def for_row_format(
+        base_path: str | os.PathLike[str], encoder: Encoder
+    ) -> StreamingFileSink.DefaultRowFormatBuilder:
+        """Start to build a sink that writes each record as its encoder says."""
+        return StreamingFileSink.DefaultRowFormatBuilder(base_path, encoder)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Make the writer of this subtask."""
+        self._writer = FileWriter(self._sink, runtime_context.get_index_of_this_subtask(), ())
+
+    def close(self) -> None:
+        """Remove what no checkpoint knows of."""
+        if self._writer is not None:
+            self._writer.close()
+
+    # A transaction is the list of its files, which is empty until they are ended.
+
+    def begin_transaction(self) -> list[PendingFile]:
+        """Begin with no files."""
+        return []
+
+    def invoke(self, transaction: list[PendingFile], value: Any, context: SinkContext) -> None:  # type: ignore[override]
+        """Write one record."""
+        assert self._writer is not None, "open() comes first"
+        self._writer.write(value, context.timestamp())
+
+    def pre_commit(self, transaction: list[PendingFile]) -> None:
+        """End all files and make them durable."""
+        assert self._writer is not None, "open() comes first"
+        self._writer.finish()
+        transaction += self._writer.prepare_commit()
+
+    def commit(self, transaction: list[PendingFile]) -> None:
+        """Make the files visible."""
+        publish(transaction)
+
+    def abort(self, transaction: list[PendingFile]) -> None:
+        """Leave files that were not ended to `close`, or hidden."""

@@ -1,0 +1,79 @@
+"""The metrics of a job: what its subtasks reported last, by operator and subtask, and together.
+
+A name is `<operator>.<subtask>.<metric>` for one subtask and `<operator>.<metric>` for all of them; groups and the
+parts of meters and distributions follow with dots. What a chain as a whole is measured by stands under its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tamias.graph.job_graph import JobGraph
+from tamias.metrics.reports import Report, combined, flattened
+from tamias.operators.epoch import Ack
+
+SubtaskId = tuple[int, int]  # vertex, index
+Reports = dict[tuple[str, str], Report]  # by the label of an operator or chain, and the metric's name
+
+
+class JobMetrics:
+    """What was reported last. Added to by the job's thread, read by any."""
+
+    def __init__(self, graph: JobGraph) -> None:
+        self._labels = _labels(graph)
+        self._chains = _chain_labels(graph)
+        self._totals: dict[SubtaskId, tuple[int, int, float]] = {}  # records in, records out, milliseconds at work
+        self._reports: dict[SubtaskId, Reports] = {}
+
+    def restart(self, subtasks: Iterable[SubtaskId]) -> None:
+        """Forget what subtasks did in an attempt that failed."""
+        for subtask in subtasks:
+            self._totals.pop(subtask, None)
+            self._reports.pop(subtask, None)
+
+    def add(self, acks: Iterable[Ack]) -> None:
+        """Take what an epoch reported."""
+        for ack in acks:
+            subtask = (ack.vertex, ack.subtask)
+            before = self._totals.get(subtask, (0, 0, 0.0))
+            totals = (before[0] + ack.records_in, before[1] + ack.records_out, before[2] + ack.busy_ms)
+            self._totals[subtask] = totals
+            own = {(self._labels[operator], name): report for (operator, name), report in ack.metrics.items()}
+            self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack.watermark)
+
+    def values(self) -> dict[str, Any]:
+        """All metrics by name."""
+        reports = dict(self._reports)
+        together: dict[tuple[str, str], list[Report]] = {}
+        found: dict[str, Any] = {}
+        for (_, index), of_subtask in sorted(reports.items()):
+            for (label, name), report in of_subtask.items():
+                found |= flattened(f"{label}.{index}.{name}", report.values)
+                together.setdefault((label, name), []).append(report)
+        for (label, name), parts in together.items():
+            found |= flattened(f"{label}.{name}", combined(parts))
+        return found
+
+    @staticmethod
+    def _of_chain(label: str, totals: tuple[int, int, float], watermark: int) -> Reports:
+        records_in, records_out, busy_ms = totals
+        return {
+            (label, "numRecordsIn"): Report("counter", {"": records_in}),
+            (label, "numRecordsOut"): Report("counter", {"": records_out}),
+            (label, "busyTimeMs"): Report("counter", {"": round(busy_ms, 3)}),
+            (label, "currentInputWatermark"): Report("lowest", {"": watermark}),
+        }
+
+
+def _labels(graph: JobGraph) -> Mapping[str, str]:
+    """What each operator is called: its name; where several share one, with its uid or the start of its id."""
+    operators = [operator for vertex in graph.vertices for operator in vertex.operators]
+    often = Counter(operator.name for operator in operators)
+    return {o.id: o.name if often[o.name] == 1 else f"{o.name} ({o.uid or o.id[:8]})" for o in operators}
+
+
+def _chain_labels(graph: JobGraph) -> Mapping[int, str]:
+    often = Counter(vertex.name for vertex in graph.vertices)
+    return {v.id: v.name if often[v.name] == 1 else f"{v.name} [{v.id}]" for v in graph.vertices}

@@ -1,0 +1,130 @@
+"""The engine in one process: every slot at home, every level a loop. For tests, also those of users.
+
+It runs the same subtasks through the same blobs as Spark does, so what is true here of results is true there; what
+only processes and Spark can break is tested on Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import queue
+from collections.abc import Callable
+
+import cloudpickle
+
+from tamias.clock import Clock, SystemClock
+from tamias.engine.protocol import EpochResult, Failure
+from tamias.errors import SlotLostError
+from tamias.graph.job_graph import JobGraph
+from tamias.graph.regions import in_regions_of
+from tamias.operators.epoch import Ack, EpochOrder
+from tamias.slot.deployment import Deployment, SlotEvent
+from tamias.slot.host import SlotHost
+from tamias.types.by_value import dumps
+
+
+class LocalEngine:
+    """Runs one job inside the calling process."""
+
+    in_process = True
+
+    def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
+        self._graph = graph
+        self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
+        self._held: list[SlotEvent] = []
+        self._hosts = [SlotHost(n, clock or SystemClock(), self._events.put) for n in range(graph.slot_count)]
+        self._attempt = 0
+        self._cancelled = False
+        self.log_path: str | None = None
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        self._attempt = deployment.attempt
+        for number, host in enumerate(self._hosts):
+            subtasks = [
+                (vertex.id, index)
+                for vertex in deployment.graph.vertices
+                for index in range(vertex.parallelism)
+                if deployment.graph.slot_of(vertex, index) == number
+            ]
+            own_copy: Deployment = pickle.loads(cloudpickle.dumps(deployment))  # functions of their own, as in a slot
+            try:
+                host.deploy(own_copy, subtasks)
+            except Exception as error:
+                return Failure(error, number)
+        return None
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        inboxes: dict[tuple[int, int], list[bytes]] = {}
+        acks: list[Ack] = []
+        failure: Failure | None = None
+        hit: frozenset[tuple[int, int]] = frozenset()  # subtasks that do not run: one of their region has failed
+        targets = {e.id: e.target for e in self._graph.exchanges}
+        for level in self._graph.levels:
+            for vertex in level:
+                for index in range(vertex.parallelism):
+                    if self._cancelled:
+                        return EpochResult(failure=Failure(SlotLostError(0, "the job was cancelled")))
+                    if (vertex.id, index) in hit:
+                        continue
+                    host = self._hosts[self._graph.slot_of(vertex, index)]
+                    blobs = inboxes.pop((vertex.id, index), [])
+                    try:
+                        for item in host.run((vertex.id, index), self._attempt, order, blobs):
+                            if isinstance(item, Ack):
+                                acks.append(pickle.loads(dumps(item)))
+                            else:
+                                inboxes.setdefault((targets[item.exchange], item.target), []).append(item.data)
+                    except Exception as error:
+                        failed = frozenset({(int(vertex.id), index)}) | (failure.subtasks if failure else frozenset())
+                        failure = Failure(failure.error if failure else error, host.slot, failed)
+                        hit = in_regions_of(self._graph, failed)
+        acks = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
+        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)), failure)
+
+    def events(self) -> list[SlotEvent]:
+        found, self._held = self._held, []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                event = self._events.get_nowait()
+                if event is not None:
+                    found.append(event)
+        return found
+
+    def wait(self, timeout_s: float) -> None:
+        with contextlib.suppress(queue.Empty):
+            event = self._events.get(timeout=max(timeout_s, 0.0))
+            if event is not None:
+                self._held.append(event)
+
+    def wake(self) -> None:
+        self._events.put(None)
+
+    def lost(self) -> Failure | None:
+        """Nobody: slots are objects in this process."""
+        return None
+
+    def cancel_epoch(self) -> None:
+        self._cancelled = True
+
+    def notify_completed(self, checkpoint_id: int) -> Failure | None:
+        return self._each(lambda host: host.checkpoint_completed(checkpoint_id))
+
+    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
+        return self._each(lambda host: host.checkpoint_aborted(checkpoint_id))
+
+    def close_subtasks(self) -> Failure | None:
+        return self._each(lambda host: host.close_subtasks())
+
+    def _each(self, call: Callable[[SlotHost], None]) -> Failure | None:
+        first: Failure | None = None
+        for host in self._hosts:
+            try:
+                call(host)
+            except Exception as error:
+                first = first or Failure(error, host.slot)
+        return first
+
+    def shutdown(self) -> None:
+        for host in self._hosts:
+            host.shutdown()

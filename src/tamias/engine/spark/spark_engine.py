@@ -1,0 +1,188 @@
+"""The engine on Spark: an epoch is one Spark job, a level one stage, a subtask's epoch one task."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tamias.engine.protocol import EpochResult, Failure
+from tamias.engine.slots.dependencies import Dependencies
+from tamias.engine.slots.pool import Heartbeat, SlotPool
+from tamias.engine.slots.registering import RegisteringSlots
+from tamias.engine.slots.slot_engine import SlotEngine
+from tamias.engine.spark.cluster import cluster_slots
+from tamias.engine.spark.session import SparkLog, expects_cluster, spark_context
+from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition_of
+from tamias.errors import DeploymentError
+from tamias.graph.job_graph import JobGraph
+from tamias.graph.regions import regions
+from tamias.operators.epoch import EpochOrder
+
+_log = logging.getLogger(__name__)
+
+_runs: Counter[str] = Counter()  # of each job in this driver: one may run again
+
+
+class SparkEngine(SlotEngine):
+    """Runs one job on a Spark session, with slot processes beside it."""
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        configuration: dict[str, str],
+        *,
+        job_label: str,
+        python: Dependencies | None = None,
+        heartbeat: Heartbeat | None = None,
+    ) -> None:
+        self._context, pool = self._start(
+            graph.slot_count, configuration, python or Dependencies(), heartbeat or Heartbeat()
+        )
+        super().__init__(graph, pool)
+        _runs[job_label] += 1
+        self._group = f"tamias-{job_label}"
+        if _runs[job_label] > 1:  # once a group is cancelled, no job of it runs any more
+            self._group += f"-{_runs[job_label]}"
+        self._cancelled = threading.Event()
+        self._levels = graph.levels
+        self._base: Any = None
+        self._regions = regions(graph)
+        self._partitions = [[(v, i) for v in level for i in range(v.parallelism)] for level in self._levels]
+
+    @staticmethod
+    def _start(
+        count: int, configuration: dict[str, str], python: Dependencies, heartbeat: Heartbeat
+    ) -> tuple[Any, SlotPool | RegisteringSlots]:
+        """Spark, and the slots: at home while Spark starts, or on its cluster once it has."""
+        at_home = None if expects_cluster(configuration) else SlotPool(count, python, heartbeat=heartbeat)
+        try:
+            if at_home is not None:
+                at_home.begin_start()
+            context = spark_context(configuration)
+            if context.master.startswith("local"):
+                return context, at_home or SlotPool(count, python, heartbeat=heartbeat)
+        except BaseException:
+            if at_home is not None:
+                at_home.shutdown()
+            raise
+        if at_home is not None:
+            at_home.shutdown()
+        return context, cluster_slots(count, context, python, heartbeat)
+
+    @property
+    def log_path(self) -> str | None:
+        """Where Spark's own log is, if we know; asked for when a person is to be told."""
+        return SparkLog.mention()
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        assert self._deployment is not None, "deploy comes before the first epoch"
+        try:
+            found = outcomes(self._spark_job(order))
+        except Exception as error:  # py4j and Spark raise what they like; the failure is handled the same way
+            return EpochResult(failure=Failure(self._explained(error)))
+        return self._result(found)
+
+    def _spark_job(self, order: EpochOrder) -> Iterable[Any]:
+        """All levels as one chain of stages: every subtask runs once, whatever the fan-out."""
+        assert self._deployment is not None
+        context = self._context
+        context.setJobGroup(self._group, self._describe(order), interruptOnCancel=False)
+        if self._base is None:
+            first = len(self._partitions[0])
+            self._base = context.parallelize(range(first), first)
+        rdd = self._base
+        with _named_stages(context) as name:
+            for task in self._tasks(order):
+                if task.level > 0:  # ends the stage of the level before, which gets the name that stands then
+                    rdd = rdd.partitionBy(len(task.stops), partition_of)
+                name(f"epoch {order.number}: " + ", ".join(v.name for v in self._levels[task.level]))
+                rdd = rdd.mapPartitionsWithIndex(task)  # rows are not where their keys say: no partitioning is kept
+            return rdd.collect()  # type: ignore[no-any-return]
+
+    def _tasks(self, order: EpochOrder) -> Iterable[LevelTask]:
+        assert self._deployment is not None
+        routes = self._routes()
+        for level, partitions in enumerate(self._partitions):
+            following = self._partitions[level + 1] if level + 1 < len(self._partitions) else None
+            yield LevelTask(
+                level=level,
+                stops=tuple(self._stop(v.id, i, self._graph.slot_of(v, i)) for v, i in partitions),
+                next_partitions=len(following) if following is not None else 1,
+                routes={e: r for e, r in routes.items() if self._level_of_source(e) == level},
+                secret=self._pool.secret,
+                attempt=self._deployment.attempt,
+                order=order,
+            )
+
+    def _stop(self, vertex: int, subtask: int, slot: int) -> Stop:
+        return Stop(vertex, subtask, slot, self._pool.slots[slot].address, self._regions[vertex, subtask])
+
+    def _routes(self) -> dict[int, Route]:
+        first: dict[int, Route] = {}
+        for level, partitions in enumerate(self._partitions):
+            for number, (vertex, index) in enumerate(partitions):
+                if index == 0:
+                    first[vertex.id] = Route(level, number)
+        return {e.id: first[e.target] for e in self._graph.exchanges}
+
+    def _level_of_source(self, exchange: int) -> int:
+        found = next(e for e in self._graph.exchanges if e.id == exchange)
+        return self._graph.vertices[found.source].level
+
+    def _describe(self, order: EpochOrder) -> str:
+        carried = f", checkpoint {order.checkpoint_id}" if order.checkpoint_id is not None else ""
+        return f"{self._graph.name}: epoch {order.number}{carried}"
+
+    def _explained(self, error: Exception) -> BaseException:
+        """What happened to a Spark job, in words: not a wall of JVM frames."""
+        if self._cancelled.is_set():
+            return DeploymentError("the epoch was cancelled")
+        lost = self._lost_slot()
+        if lost is not None:
+            return lost
+        lines = [line.strip() for line in str(error).splitlines()]
+        said = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
+        reason = said.partition(" at org.apache.")[0][:300]
+        where = self.log_path or "see your session's"
+        return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {where}")
+
+    def cancel_epoch(self) -> None:
+        self._cancelled.set()
+        with contextlib.suppress(Exception):  # the session is gone: fine as well
+            # Also the job that is about to be submitted on another thread.
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+
+    def _slot_lost(self, number: int) -> None:
+        self._cancel_jobs()  # its tasks wait for an answer that will not come
+
+    def _cancel_jobs(self) -> None:
+        with contextlib.suppress(Exception):  # nothing runs, or the session is gone: both are fine
+            self._context.cancelJobGroup(self._group)
+
+    def shutdown(self) -> None:
+        """End the slots; the session stays, for the next job."""
+        super().shutdown()
+        with contextlib.suppress(Exception):  # the user may have stopped the session before us
+            self._context.setJobGroup("", "")
+
+
+class _named_stages:
+    """Gives Spark's stages the names of the operators they run, where Spark would show a line of this file."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __enter__(self) -> Any:
+        from pyspark.traceback_utils import SCCallSiteSync
+
+        # While one call site is active, PySpark does not set another for the calls inside.
+        self._site = SCCallSiteSync(self._context)
+        self._site.__enter__()
+        return self._context._jsc.setCallSite
+
+    def __exit__(self, *exc: Any) -> None:
+        self._site.__exit__(*exc)

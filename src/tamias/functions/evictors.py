@@ -1,0 +1,92 @@
+"""The evictors that come with tamias."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from tamias.functions.triggers import delta_of
+from tamias.functions.window_contract import Evictor, TimestampedValue
+from tamias.types.time import Duration, Time, millis_of
+
+_Elements = list[TimestampedValue[Any]]
+
+
+class _BuiltIn(Evictor[Any, Any]):
+    """Evicts by one rule, before or after the window function."""
+
+    def __init__(self, do_evict_after: bool) -> None:
+        self.do_evict_after = do_evict_after
+
+    def evict_before(
+        self, elements: _Elements, size: int, window: Any, evictor_context: Evictor.EvictorContext
+    ) -> None:
+        """Apply the rule, unless it is for after."""
+        if not self.do_evict_after:
+            self._evict(elements)
+
+    def evict_after(self, elements: _Elements, size: int, window: Any, evictor_context: Evictor.EvictorContext) -> None:
+        """Apply the rule, if it is for after."""
+        if self.do_evict_after:
+            self._evict(elements)
+
+    @abstractmethod
+    def _evict(self, elements: _Elements) -> None:
+        """The rule."""
+
+
+class CountEvictor(_BuiltIn):
+    """Keeps the last so many elements."""
+
+    def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
+        super().__init__(do_evict_after)
+        if max_count < 0:
+            raise ValueError(f"CountEvictor keeps a number of elements from 0 on, got {max_count}")
+        self.max_count = max_count
+
+    @staticmethod
+    def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
+        """Keep the last `max_count` elements."""
+        return CountEvictor(max_count, do_evict_after)
+
+    def _evict(self, elements: _Elements) -> None:
+        del elements[: max(0, len(elements) - self.max_count)]
+
+
+class DeltaEvictor(_BuiltIn):
+    """Keeps elements that are close to the last one."""
+
+    def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
+        super().__init__(do_evict_after)
+        self.threshold = threshold
+        self._delta = delta_of(delta_function)
+
+    @staticmethod
+    def of(threshold: float, delta_function: Any, do_evict_after: bool = False) -> DeltaEvictor:
+        """Remove elements with `delta_function(element, last) >= threshold`."""
+        return DeltaEvictor(threshold, delta_function, do_evict_after)
+
+    def _evict(self, elements: _Elements) -> None:
+        if elements:
+            last = elements[-1].get_value()
+            elements[:] = [e for e in elements if self._delta(e.get_value(), last) < self.threshold]
+
+
+class TimeEvictor(_BuiltIn):
+    """Keeps elements that are not much older than the youngest one."""
+
+    def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
+        super().__init__(do_evict_after)
+        self.window_size = window_size
+
+    @staticmethod
+    def of(window_size: Time | Duration | Any, do_evict_after: bool = False) -> TimeEvictor:
+        """Remove elements whose timestamp is `window_size` or more below the highest one."""
+        return TimeEvictor(millis_of(window_size), do_evict_after)
+
+    def _evict(self, elements: _Elements) -> None:
+        if not elements or not elements[0].has_timestamp():
+            return
+        times = [e.get_timestamp() for e in elements]
+        oldest = max(t for t in times if t is not None) - self.window_size
+        elements[:] = [e for e, t in zip(elements, times, strict=True) if t is None or t > oldest]

@@ -1,0 +1,30 @@
+"""`JobStatus`: where a job is in its life."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["JobStatus"]
+
+
+class JobStatus(Enum):
+    """The states of a job; FAILED, CANCELED and FINISHED are the last ones."""
+
+    CREATED = 0
+    RUNNING = 1
+    FAILING = 2
+    FAILED = 3
+    CANCELLING = 4
+    CANCELED = 5
+    FINISHED = 6
+    RESTARTING = 7
+    SUSPENDED = 8
+    RECONCILING = 9
+
+    def is_globally_terminal_state(self) -> bool:
+        """Whether the job is over for good."""
+        return self in {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED}
+
+    def is_terminal_state(self) -> bool:
+        """Whether the job is over here; a suspended one may go on elsewhere."""
+        return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

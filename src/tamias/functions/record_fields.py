@@ -1,0 +1,100 @@
+"""Fields of a record, by position or by name: how `key_by(0)`, `sum("price")` and `project(0, 2)` find them.
+
+A record with fields is a tuple, a list, a Row, a dict (by name), or an object with attributes (by name). Any
+other value counts as one field, at position 0, which is the value itself. Positions below 0 count from the end.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+from typing import Any
+
+from tamias.errors import preview
+from tamias.types.row import Row, make_row
+
+Field = int | str
+
+_TUPLE_NAME = re.compile(r"f(\d+)")  # Flink: the fields of a tuple are called f0, f1, ...
+
+
+def checked_field(field: object, what: str) -> Field:
+    """A position or a name as the user gave it, or an error that says what it was meant for."""
+    if isinstance(field, bool) or not isinstance(field, (int, str)):
+        raise TypeError(f"{what} must be a position (int) or a name (str), got {field!r}")
+    if field == "":
+        raise ValueError(f"{what} must not be an empty name")
+    return field
+
+
+def read_field(value: Any, field: Field) -> Any:  # hot
+    """One field of a record."""
+    try:
+        if type(value) is tuple and type(field) is int:
+            return value[field]
+        if isinstance(value, (tuple, list)):
+            return value[_position_in(value, field)] if isinstance(field, str) else value[field]
+        if isinstance(value, Row):
+            return value[field]
+        if isinstance(field, str):
+            return value[field] if isinstance(value, dict) else getattr(value, field)
+        if field == 0:
+            return value
+    except (IndexError, KeyError, AttributeError, ValueError):
+        pass  # all mean that there is no such field; one message says so
+    raise _no_field(value, field)
+
+
+def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
+    """A copy of a record in which one field is replaced; the record itself stays as it is."""
+    if type(value) is tuple and type(field) is int and field >= 0:
+        return (*value[:field], new, *value[field + 1 :])
+    if isinstance(value, tuple):
+        position = _position_in(value, field)
+        fields = (*value[:position], new, *value[position + 1 :])
+        if type(value) is tuple:
+            return fields
+        return type(value)._make(fields) if hasattr(value, "_make") else type(value)(fields)
+    if isinstance(value, list):
+        copied = list(value)
+        copied[_position_in(value, field)] = new
+        return copied
+    if isinstance(value, Row):
+        row = make_row(list(value), getattr(value, "_fields", None), value.get_row_kind())
+        row[field] = new
+        return row
+    if isinstance(value, dict):
+        return {**value, field: new}
+    if isinstance(field, str):
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return dataclasses.replace(value, **{field: new})
+        changed = copy.copy(value)
+        setattr(changed, field, new)
+        return changed
+    return new  # a value without fields: position 0 is all of it
+
+
+def _position_in(value: tuple[Any, ...] | list[Any], field: Field) -> int:
+    if isinstance(field, int):
+        return field if field >= 0 else field + len(value)
+    names = getattr(value, "_fields", None)  # a named tuple
+    if names is not None and field in names:
+        return int(names.index(field))
+    match = _TUPLE_NAME.fullmatch(field)
+    if match is None:
+        raise _no_field(value, field)
+    return int(match.group(1))
+
+
+def _no_field(value: Any, field: Field) -> Exception:
+    shown = preview(value)
+    if isinstance(value, (tuple, list, Row)):
+        kind = IndexError if isinstance(field, int) else TypeError
+        return kind(f"the record {shown} has no field {field!r}: it has {len(value)} fields")
+    if isinstance(field, int):
+        return TypeError(
+            f"the record {shown} is a {type(value).__name__}, which has no positions: "
+            f"only position 0, the value itself, can be selected, not {field}"
+        )
+    return TypeError(f"the record {shown} of type {type(value).__name__} has no field {field!r}")

@@ -1,0 +1,25 @@
+"""Which subtasks an exchange connects: the channels from every sender to its receivers."""
+
+from __future__ import annotations
+
+from tamias.graph.job_graph import Exchange, Vertex
+from tamias.graph.specs import Forward, Rescale
+
+
+def targets_of(exchange: Exchange, source: Vertex, target: Vertex, index: int) -> list[int]:
+    """The target subtasks that a sender is connected to."""
+    senders, receivers = source.parallelism, target.parallelism
+    match exchange.partitioning:
+        case Forward():
+            return [index]
+        case Rescale() if senders >= receivers:
+            return [j for j in range(receivers) if j * senders // receivers <= index < (j + 1) * senders // receivers]
+        case Rescale():
+            return list(range((index * receivers + senders - 1) // senders, -(-((index + 1) * receivers) // senders)))
+        case _:
+            return list(range(receivers))
+
+
+def senders_of(exchange: Exchange, source: Vertex, target: Vertex, index: int) -> list[int]:
+    """The sending subtasks that a receiver is connected to."""
+    return [i for i in range(source.parallelism) if index in targets_of(exchange, source, target, i)]

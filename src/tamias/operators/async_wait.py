@@ -1,0 +1,227 @@
+"""Asynchronous I/O: requests to other systems are in flight while the next records come.
+
+An epoch does not wait for its requests, but for a moment at its end: what is in flight stays so, and its results come
+out in a later epoch. What is in flight at a checkpoint is in it, as the records that were asked about, and is asked
+again after a restore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+from tamias.codegen.blame import user_error
+from tamias.codegen.source_code import Code
+from tamias.errors import preview
+from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction
+from tamias.functions.state_handles import ListStateDescriptor
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import AsyncSpec
+from tamias.operators.async_queue import Entry, OrderedQueue, Queue, UnorderedQueue
+from tamias.operators.async_requests import Calls, Request, Requests
+from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.place import Place
+from tamias.types.by_value import loaded, stored
+
+_IN_FLIGHT = ListStateDescriptor("_in_flight")
+_LINGER_S = 0.05  # at the end of an epoch: most answers come sooner, and need not wait for the next one
+
+
+class AsyncWaitOperator(RuntimeOperator):
+    """An `AsyncFunction` or an `AsyncBatchFunction`, with at most `capacity` requests whose results have not left."""
+
+    needs_out = True
+    holds_watermarks = True
+
+    def __init__(self, operator: Operator, spec: AsyncSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._spec = spec
+        self._function = spec.function
+        self._queue: Queue = OrderedQueue() if spec.ordered else UnorderedQueue()
+        self._filling: Request | None = None  # a batch that is not full
+        self._due_ms: int | None = None  # when it is sent all the same
+        self._sent = 0  # requests whose results have not all left
+        self._to_repeat: list[tuple[Any, int | None]] = []  # what was in flight at the checkpoint restored
+        self._requests: Requests | None = None
+        self._hurried = False
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def initialize(self) -> None:
+        super().initialize()
+        self._to_repeat = list(self.states.get_list_state(_IN_FLIGHT).get())
+
+    def open(self) -> None:
+        super().open()
+        calls = _single(self._function) if self._spec.batch_size is None else _batched(self._function)
+        self._requests = Requests(calls, self._spec.timeout_ms, self._spec.retry, f"async-{self.place.name}")
+
+    # ------------------------------------------------------------------------------------------- records come
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._add, 'ask')}({value}, {time})")
+
+    def _add(self, value: Any, time: int | None) -> None:
+        self._let_out()
+        if self._filling is None:
+            self._wait_while(lambda: self._sent >= self._spec.capacity)
+            self._filling = Request()
+            self._sent += 1
+            if self._spec.batch_timeout_ms is not None:
+                self._due_ms = self.place.clock.now_ms() + self._spec.batch_timeout_ms
+        entry = Entry(stored(value), time)
+        entry.request = self._filling
+        self._filling.entries.append(entry)
+        self._queue.add(entry)
+        if len(self._filling.entries) >= (self._spec.batch_size or 1):
+            self._send()
+        else:
+            self._send_if_due(self.place.clock.now_ms())
+
+    def _send_if_due(self, now_ms: int) -> None:
+        if self._due_ms is not None and now_ms >= self._due_ms:
+            self._send()
+
+    def _send(self) -> None:
+        assert self._requests is not None and self._filling is not None
+        request, self._filling, self._due_ms = self._filling, None, None
+        self._requests.send(request)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._queue.add_mark(partial(self.pass_watermark, watermark_ms))
+        self._let_out()
+
+    def on_idle(self, idle: bool) -> None:
+        self._queue.add_mark(partial(self.pass_idle, idle))
+        self._let_out()
+
+    # ------------------------------------------------------------------------------------------- results leave
+
+    def _let_out(self) -> None:
+        """Emit what may leave; raise what went wrong."""
+        assert self._requests is not None
+        done, queue = self._requests.done, self._queue
+        while done:
+            request = done.popleft()
+            if request.error is not None:
+                raise self._blame(request, request.error)
+            for entry, results in zip(request.entries, request.results, strict=True):
+                entry.results = results
+                queue.complete(entry)
+        while (item := queue.take()) is not None:
+            if isinstance(item, Entry):
+                self._emit(item)
+            else:
+                item()
+
+    def _emit(self, entry: Entry) -> None:
+        entry.request.left -= 1
+        if entry.request.left == 0:
+            self._sent -= 1
+        assert entry.results is not None
+        for result in entry.results:
+            self.out(result, entry.time)
+
+    def _blame(self, request: Request, error: BaseException) -> BaseException:
+        values = [loaded(entry.kept) for entry in request.entries]
+        record = values[0] if self._spec.batch_size is None else values
+        frames = error.__traceback__.tb_next if error.__traceback__ is not None else None  # the first is ours
+        return user_error(error, self.operator, self.place.index, preview(record), frames)
+
+    def _wait_while(self, condition: Callable[[], bool]) -> None:
+        assert self._requests is not None
+        while condition():
+            self._requests.wait()
+            self._let_out()
+
+    # ------------------------------------------------------------------------------------------- time passes
+
+    def on_clock(self, now_ms: int) -> None:
+        repeated, self._to_repeat = self._to_repeat, []
+        for value, time in repeated:  # before the first record of the attempt
+            self._add(value, time)
+        self._send_if_due(now_ms)
+        self._let_out()
+
+    def end_epoch(self) -> None:
+        assert self._requests is not None
+        until_s = self._requests.now_s() + _LINGER_S
+        self._let_out()
+        while self._in_flight and (left_s := until_s - self._requests.now_s()) > 0:
+            self._requests.wait(left_s)
+            self._let_out()
+
+    @property
+    def _in_flight(self) -> int:
+        """How many requests have been made and not come to their end."""
+        return self._sent - (self._filling is not None)
+
+    def next_timer_ms(self) -> int | None:
+        return self.place.clock.now_ms() if self._in_flight else self._due_ms
+
+    # ------------------------------------------------------------------------------------------- the end
+
+    def may_finish(self, now_ms: int) -> bool:
+        """Once all answers are there. Until then epochs go on, and checkpoints with them."""
+        assert self._requests is not None
+        if self._filling is not None:
+            self._send()
+        if not self._hurried:  # Flink: at the end of the input a request that waits to be tried again is so at once
+            self._requests.hurry()
+            self._hurried = True
+        self._let_out()
+        return len(self._queue) == 0
+
+    def finish(self) -> None:
+        """The operators before this one may have had something left."""
+        if self._filling is not None:
+            self._send()
+        self._wait_while(lambda: len(self._queue) > 0)
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        super().before_snapshot(checkpoint_id, now_ms)
+        waiting = [(loaded(entry.kept), entry.time) for entry in self._queue.waiting()]
+        self.states.get_list_state(_IN_FLIGHT).update(waiting + self._to_repeat)
+
+    def close(self) -> None:
+        self.stop()
+        super().close()
+
+    def stop(self) -> None:
+        """Give up what is in flight."""
+        if self._requests is not None:
+            self._requests.stop()
+
+
+def _single(function: AsyncFunction[Any, Any]) -> Calls:
+    """A request for every record."""
+    return Calls(itemgetter(0), function.async_invoke, function.timeout, _results_of_record)
+
+
+def _results_of_record(value: Any, results: Any) -> list[list[Any]]:
+    if not isinstance(results, Iterable):
+        raise RuntimeError(
+            f"async_invoke and timeout return a list of results, [] for none; for {preview(value)} it was "
+            f"{preview(results)}"
+        )
+    return [list(results)]
+
+
+def _batched(function: AsyncBatchFunction[Any, Any]) -> Calls:
+    """A request for several records."""
+    return Calls(list, function.async_invoke_batch, function.timeout, _results_of_batch)
+
+
+def _results_of_batch(values: list[Any], results: Any) -> list[list[Any]]:
+    if not isinstance(results, Iterable):
+        raise RuntimeError(f"async_invoke_batch and timeout return a result for each input, not {preview(results)}")
+    given = list(results)
+    if len(given) != len(values):
+        raise ValueError(
+            f"async_invoke_batch and timeout return a result for each input, in their order; "
+            f"for {len(values)} inputs there were {len(given)} results"
+        )
+    return [[result] for result in given]

@@ -1,0 +1,208 @@
+"""A stream beside a broadcast one: the broadcast side writes state that every subtask holds, the other side reads it.
+
+The broadcast records of an epoch are read before the others of that epoch; in BATCH mode all of them come first.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from tamias.codegen.source_code import Code
+from tamias.errors import StateError, UnsupportedOperationError
+from tamias.functions.record_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from tamias.functions.state_handles import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    KeyedStateFunction,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from tamias.functions.timer_service import TimerService
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import BroadcastProcessSpec
+from tamias.keygroups import state_key
+from tamias.operators.co_streams import FIRST, SECOND, TwoInputOperator
+from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.keys import write_key
+from tamias.operators.operator import Emit
+from tamias.operators.place import Place
+from tamias.operators.process_functions import KeyedProcessOperator, OnTimerContext, write_process
+from tamias.state.backend import NO_KEY, KeyedStateBackend
+from tamias.state.broadcast_state import BroadcastStore, BroadcastView
+from tamias.state.operator_state import OperatorStates
+
+Apply = Callable[[StateDescriptor, KeyedStateFunction], None]
+
+
+class BroadcastProcessOperator(TwoInputOperator):
+    """`process` on a stream without keys beside a broadcast one."""
+
+    first_input = SECOND
+
+    def __init__(self, operator: Operator, spec: BroadcastProcessSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._spec = spec
+        self._function = spec.function
+        self._clocks = Clocks(place)
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def open(self) -> None:
+        stores = _stores(self.states, self._spec)
+        self._data_context = DataContext(self._clocks, None, _views(stores))
+        self._broadcast_context = BroadcastContext(self._clocks, stores, _no_keys)
+        super().open()
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._clocks.watermark_ms = watermark_ms
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        process = self._function.process_element
+        write_process(code, process, self._data_context, value=value, time=time, emit=emit, side=side)
+
+    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        process = self._function.process_broadcast_element
+        write_process(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
+
+
+class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
+    """`process` on a keyed stream beside a broadcast one: keyed state and timers on the keyed side."""
+
+    first_input = SECOND
+
+    def __init__(self, operator: Operator, spec: BroadcastProcessSpec, place: Place) -> None:
+        super().__init__(operator, spec, place)
+        self._spec = spec
+
+    def open(self) -> None:
+        stores = _stores(self.states, self._spec)
+        views = _views(stores)
+        self._context = DataContext(self.timers, self._cell, views)
+        self._timer_context = TimerContext(self.timers, self._cell, views)
+        self._broadcast_context = BroadcastContext(self.timers, stores, self._apply_to_keyed_state)
+        super().open()
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value, FIRST)
+        process = self._function.process_element
+        write_process(code, process, self._context, value=value, time=time, emit=emit, side=side)
+
+    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._cell, 'cell')}[0] = {code.bind(NO_KEY, 'no_key')}")
+        process = self._function.process_broadcast_element
+        write_process(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
+
+    def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
+        assert self.backend is not None
+        if not callable(function) or inspect.isgeneratorfunction(function):
+            raise TypeError(
+                f"apply_to_keyed_state() calls its function with a key and its state and takes no results, "
+                f"got {function!r}"
+            )
+        state = _keyed_state(self.backend, descriptor)
+        try:
+            for key in list(self.backend.keys(descriptor.name)):
+                self._cell[0] = state_key(key)
+                function(key, state)
+        finally:
+            self._cell[0] = NO_KEY
+
+
+# --------------------------------------------------------------------------------------------------- contexts
+
+
+class DataContext(
+    ElementContext, BroadcastProcessFunction.ReadOnlyContext, KeyedBroadcastProcessFunction.ReadOnlyContext
+):
+    """Handed to `process_element`."""
+
+    def __init__(self, clocks: TimerService, cell: list[Any] | None, views: dict[str, BroadcastView]) -> None:
+        super().__init__(clocks, cell)
+        self._views = views
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastView:
+        try:
+            return self._views[state_descriptor.name]
+        except KeyError:
+            raise _undeclared(state_descriptor, self._views) from None
+
+
+class TimerContext(DataContext, OnTimerContext, KeyedBroadcastProcessFunction.OnTimerContext):
+    """Handed to `on_timer`."""
+
+
+class BroadcastContext(ElementContext, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
+    """Handed to `process_broadcast_element`: there is no key, so there are no timers."""
+
+    def __init__(self, clocks: TimerService, stores: dict[str, BroadcastStore], apply: Apply) -> None:
+        super().__init__(clocks, None)
+        self._stores = stores
+        self._apply = apply
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastStore:
+        try:
+            return self._stores[state_descriptor.name]
+        except KeyError:
+            raise _undeclared(state_descriptor, self._stores) from None
+
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
+        self._apply(state_descriptor, function)
+
+    def timer_service(self) -> NoReturn:
+        raise UnsupportedOperationError(
+            "timers belong to a key, and a broadcast record has none; register them in process_element or on_timer, "
+            "and ask this context for current_watermark() and current_processing_time()"
+        )
+
+    def get_current_key(self) -> NoReturn:
+        raise UnsupportedOperationError(
+            "a broadcast record has no key; apply_to_keyed_state() goes through the keys that have a state"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------- states
+
+
+def _stores(states: OperatorStates, spec: BroadcastProcessSpec) -> dict[str, BroadcastStore]:
+    return {descriptor.name: states.get_broadcast_state(descriptor) for descriptor in spec.descriptors}
+
+
+def _views(stores: dict[str, BroadcastStore]) -> dict[str, BroadcastView]:
+    return {name: store.view() for name, store in stores.items()}
+
+
+def _undeclared(descriptor: MapStateDescriptor, declared: Iterable[str]) -> StateError:
+    names = ", ".join(map(repr, declared))
+    return StateError(f"no broadcast state {descriptor.name!r} was given to broadcast(), which was given {names}")
+
+
+def _no_keys(descriptor: StateDescriptor, function: KeyedStateFunction) -> NoReturn:
+    raise UnsupportedOperationError(
+        f"apply_to_keyed_state() of {descriptor.name!r}: the stream beside the broadcast one has no keys; "
+        "call key_by before connect, and use a KeyedBroadcastProcessFunction"
+    )
+
+
+def _keyed_state(backend: KeyedStateBackend, descriptor: StateDescriptor) -> State:
+    match descriptor:
+        case ValueStateDescriptor():
+            return backend.value_state(descriptor)
+        case ListStateDescriptor():
+            return backend.list_state(descriptor)
+        case MapStateDescriptor():
+            return backend.map_state(descriptor)
+        case ReducingStateDescriptor():
+            return backend.reducing_state(descriptor)
+        case AggregatingStateDescriptor():
+            return backend.aggregating_state(descriptor)
+        case FoldingStateDescriptor():
+            return backend.folding_state(descriptor)
+        case _:
+            raise TypeError(f"apply_to_keyed_state() needs the descriptor of a keyed state, got {descriptor!r}")

@@ -1,0 +1,84 @@
+"""The list of operators: one function turns a spec into a running one."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
+from tamias.graph import specs
+from tamias.graph.job_graph import Operator
+from tamias.operators import async_wait, co_streams, feedback, splitting, stateless, timestamps, two_phase
+from tamias.operators import broadcast_process as broadcast
+from tamias.operators import interval_join as joins
+from tamias.operators import process_functions as process
+from tamias.operators import rolling_operators as rolling
+from tamias.operators import sink_operators as sinks
+from tamias.operators import source_operators as sources
+from tamias.operators.operator import RuntimeOperator
+from tamias.operators.place import Place
+from tamias.operators.windows.choice import window_operator
+
+
+def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOperator:
+    """Make one operator of a subtask."""
+    match operator.spec:
+        case specs.SourceSpec() as spec:
+            return sources.SplitSourceOperator(operator, spec, place)
+        case specs.SourceFunctionSpec() as spec:
+            return sources.SourceFunctionOperator(operator, spec, place)
+        case specs.MapSpec() as spec:
+            return stateless.MapOperator(operator, spec, place)
+        case specs.FlatMapSpec() as spec:
+            return stateless.FlatMapOperator(operator, spec, place)
+        case specs.FilterSpec() as spec:
+            return stateless.FilterOperator(operator, spec, place)
+        case specs.ProjectSpec() as spec:
+            return stateless.ProjectOperator(operator, spec, place)
+        case specs.ProcessSpec() as spec:
+            if operator.key is not None:
+                return process.KeyedProcessOperator(operator, spec, place)
+            return process.ProcessOperator(operator, spec, place)
+        case specs.ReduceSpec() as spec:
+            return rolling.ReduceOperator(operator, spec, place)
+        case specs.FoldSpec() as spec:
+            return rolling.FoldOperator(operator, spec, place)
+        case specs.WithStateSpec() as spec:
+            return rolling.WithStateOperator(operator, spec, place)
+        case specs.WindowSpec() as spec:
+            return window_operator(operator, spec, place)
+        case specs.IntervalJoinSpec() as spec:
+            return joins.IntervalJoinOperator(operator, spec, place)
+        case specs.CoMapSpec() as spec:
+            return co_streams.CoMapOperator(operator, spec, place)
+        case specs.CoFlatMapSpec() as spec:
+            return co_streams.CoFlatMapOperator(operator, spec, place)
+        case specs.CoProcessSpec() as spec:
+            if operator.key is not None:
+                return co_streams.KeyedCoProcessOperator(operator, spec, place)
+            return co_streams.CoProcessOperator(operator, spec, place)
+        case specs.BroadcastProcessSpec() as spec:
+            if operator.key is not None:
+                return broadcast.KeyedBroadcastProcessOperator(operator, spec, place)
+            return broadcast.BroadcastProcessOperator(operator, spec, place)
+        case specs.FeedbackHeadSpec() as spec:
+            return feedback.FeedbackHead(operator, spec, place)
+        case specs.FeedbackTailSpec() as spec:
+            return feedback.FeedbackTail(operator, spec, place)
+        case specs.AsyncSpec() as spec:
+            return async_wait.AsyncWaitOperator(operator, spec, place)
+        case specs.SplitSpec() as spec:
+            return splitting.SplitOperator(operator, spec, place)
+        case specs.TimestampsSpec() as spec:
+            return timestamps.TimestampsOperator(operator, spec.watermarks, place)
+        case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):
+            return two_phase.TwoPhaseOperator(operator, spec, place)
+        case specs.SinkFunctionSpec() as spec:
+            return sinks.SinkFunctionOperator(operator, spec, place)
+        case specs.WriterSpec() as spec:
+            return sinks.WriterOperator(operator, spec, place)
+        case specs.PrintSpec() as spec:
+            return sinks.PrintOperator(operator, spec, place, report)
+        case specs.CollectSpec() as spec:
+            return sinks.CollectOperator(operator, spec, place, report)
+        case _:
+            assert_never(operator.spec)

@@ -1,0 +1,274 @@
+"""The contexts that user code is handed."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from tamias.config.configuration import Configuration
+from tamias.config.execution_config import ExecutionConfig
+from tamias.errors import AccumulatorError, StateNotKeyed, UnsupportedOperationError
+from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+from tamias.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
+from tamias.functions.job_id import JobID
+from tamias.functions.record_functions import KeyedProcessFunction
+from tamias.functions.runtime_context import DistributedCache, RuntimeContext
+from tamias.functions.sink_contract import SinkContext
+from tamias.functions.state_handles import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    FoldingState,
+    FoldingStateDescriptor,
+    KeyedStateStore,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    OperatorStateStore,
+    ReducingState,
+    ReducingStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from tamias.functions.timer_service import TimerService
+from tamias.keygroups import user_key
+from tamias.metrics.metricbase import MetricGroup
+from tamias.operators.place import Place
+from tamias.state.backend import KeyedStateBackend, KeyedStates
+from tamias.types.time_bounds import MIN_TIMESTAMP
+
+A = TypeVar("A", bound=Accumulator[Any, Any])
+
+
+class StateStore(KeyedStateStore):
+    """Asks the operator's backend for keyed state; an operator without keys has none."""
+
+    def __init__(self, backend: KeyedStates | None, operator_name: str) -> None:
+        self._backend = backend
+        self._operator_name = operator_name
+
+    def _keyed(self, state_name: str) -> KeyedStates:
+        if self._backend is None:
+            raise StateNotKeyed(state_name)
+        return self._backend
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return self._keyed(state_descriptor.name).value_state(state_descriptor)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._keyed(state_descriptor.name).list_state(state_descriptor)
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        return self._keyed(state_descriptor.name).map_state(state_descriptor)
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        return self._keyed(state_descriptor.name).reducing_state(state_descriptor)
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        return self._keyed(state_descriptor.name).aggregating_state(state_descriptor)
+
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
+        return self._keyed(state_descriptor.name).folding_state(state_descriptor)
+
+
+class SubtaskContext(StateStore, RuntimeContext):
+    """The runtime context of one operator in one subtask."""
+
+    def __init__(
+        self,
+        place: Place,
+        backend: KeyedStateBackend | None,
+        operator_name: str,
+        metrics: MetricGroup,
+        parameters: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(backend, operator_name)
+        self._place = place
+        self._metrics = metrics
+        self._parameters = parameters or {}
+
+    def get_task_name(self) -> str:
+        return self._place.vertex.name
+
+    def get_task_name_with_subtasks(self) -> str:
+        return self._place.name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._place.vertex.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._place.vertex.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._place.index
+
+    def get_attempt_number(self) -> int:
+        return self._place.attempt
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        return self._place.graph.settings.job_parameters.get(key, default_value)
+
+    def get_operator_parameters(self) -> Configuration:
+        return Configuration.from_dict(self._parameters)
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self._metrics
+
+    def get_job_id(self) -> JobID:
+        return JobID(self._place.job_id)
+
+    def get_execution_config(self) -> ExecutionConfig:
+        settings = self._place.graph.settings
+        config = ExecutionConfig()
+        config.set_parallelism(self._place.vertex.parallelism)
+        config.set_max_parallelism(self._place.vertex.max_parallelism)
+        config.set_auto_watermark_interval(settings.auto_watermark_interval_ms)
+        config.set_global_job_parameters(dict(settings.job_parameters))
+        if settings.object_reuse:
+            config.enable_object_reuse()
+        return config
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        if name in self._place.accumulators:
+            raise AccumulatorError(
+                f"accumulator {name!r} exists already in {self._place.name}; use get_accumulator, or another name"
+            )
+        self._place.accumulators[name] = accumulator
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
+        try:
+            return self._place.accumulators[name]
+        except KeyError:
+            raise AccumulatorError(
+                f"no accumulator {name!r} in {self._place.name}; add_accumulator comes first"
+            ) from None
+
+    def get_int_counter(self, name: str) -> IntCounter:
+        return self._on_demand(name, IntCounter)
+
+    def get_long_counter(self, name: str) -> LongCounter:
+        return self._on_demand(name, LongCounter)
+
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        return self._on_demand(name, DoubleCounter)
+
+    def get_histogram(self, name: str) -> Histogram:
+        return self._on_demand(name, Histogram)
+
+    def _on_demand(self, name: str, kind: type[A]) -> A:
+        found = self._place.accumulators.setdefault(name, kind())
+        if type(found) is not kind:
+            raise AccumulatorError(
+                f"accumulator {name!r} is a {type(found).__name__}, not a {kind.__name__}; use another name"
+            )
+        return found
+
+    def get_distributed_cache(self) -> DistributedCache:
+        return _Cache(self._place)
+
+
+class _Cache(DistributedCache):
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def get_file(self, name: str) -> str:
+        return self._place.cached_file(name)
+
+
+class Clocks(TimerService):
+    """The timer service of an operator without timers: both clocks can be read."""
+
+    def __init__(self, place: Place) -> None:
+        self._clock = place.clock
+        self.watermark_ms = MIN_TIMESTAMP
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_ms()
+
+    def current_watermark(self) -> int:
+        return self.watermark_ms
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def _refuse(self) -> None:
+        raise UnsupportedOperationError("timers need a keyed stream: call key_by before process")
+
+
+class ElementContext(KeyedProcessFunction.Context, SinkContext):
+    """Handed to process functions and sinks with each record; `time` is set by the generated loop."""
+
+    __slots__ = ("_cell", "_clocks", "time")
+
+    def __init__(self, clocks: TimerService, cell: list[Any] | None) -> None:
+        self.time: int | None = None
+        self._clocks = clocks
+        self._cell = cell
+
+    def timestamp(self) -> int | None:
+        return self.time
+
+    def timer_service(self) -> TimerService:
+        return self._clocks
+
+    def get_current_key(self) -> Any:
+        if self._cell is None:
+            raise UnsupportedOperationError("there is no current key: the stream has no keys; call key_by first")
+        return user_key(self._cell[0])
+
+    def current_watermark(self) -> int:
+        return self._clocks.current_watermark()
+
+    def current_processing_time(self) -> int:
+        return self._clocks.current_processing_time()
+
+
+class SnapshotContext(FunctionSnapshotContext):
+    """Handed to `snapshot_state`."""
+
+    def __init__(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        self._id = checkpoint_id
+        self._timestamp_ms = timestamp_ms
+
+    def get_checkpoint_id(self) -> int:
+        return self._id
+
+    def get_checkpoint_timestamp(self) -> int:
+        return self._timestamp_ms
+
+
+class InitializationContext(FunctionInitializationContext):
+    """Handed to `initialize_state`."""
+
+    def __init__(
+        self,
+        checkpoint_id: int | None,
+        *,
+        restored: bool,
+        operator_store: OperatorStateStore,
+        keyed_store: KeyedStateStore,
+    ) -> None:
+        self._checkpoint_id = checkpoint_id
+        self._restored = restored
+        self._operator_store = operator_store
+        self._keyed_store = keyed_store
+
+    def is_restored(self) -> bool:
+        return self._restored
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        return self._checkpoint_id
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        return self._operator_store
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        return self._keyed_store

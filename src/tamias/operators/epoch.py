@@ -1,0 +1,56 @@
+"""What a subtask is told before an epoch, and what it answers after it. Plain values: they cross processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tamias.metrics.reports import Report
+from tamias.types.time_bounds import MIN_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointOrder:
+    """The checkpoint that an epoch carries is a savepoint: all state, by itself, in a directory of its own."""
+
+    directory: str  # in the form `open_files` takes
+    native: bool = False  # in the backend's own format, instead of the one that all backends read
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOrder:
+    """One epoch: how much sources may read, and the checkpoint it carries, if any."""
+
+    number: int
+    max_records: int = 1 << 30
+    max_source_ms: int = 1 << 30
+    checkpoint_id: int | None = None
+    checkpoint_ms: int | None = None  # when it was triggered
+    settled: frozenset[tuple[int, int]] = frozenset()  # subtasks that had finished in an earlier checkpoint
+    group_watermarks: dict[str, int] = field(default_factory=dict)  # the least of each watermark alignment group
+    open_loops: frozenset[int] | None = None  # loops that go on, as the subtasks said last; None: not asked yet
+    savepoint: SavepointOrder | None = None
+    drain: bool = False  # sources end here and now, though there is more to read
+
+
+@dataclass(slots=True)
+class Ack:
+    """How one subtask's epoch went."""
+
+    vertex: int
+    subtask: int
+    epoch: int
+    records_in: int = 0
+    records_out: int = 0
+    backlog: bool = False
+    finished: bool = False
+    watermark: int = MIN_TIMESTAMP
+    next_timer_ms: int | None = None
+    group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by its watermark alignment group
+    open_loops: frozenset[int] = frozenset()  # loops in which this subtask has something to wait for
+    busy_ms: float = 0.0
+    bytes_out: int = 0
+    lines: list[str] = field(default_factory=list)
+    records: list[Any] = field(default_factory=list)  # for execute_and_collect
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[tuple[str, str], Report] = field(default_factory=dict)  # by operator id and name

@@ -1,0 +1,118 @@
+"""Loops: what the tail takes in one epoch, the head of the same subtask gives out in the next.
+
+Head and tail stand in one slot, so nothing is sent: they share a queue. At a checkpoint the tail, which comes after
+the head in every epoch, saves what the queue holds. That is all there is between them, so a loop loses and repeats
+nothing when the job fails, where Flink loses what is under way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+from tamias.codegen.source_code import Code
+from tamias.functions.state_handles import ListStateDescriptor
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
+from tamias.operators.epoch import EpochOrder
+from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.place import Place
+from tamias.types.by_value import own
+
+_log = logging.getLogger(__name__)
+_UNDER_WAY = ListStateDescriptor("_under_way")
+_SPIN_MS = 100  # a loop inside one subtask goes round many times an epoch, for this long
+_SPIN_ROUNDS = 10_000  # and so often at most
+
+
+class FeedbackHead(RuntimeOperator):
+    """Gives out the input, and what was fed back.
+
+    A loop ends for all subtasks at once: when every head has waited long enough and no tail has anything. A head
+    cannot decide that by itself, since what is fed back may be sent to any of them.
+    """
+
+    needs_out = True
+
+    def __init__(self, operator: Operator, spec: FeedbackHeadSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._loop = spec.loop
+        self._max_wait_ms = spec.max_wait_ms
+        self._tag = spec.tag
+        self._queue = place.loops.setdefault((spec.loop, place.index), deque())
+        self._waiting_since_ms: int | None = None  # for something to be fed back, the input having ended
+        self._over = False
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        emit(value, time)
+
+    def begin_epoch(self, order: EpochOrder) -> None:
+        self._over = order.open_loops is not None and self._loop not in order.open_loops
+        self._drain()
+
+    def end_epoch(self) -> None:
+        # Only a tail in this subtask can have put something here during the epoch.
+        until_ms = self.place.clock.monotonic() * 1000 + _SPIN_MS
+        for _ in range(_SPIN_ROUNDS):
+            if not self._queue or self.place.clock.monotonic() * 1000 >= until_ms:
+                break
+            self._drain()
+
+    def _drain(self) -> None:
+        out = self.out if self._tag is None else self.side_out.get(self._tag)
+        for _ in range(len(self._queue)):  # a tail in this subtask adds to it meanwhile
+            self._waiting_since_ms = None
+            value, time = self._queue.popleft()
+            if out is not None:
+                out(value, time)
+
+    def may_finish(self, now_ms: int) -> bool:
+        if self._waiting_since_ms is None:
+            self._waiting_since_ms = now_ms
+        return self._over
+
+    def open_loop(self, now_ms: int) -> int | None:
+        waited_ms = now_ms - self._waiting_since_ms if self._waiting_since_ms is not None else -1
+        return None if 0 < self._max_wait_ms <= waited_ms else self._loop
+
+    def next_timer_ms(self) -> int | None:
+        if self._queue:
+            return self.place.clock.now_ms()
+        if self._waiting_since_ms is None or self._max_wait_ms == 0:
+            return None
+        return self._waiting_since_ms + self._max_wait_ms
+
+
+class FeedbackTail(RuntimeOperator):
+    """Takes what is to be fed back."""
+
+    def __init__(self, operator: Operator, spec: FeedbackTailSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._loop = spec.loop
+        self._queue = place.loops.setdefault((spec.loop, place.index), deque())
+
+    def initialize(self) -> None:
+        super().initialize()
+        self._queue.clear()  # what an attempt left that has failed
+        self._queue.extend(self.states.get_list_state(_UNDER_WAY).get())
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._queue.append, 'feed_back')}(({code.bind(own, 'own')}({value}), {time}))")
+
+    def finish(self) -> None:
+        if self._queue:  # the head finished first
+            _log.warning(
+                "%d records were fed back to %s after the loop had ended, and are lost; "
+                "raise max_wait_time_millis if that is too early", len(self._queue), self.place.name,
+            )
+            self._queue.clear()
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        super().before_snapshot(checkpoint_id, now_ms)
+        self.states.get_list_state(_UNDER_WAY).update(list(self._queue))
+
+    def open_loop(self, now_ms: int) -> int | None:
+        return self._loop if self._queue else None
+
+    def next_timer_ms(self) -> int | None:
+        return self.place.clock.now_ms() if self._queue else None

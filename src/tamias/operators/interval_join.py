@@ -1,0 +1,119 @@
+"""The interval join: pairs of two streams' records with equal keys whose times are close enough.
+
+Records come tagged, as (side, record), in one stream. Each is kept until the watermark says that no partner can come
+any more; a pair is emitted when its second member arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.functions.state_handles import MapState, MapStateDescriptor
+from tamias.functions.window_assigners import no_timestamp
+from tamias.functions.window_functions import ProcessJoinFunction
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import IntervalJoinSpec
+from tamias.operators.keys import write_key
+from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.place import Place
+from tamias.operators.process_functions import emit_results
+from tamias.operators.timers import Timers
+from tamias.operators.windows.late import LateRecords
+from tamias.types.time_bounds import MIN_TIMESTAMP
+
+LEFT, RIGHT = 0, 1
+
+
+class IntervalJoinOperator(RuntimeOperator):
+    """Joins left records with right ones that are `lower` to `upper` milliseconds later."""
+
+    needs_out = True
+
+    def __init__(self, operator: Operator, spec: IntervalJoinSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
+        self._spec = spec
+        self._cell, self._time_cell = self.backend.cell, self.backend.window_cell
+        # A timer's window is the side and the time of the records that it removes.
+        self.timers = Timers(self.backend, self._time_cell, place.clock, prefix="_join/timers", windowed=True)
+        self._late = (
+            LateRecords(self, spec.left_late_tag, "numLeftLateRecordsDropped"),
+            LateRecords(self, spec.right_late_tag, "numRightLateRecordsDropped"),
+        )
+        # From where to where a partner's time may lie, and how long a record has to wait for one.
+        self._reach = ((spec.lower_ms, spec.upper_ms), (-spec.upper_ms, -spec.lower_ms))
+        self._keep_ms = (max(spec.upper_ms, 0), max(-spec.lower_ms, 0))
+        self._context = _Pair()
+
+    def functions(self) -> Iterable[Any]:
+        return (self._spec.function,)
+
+    def open(self) -> None:
+        assert self.backend is not None
+        self.timers.open()
+        # The records of one key and side, by their time.
+        self._kept: tuple[MapState[int, list[Any]], MapState[int, list[Any]]] = (
+            self.backend.map_state(MapStateDescriptor("_join/left")),
+            self.backend.map_state(MapStateDescriptor("_join/right")),
+        )
+        super().open()
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        code.line(f"{code.bind(self._take, 'take')}({value}[0], {value}[1], {time})")
+
+    def _take(self, side: int, record: Any, time_ms: int | None) -> None:
+        if time_ms is None:
+            raise no_timestamp(record)
+        if self.timers.watermark_ms != MIN_TIMESTAMP and time_ms < self.timers.watermark_ms:
+            self._late[side].take(record, time_ms)
+            return
+        mine, theirs = self._kept[side], self._kept[1 - side]
+        mine.put(time_ms, [*(mine.get(time_ms) or ()), record])
+        first, last = self._reach[side]
+        for other_ms in sorted(theirs.keys()):
+            if time_ms + first <= other_ms <= time_ms + last:
+                for other in theirs.get(other_ms) or ():
+                    if side == LEFT:
+                        self._emit(record, time_ms, other, other_ms)
+                    else:
+                        self._emit(other, other_ms, record, time_ms)
+        self._time_cell[0] = (self._cell[0], (side, time_ms))
+        self.timers.register_event_time_timer(time_ms + self._keep_ms[side])
+
+    def _emit(self, left: Any, left_ms: int, right: Any, right_ms: int) -> None:
+        context = self._context
+        context.left_ms, context.right_ms = left_ms, right_ms
+        results = self._spec.function.process_element(left, right, context)
+        if results is not None:
+            emit_results(results, context.get_timestamp(), self.out, self.side_out)
+
+    # --------------------------------------------------------------------------------------------------- time
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self.timers.advance_watermark(watermark_ms, self._forget)
+
+    def end_key(self) -> None:
+        self.timers.end_key(self._forget, self._forget)
+
+    def _forget(self, entry: tuple[Any, tuple[int, int]], time_ms: int) -> None:
+        key, (side, kept_ms) = entry
+        self._cell[0] = key
+        self._kept[side].remove(kept_ms)
+
+
+class _Pair(ProcessJoinFunction.Context):
+    def __init__(self) -> None:
+        self.left_ms = MIN_TIMESTAMP
+        self.right_ms = MIN_TIMESTAMP
+
+    def get_left_timestamp(self) -> int:
+        return self.left_ms
+
+    def get_right_timestamp(self) -> int:
+        return self.right_ms
+
+    def get_timestamp(self) -> int:
+        return max(self.left_ms, self.right_ms)

@@ -1,0 +1,275 @@
+"""What every operator in a chain is: it writes its part of the loop, and takes part in the subtask's life."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.errors import preview
+from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from tamias.functions.record_functions import Function, WrappingFunction
+from tamias.functions.runtime_context import RuntimeContext
+from tamias.functions.state_handles import ListStateDescriptor
+from tamias.graph.job_graph import Operator
+from tamias.keygroups import key_group_range
+from tamias.metrics.metricbase import MetricGroup
+from tamias.operators.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
+from tamias.operators.epoch import EpochOrder
+from tamias.operators.place import Place
+from tamias.state.backend import NO_KEY, KeyedStateBackend, Restored
+from tamias.state.evolution.restore_checks import check_keys
+from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.operator_state import OperatorStates
+from tamias.state.operator_state_files import OperatorState
+from tamias.state.rocksdb.settings import RocksDBSettings, local_folder
+from tamias.state.snapshots import OperatorRestore, StateInfo
+from tamias.storage.file_store import FileStore
+
+Emit = Callable[[str, str], None]
+"""Writes what happens to an emitted record: given the variables of its value and its time."""
+
+Write = Callable[[Code, str, str, Emit, dict[str, Emit]], None]
+"""Writes the statements that take one record: what `RuntimeOperator.write` is."""
+
+Out = Callable[[Any, int | None], None]
+"""Emits a record from outside the loop: its value and its time."""
+
+
+def _list_checkpointed(number: int) -> ListStateDescriptor:
+    """Where an operator's `ListCheckpointed` functions keep their parts; a window may have two functions."""
+    return ListStateDescriptor("_list_checkpointed" if number == 0 else f"_list_checkpointed/{number}")
+
+
+def _parts(function: ListCheckpointed[Any], given: Any) -> list[Any]:
+    """What a `ListCheckpointed` gave; a text, say, is not the list of its letters."""
+    if given is not None and (isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable)):
+        raise TypeError(
+            f"{type(function).__name__}.snapshot_state returned {preview(given)}; it gives a list of parts, each of "
+            f"which may go to another subtask, or None; state that cannot be split is a list with one part"
+        )
+    return list(given or ())
+
+
+class RuntimeOperator(ABC):
+    """One operator of a chain in one subtask."""
+
+    needs_out = False
+    """Whether it emits outside the loop too (from timers, at the end); `out` is then set before `open`."""
+
+    holds_watermarks = False
+    """Whether watermarks and idleness go on only when the operator says so, through `pass_watermark`, `pass_idle`."""
+
+    first_input: int | None = None
+    """The input, if any, whose records of an epoch come before all others', and in BATCH mode all of them."""
+
+    def __init__(self, operator: Operator, place: Place) -> None:
+        self.operator = operator
+        self.place = place
+        self.out: Out = _nowhere
+        self.side_out: dict[str, Out] = {}
+        self.pass_watermark: Callable[[int], None] = _nothing_held
+        self.pass_idle: Callable[[bool], None] = _nothing_held
+        self.backend: KeyedStateBackend | None = make_backend(place) if operator.key is not None else None
+        if self.backend is not None and operator.key is not None:
+            self.backend.key_type = operator.key.type_info
+        self.states = OperatorStates()
+
+    @abstractmethod
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        """Write the statements that take one record, held by variable `value`, with its time (or `None`)."""
+
+    def inputs(self) -> tuple[Write, ...]:
+        """What writes the loop of each input: one, but for those that take two streams, the head of a chain each."""
+        return (self.write,)
+
+    def functions(self) -> Iterable[Any]:
+        """The user's function objects in this operator."""
+        return ()
+
+    def _innermost(self) -> Iterator[Any]:
+        """The functions as the user gave them: those may take part in checkpoints."""
+        for function in self.functions():
+            yield function.wrapped if isinstance(function, WrappingFunction) else function
+
+    def restore(self, restored: OperatorRestore | None, parts: OperatorState | None, store: FileStore | None) -> None:
+        """Take over restored state; comes first."""
+        self._restored = restored
+        if restored is None:
+            return
+        self.states = OperatorStates(parts, restored.states, restored.label)
+        if self.backend is not None:
+            assert store is not None
+            check_keys(restored.states, self.backend.key_type, restored.label)
+            self.backend.restore(restored, store, self.key_groups(), self.translate)
+
+    def translate(self, tables: Restored) -> None:  # noqa: B027
+        """Give restored tables the form in which this operator keeps them."""
+
+    def key_groups(self) -> tuple[int, int]:
+        """The first and last key group of this subtask."""
+        vertex = self.place.vertex
+        return key_group_range(vertex.max_parallelism, vertex.parallelism, self.place.index)
+
+    def initialize(self) -> None:
+        """Let the user's functions ask for their state."""
+        restored = self._restored
+        context = InitializationContext(
+            restored.restored_checkpoint_id if restored is not None else None,
+            restored=restored is not None,
+            operator_store=self.states,
+            keyed_store=StateStore(self.backend, self.operator.name),
+        )
+        for number, function in enumerate(self._innermost()):
+            if isinstance(function, CheckpointedFunction):
+                function.initialize_state(context)
+            elif isinstance(function, ListCheckpointed):
+                elements = list(self.states.get_list_state(_list_checkpointed(number)).get())
+                if restored is not None:
+                    function.restore_state(elements)
+
+    def open(self) -> None:
+        """Open the user's functions."""
+        context = self.runtime_context()
+        for function in self.functions():
+            if isinstance(function, Function):
+                function.open(context)
+
+    def runtime_context(self) -> RuntimeContext:
+        """The context given to `open`."""
+        metrics, parameters = self.metric_group(), self.operator.parameters
+        return SubtaskContext(self.place, self.backend, self.operator.name, metrics, parameters)
+
+    def metric_group(self) -> MetricGroup:
+        """Where the operator's metrics are, its function's among them."""
+        place, operator = self.place, self.operator
+        variables = {
+            "job_id": place.job_id,
+            "task_name": place.vertex.name,
+            "operator_id": operator.id,
+            "operator_name": operator.name,
+            "subtask_index": str(place.index),
+        }
+        return place.metrics.setdefault(operator.id, MetricGroup(place.clock, variables))
+
+    def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
+        """Event time has advanced; emit what is due. The subtask forwards the watermark, unless it is held here."""
+
+    def on_idle(self, idle: bool) -> None:  # noqa: B027
+        """The input is idle, or is so no more: said to those that hold watermarks."""
+
+    def on_clock(self, now_ms: int) -> None:  # noqa: B027
+        """Processing time has advanced; emit what is due."""
+
+    def begin_epoch(self, order: EpochOrder) -> None:  # noqa: B027
+        """An epoch begins; nothing of it has been processed."""
+
+    def end_epoch(self) -> None:  # noqa: B027
+        """The epoch's records have all been processed."""
+
+    def next_timer_ms(self) -> int | None:
+        """When the wall clock is next awaited."""
+        return None
+
+    def end_key(self) -> None:  # noqa: B027
+        """BATCH: the records of the current key have ended."""
+
+    def may_finish(self, now_ms: int) -> bool:
+        """Whether nothing but the input brings it records. Asked once the input has ended, in every epoch."""
+        return True
+
+    def open_loop(self, now_ms: int) -> int | None:
+        """The loop that has to go on for this operator's sake."""
+        return None
+
+    def finish(self) -> None:  # noqa: B027
+        """The input has ended for good: emit what is left."""
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        """Bring operator state up to date."""
+        context = SnapshotContext(checkpoint_id, now_ms)
+        for number, function in enumerate(self._innermost()):
+            if isinstance(function, CheckpointedFunction):
+                function.snapshot_state(context)
+            elif isinstance(function, ListCheckpointed):
+                parts = function.snapshot_state(checkpoint_id, now_ms)
+                self.states.get_list_state(_list_checkpointed(number)).update(_parts(function, parts))
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete on all subtasks."""
+        if self.backend is not None:
+            self.backend.snapshot_completed(checkpoint_id)
+        for function in self._innermost():
+            if isinstance(function, CheckpointListener):
+                function.notify_checkpoint_complete(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """A checkpoint was given up."""
+        for function in self._innermost():
+            if isinstance(function, CheckpointListener):
+                function.notify_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        """Close the user's functions; the first error is raised when all have been closed."""
+        errors: list[Exception] = []
+        if self.backend is not None:  # the last record's key is nobody's any more
+            self.backend.cell[0] = self.backend.window_cell[0] = NO_KEY
+        for function in self.functions():
+            if isinstance(function, Function):
+                try:
+                    function.close()
+                except Exception as error:  # the others still have something to release
+                    errors.append(error)
+        if self.backend is not None:
+            self.backend.close()
+        if errors:
+            raise errors[0]
+
+    def infos(self) -> tuple[StateInfo, ...]:
+        """What states the operator has."""
+        keyed = self.backend.infos() if self.backend is not None else ()
+        return keyed + self.states.infos()
+
+    _restored: OperatorRestore | None = None
+
+
+def make_backend(place: Place) -> KeyedStateBackend:
+    """The keyed state backend that the job is configured with."""
+    tracked = place.graph.settings.checkpointing
+    if place.on_rocksdb:
+        return _make_rocksdb(place, tracked=tracked)
+    return HeapStateBackend(tracked=tracked, incremental=place.incremental, clock=place.clock)
+
+
+def _make_rocksdb(place: Place, *, tracked: bool) -> KeyedStateBackend:
+    from tamias.state.rocksdb.backend import RocksDBKeyedBackend
+
+    settings = place.rocksdb or RocksDBSettings()
+    folder = local_folder(settings.local_directories or (place.scratch_root(),), place.index)
+    vertex = place.vertex
+    return RocksDBKeyedBackend(
+        folder.path,
+        on_close=folder.close,
+        max_parallelism=vertex.max_parallelism,
+        key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, place.index),
+        settings=settings,
+        tracked=tracked,
+        incremental=place.incremental,
+        clock=place.clock,
+        reuses_restored=place.reuses_restored,
+    )
+
+
+def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:
+    """The method of a function object, or the plain callable itself."""
+    found: Callable[..., Any] = getattr(function, name) if isinstance(function, kind) else function
+    return found
+
+
+def _nothing_held(news: Any) -> None:
+    raise AssertionError("this operator said that it holds no watermarks back")
+
+
+def _nowhere(value: Any, time: int | None) -> None:
+    raise AssertionError("this operator said that it emits in the loop only")

@@ -1,0 +1,153 @@
+"""Process functions: records and timers in, records and side outputs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.functions.output_tag import OutputTag
+from tamias.functions.record_functions import KeyedProcessFunction
+from tamias.functions.timer_service import TimeDomain
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
+from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.keys import write_key
+from tamias.operators.operator import Emit, Out, RuntimeOperator
+from tamias.operators.place import Place
+from tamias.operators.splitting import RefusedSides
+from tamias.operators.timers import Timers
+
+
+class ProcessOperator(RuntimeOperator):
+    """`process` on a stream without keys: both clocks can be read."""
+
+    def __init__(self, operator: Operator, spec: ProcessSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._function = spec.function
+        self._clocks = Clocks(place)
+        self._context = ElementContext(self._clocks, None)
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._clocks.watermark_ms = watermark_ms
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_process(code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side)
+
+
+class KeyedProcessOperator(RuntimeOperator):
+    """`process` on a keyed stream: state and timers per key."""
+
+    needs_out = True
+
+    def __init__(
+        self, operator: Operator, spec: ProcessSpec | CoProcessSpec | BroadcastProcessSpec, place: Place
+    ) -> None:
+        super().__init__(operator, place)
+        assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
+        self._function = spec.function
+        self._cell = self.backend.cell
+        self._cleanups = self.backend.every_record
+        self.timers = Timers(self.backend, self._cell, place.clock)
+        self._context = ElementContext(self.timers, self._cell)
+        self._timer_context = OnTimerContext(self.timers, self._cell)
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def open(self) -> None:
+        self.timers.open()
+        super().open()
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        write_process(code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self.timers.advance_watermark(watermark_ms, self._on_event_time)
+
+    def on_clock(self, now_ms: int) -> None:
+        self.timers.advance_clock(now_ms, self._on_processing_time)
+
+    def next_timer_ms(self) -> int | None:
+        return self.timers.next_timer_ms()
+
+    def end_key(self) -> None:
+        # Flink: in BATCH mode what a timer emits has no time of its own to be late or early for.
+        self.timers.end_key(self._on_event_time, self._on_processing_time)
+
+    def _on_event_time(self, key: Any, time_ms: int) -> None:  # hot
+        self._fire(key, time_ms, TimeDomain.EVENT_TIME, time_ms)
+
+    def _on_processing_time(self, key: Any, time_ms: int) -> None:
+        self._fire(key, time_ms, TimeDomain.PROCESSING_TIME, None)
+
+    def _fire(self, key: Any, time_ms: int, domain: TimeDomain, emitted_ms: int | None) -> None:
+        self._cell[0] = key
+        for clean_up in self._cleanups:  # Flink: a timer makes its key the current one, as a record does
+            clean_up()
+        context = self._timer_context
+        context.time = time_ms
+        context.domain = domain
+        results = self._function.on_timer(time_ms, context)
+        if results is not None:
+            emit_results(results, emitted_ms, self.out, self.side_out)
+
+
+class OnTimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
+    """Handed to `on_timer`."""
+
+    domain = TimeDomain.EVENT_TIME
+
+    def time_domain(self) -> TimeDomain:
+        return self.domain
+
+
+def write_process(
+    code: Code,
+    process: Callable[[Any, Any], Any],
+    context: ElementContext,
+    *,
+    value: str,
+    time: str,
+    emit: Emit,
+    side: dict[str, Emit],
+) -> None:
+    """Write the call of a process function and the loop over its results."""
+    name = code.bind(context, "context")
+    code.line(f"{name}.time = {time}")
+    results = code.fresh("r")
+    code.line(f"{results} = {code.bind(process, 'process')}({value}, {name})")
+    write_results(code, results, time, emit, side)
+
+
+def write_results(code: Code, results: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    """Write the loop over what a process function gave back: records, and pairs of a tag and a record."""
+    result, tag = code.fresh("v"), code.bind(OutputTag, "OutputTag")
+    with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
+        tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"
+        with code.block(f"if {tagged}:"):
+            if isinstance(side, RefusedSides):
+                code.line(f"{code.bind(side.get, 'refuse')}({result}[0].tag_id)")
+            elif side:
+                name, inner = code.fresh("tag"), code.fresh("v")
+                code.line(f"{name}, {inner} = {result}[0].tag_id, {result}[1]")
+                for tag_id, emit_side in side.items():
+                    with code.block(f"if {name} == {tag_id!r}:"):
+                        emit_side(inner, time)
+        with code.block("else:"):
+            emit(result, time)
+
+
+def emit_results(results: Iterable[Any], time_ms: int | None, out: Out, side_out: dict[str, Out]) -> None:
+    """The same outside the loop: for timers and windows."""
+    for result in results:
+        if result.__class__ is tuple and len(result) == 2 and result[0].__class__ is OutputTag:
+            to_side = side_out.get(result[0].tag_id)
+            if to_side is not None:  # nobody reads the others
+                to_side(result[1], time_ms)
+        else:
+            out(result, time_ms)

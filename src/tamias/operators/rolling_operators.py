@@ -1,0 +1,121 @@
+"""Rolling aggregates: reduce (and sum, min, max, min_by, max_by, which are reduces), fold, and the with-state forms.
+
+In STREAMING mode every record gives a result. In BATCH mode records come key by key and only the last result
+of a key is emitted, when its records have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.errors import InvalidProgramError
+from tamias.functions.record_functions import FoldFunction, ReduceFunction
+from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import FoldSpec, ReduceSpec, WithStateSpec
+from tamias.operators.keys import write_key
+from tamias.operators.operator import Emit, RuntimeOperator, method_of
+from tamias.operators.place import Place
+from tamias.types.by_value import own
+from tamias.types.time_bounds import MAX_TIMESTAMP
+
+
+class _SoFar(ValueStateDescriptor):
+    """What it holds is also emitted, and held against its declared type where it leaves the chain."""
+
+    checks_values = False
+
+
+class _OneValuePerKey(RuntimeOperator):
+    """An operator whose own state is one value per key, beside what its function keeps."""
+
+    def __init__(self, operator: Operator, place: Place, function: Any, state_name: str) -> None:
+        super().__init__(operator, place)
+        assert self.backend is not None, "the stream graph puts rolling operators on keyed streams only"
+        self._function = function
+        self._descriptor: ValueStateDescriptor = _SoFar(state_name, operator.output_type)
+        self._batch = place.graph.settings.batch
+        self.needs_out = self._batch
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def open(self) -> None:
+        assert self.backend is not None
+        self.value = self.backend.value_state(self._descriptor)
+        super().open()
+
+    def end_key(self) -> None:
+        """BATCH: the current key's records have ended."""
+        result = self.value.value()
+        if result is not None:
+            self.out(result, MAX_TIMESTAMP)
+
+
+class ReduceOperator(_OneValuePerKey):
+    def __init__(self, operator: Operator, spec: ReduceSpec, place: Place) -> None:
+        super().__init__(operator, place, spec.function, "_reduce")
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        so_far, result = code.fresh("s"), code.fresh("v")
+        reduce = code.bind(method_of(self._function, ReduceFunction, "reduce"), "reduce")
+        code.line(f"{so_far} = {code.bind(self.value.value, 'value')}()")
+        code.line(f"{result} = {value} if {so_far} is None else {reduce}({so_far}, {value})")
+        with code.block(f"if {result} is None:"):
+            code.line(f"{code.bind(_refuse_none, 'refuse_none')}()")
+        code.line(f"{code.bind(self.value.update, 'update')}({result})")
+        if not self._batch:
+            emit(result, time)
+
+
+def _refuse_none() -> None:
+    raise InvalidProgramError("a reduce cannot give None: the state of the key would be lost; return a value")
+
+
+class FoldOperator(_OneValuePerKey):
+    def __init__(self, operator: Operator, spec: FoldSpec, place: Place) -> None:
+        super().__init__(operator, place, spec.function, "_fold")
+        self._initial = spec.initial
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        so_far, result = code.fresh("s"), code.fresh("v")
+        fold = code.bind(method_of(self._function, FoldFunction, "fold"), "fold")
+        copy, initial = code.bind(own, "own"), code.bind(self._initial, "initial")
+        code.line(f"{so_far} = {code.bind(self.value.value, 'value')}()")
+        code.line(f"{result} = {fold}({copy}({initial}) if {so_far} is None else {so_far}, {value})")
+        code.line(f"{code.bind(self.value.update, 'update')}({result})")
+        if not self._batch:
+            emit(result, time)
+
+
+class WithStateOperator(_OneValuePerKey):
+    """`map_with_state` and its kin: `function(value, state) -> (result, state)`; a state of None clears it."""
+
+    def __init__(self, operator: Operator, spec: WithStateSpec, place: Place) -> None:
+        super().__init__(operator, place, spec.function, "_with_state")
+        self._descriptor = ValueStateDescriptor("_with_state")  # the declared type is that of the results
+        self._form = spec.form
+        self.needs_out = False
+
+    def end_key(self) -> None:
+        """Every record gave its result already."""
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        result, state = code.fresh("v"), code.fresh("s")
+        call, before = code.bind(self._function, "with_state"), code.bind(self.value.value, "value")
+        code.line(f"{result}, {state} = {call}({value}, {before}())")
+        code.line(f"{code.bind(self.value.update, 'update')}({state})")
+        if self._form == "map":
+            emit(result, time)
+        elif self._form == "filter":
+            with code.block(f"if {result}:"):
+                emit(value, time)
+        else:
+            inner = code.fresh("v")
+            with code.block(f"if {result} is not None:"), code.block(f"for {inner} in {result}:"):
+                emit(inner, time)

@@ -1,0 +1,170 @@
+"""Sinks: functions, writers with committers, printing, collecting. Two-phase transactions are in `two_phase.py`.
+
+Transactional output follows one rule: what was written before a checkpoint becomes visible only when that
+checkpoint is complete, and becomes visible again, harmlessly, if the job restarts from it. Without checkpoints
+there is nothing to wait for: everything is committed at the end of the input. With the mode AT_LEAST_ONCE nothing
+waits for a checkpoint to complete: a writer's output is committed when one is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.faults import point
+from tamias.functions.sink_contract import SinkFunction, WriterContext
+from tamias.functions.state_handles import ListStateDescriptor
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
+from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.keys import key_function
+from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.place import Place
+from tamias.types.by_value import own
+from tamias.types.factory import record_text
+from tamias.types.row import Row
+
+_COMMITTABLES = ListStateDescriptor("_committables")
+_WRITERS = ListStateDescriptor("_writers")
+
+
+class SinkFunctionOperator(RuntimeOperator):
+    """A `SinkFunction`: called once per record."""
+
+    def __init__(self, operator: Operator, spec: SinkFunctionSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._function: SinkFunction[Any] = spec.function
+        self._clocks = Clocks(place)
+        self._context = ElementContext(self._clocks, None)
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._clocks.watermark_ms = watermark_ms
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        context = code.bind(self._context, "context")
+        code.line(f"{context}.time = {time}")
+        code.line(f"{code.bind(self._function.invoke, 'invoke')}({value}, {context})")
+
+    def finish(self) -> None:
+        self._function.finish()
+
+
+class WriterOperator(RuntimeOperator):
+    """A `Sink`: its writer, and the committables that wait for their checkpoint."""
+
+    def __init__(self, operator: Operator, spec: WriterSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._sink = spec.sink.with_input_type(operator.input_type)
+        self._committer = self._sink.create_committer()
+        self._waiting: list[tuple[int, Any]] = []  # (checkpoint, committable), oldest first
+        settings = place.graph.settings
+        self._checkpointing = settings.checkpointing
+        self._at_once = settings.checkpointing and settings.releases_at_once
+
+    def initialize(self) -> None:
+        super().initialize()
+        self._commit([c for _, c in self.states.get_list_state(_COMMITTABLES).get()])
+        self.states.get_list_state(_COMMITTABLES).clear()
+        place = self.place
+        context = WriterContext(
+            subtask_index=place.index,
+            subtask_count=place.vertex.parallelism,
+            attempt=place.attempt,
+            job_id=place.job_id,
+            operator_id=self.operator.id,
+            exactly_once=not self._at_once,
+        )
+        self._writer = self._sink.create_writer(context, list(self.states.get_list_state(_WRITERS).get()))
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._writer.write, 'write')}({value}, {time})")
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        prepared = list(self._writer.prepare_commit())
+        if self._at_once:
+            self._commit(prepared)
+        else:
+            self._waiting += [(checkpoint_id, c) for c in prepared]
+        self.states.get_list_state(_COMMITTABLES).update(list(self._waiting))
+        self.states.get_list_state(_WRITERS).update(list(self._writer.snapshot_state()))
+        super().before_snapshot(checkpoint_id, now_ms)
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        super().checkpoint_completed(checkpoint_id)
+        self._commit([c for i, c in self._waiting if i <= checkpoint_id])
+        self._waiting = [(i, c) for i, c in self._waiting if i > checkpoint_id]
+
+    def finish(self) -> None:
+        self._writer.finish()
+        if not self._checkpointing:
+            # What waits was prepared for a savepoint, and savepoints commit nothing.
+            self._commit([c for _, c in self._waiting] + list(self._writer.prepare_commit()))
+            self._waiting.clear()
+
+    def _commit(self, committables: list[Any]) -> None:
+        if committables and self._committer is not None:
+            point("sink-commit", self.place.index)
+            self._committer.commit(committables)
+            point("sink-committed", self.place.index)
+
+    def close(self) -> None:
+        writer = getattr(self, "_writer", None)
+        if writer is not None:
+            writer.close()
+        super().close()
+
+
+class Report:
+    """What a subtask sends to the driver with its acknowledgement: printed lines and collected records."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.records: list[Any] = []
+
+    def take(self) -> tuple[list[str], list[Any]]:
+        """What gathered since the last call."""
+        lines, self.lines = self.lines, []
+        records, self.records = self.records, []
+        return lines, records
+
+
+class PrintOperator(RuntimeOperator):
+    """`print`: a line per record, shown by the driver."""
+
+    def __init__(self, operator: Operator, spec: PrintSpec, place: Place, report: Report) -> None:
+        super().__init__(operator, place)
+        self._report = report
+        parallelism, number = place.vertex.parallelism, place.index + 1
+        parts = [p for p in (spec.identifier, str(number) if parallelism > 1 else None) if p]
+        self._prefix = ":".join(parts) + "> " if parts else ""
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._print, 'show')}({value})")
+
+    def _print(self, value: Any) -> None:
+        self._report.lines.append(self._prefix + record_text(self.operator.input_type, value))
+
+
+class CollectOperator(RuntimeOperator):
+    """`execute_and_collect`: records travel to the driver with the epoch's acknowledgements."""
+
+    def __init__(self, operator: Operator, spec: CollectSpec, place: Place, report: Report) -> None:
+        super().__init__(operator, place)
+        self._report = report
+        self._key = key_function(spec.key) if spec.key is not None else None
+        self._type = operator.input_type
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._collect, 'collect')}({value})")
+
+    def _collect(self, value: Any) -> None:
+        key = self._key(value) if self._key is not None else None
+        if self._type is not None:
+            value = self._type.collected(self._type.conform([value])[0])
+        if self._key is not None:
+            value = Row(f0=key, f1=value)
+        self._report.records.append(own(value))

@@ -1,0 +1,52 @@
+"""`split`: a record leaves on the side output of every selection that takes it, and on the main output in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.errors import UnsupportedOperationError, preview
+from tamias.functions.selection import OutputSelector, names_in
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import SplitSpec
+from tamias.operators.operator import Emit, RuntimeOperator, method_of
+from tamias.operators.place import Place
+from tamias.types.by_value import own
+
+
+class SplitOperator(RuntimeOperator):
+    def __init__(self, operator: Operator, spec: SplitSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._selector = spec.selector
+        self._select = method_of(spec.selector, OutputSelector, "select")
+
+    def functions(self) -> Iterable[Any]:
+        return (self._selector,)
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        if side:
+            names = code.fresh("names")
+            code.line(f"{names} = {code.bind(self._names_of, 'names_of')}({value})")
+            for tag, emit_side in side.items():
+                with code.block(f"if not {names}.isdisjoint({code.bind(names_in(tag), 'wanted')}):"):
+                    copy = code.fresh("v")  # every selection may change what it gets
+                    code.line(f"{copy} = {code.bind(own, 'own')}({value})")
+                    emit_side(copy, time)
+        emit(value, time)
+
+    def _names_of(self, value: Any) -> frozenset[str]:
+        names = self._select(value)
+        if not isinstance(names, Iterable) or isinstance(names, str):
+            raise TypeError(f"a selector answers a list of names, such as ['even'], or [] for none; got {names!r}")
+        return frozenset(names)
+
+
+class RefusedSides(dict[str, Any]):
+    """In place of the side outputs of an operator whose result is split: as in Flink, the two do not go together."""
+
+    def get(self, tag_id: str, default: Any = None) -> Any:
+        raise UnsupportedOperationError(
+            f"the side output {preview(tag_id)} is used by an operator whose result is split; "
+            "give split() a stream that another operator made, or use side outputs alone"
+        )

@@ -1,0 +1,75 @@
+"""Map, flat map, filter and project: each a few lines of the loop, with keyed state where there are keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.functions.record_fields import read_field
+from tamias.functions.record_functions import FilterFunction, FlatMapFunction, MapFunction
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
+from tamias.operators.keys import write_key
+from tamias.operators.operator import Emit, RuntimeOperator, method_of
+from tamias.operators.place import Place
+
+
+class MapOperator(RuntimeOperator):
+    def __init__(self, operator: Operator, spec: MapSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._function = spec.function
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        result = code.fresh("v")
+        code.line(f"{result} = {code.bind(method_of(self._function, MapFunction, 'map'), 'map')}({value})")
+        emit(result, time)
+
+
+class FlatMapOperator(RuntimeOperator):
+    def __init__(self, operator: Operator, spec: FlatMapSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._function = spec.function
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        results, result = code.fresh("r"), code.fresh("v")
+        code.line(
+            f"{results} = {code.bind(method_of(self._function, FlatMapFunction, 'flat_map'), 'flat_map')}({value})"
+        )
+        with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
+            emit(result, time)
+
+
+class FilterOperator(RuntimeOperator):
+    def __init__(self, operator: Operator, spec: FilterSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._function = spec.function
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        write_key(code, self, value)
+        keep = code.bind(method_of(self._function, FilterFunction, "filter"), "filter")
+        with code.block(f"if {keep}({value}):"):
+            emit(value, time)
+
+
+class ProjectOperator(RuntimeOperator):
+    def __init__(self, operator: Operator, spec: ProjectSpec, place: Place) -> None:
+        super().__init__(operator, place)
+        self._fields = spec.fields
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        result, read = code.fresh("v"), code.bind(read_field, "read_field")
+        fields = "".join(f"{read}({value}, {field}), " for field in self._fields)
+        code.line(f"{result} = ({fields})")
+        emit(result, time)

@@ -1,0 +1,250 @@
+"""Timers: what an operator asked to be called back for, in both time domains.
+
+A timer is (key, window, time) in one domain; registering it twice is registering it once. Timers are keyed state:
+they are checkpointed, restored and redistributed with the keys they belong to. In memory they stand in buckets by
+time, with a heap over the distinct times: a timer costs one dictionary entry, and firing goes through the buckets
+in ascending order, each in the order of registration.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from tamias.clock import Clock
+from tamias.functions.timer_service import TimerService
+from tamias.state.backend import KeyedStateBackend
+from tamias.state.heap.backend import Table
+from tamias.state.heap.snapshots import Entries
+from tamias.state.snapshots import StateInfo
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+OnTimer = Callable[[Any, int], None]
+"""Called with whose timer it is (a key, or a pair of key and window) and its time."""
+
+_STALE_KEPT = 1024  # emptied buckets that are not worth a clean-up
+
+
+class TimerTable(Table):
+    """The timers of one operator in one time domain.
+
+    An entry is a key, or in a window operator a pair of key and window. In a checkpoint an entry's address is
+    (key, time), or (key, (time, window)).
+    """
+
+    __slots__ = ("_added", "_by_time", "_firing", "_firing_ms", "_heap", "_removed", "_stale", "_tracked", "_windowed")
+
+    def __init__(self, name: str, *, tracked: bool, windowed: bool = False) -> None:
+        super().__init__(StateInfo(name, "timers"), tracked=tracked)
+        self._tracked = tracked
+        self._windowed = windowed
+        self._by_time: dict[int, dict[Any, None]] = {}
+        self._heap: list[int] = []
+        self._stale = 0  # buckets that were emptied by deletions
+        # Net changes since the last snapshot: a timer that came and went in between leaves no trace.
+        self._added: dict[tuple[Any, int], None] = {}  # in the order of registration, which restored ones fire in
+        self._removed: set[tuple[Any, int]] = set()
+        self._firing: dict[Any, None] = {}
+        self._firing_ms: int | None = None
+
+    def add(self, entry: Any, time_ms: int) -> None:  # hot
+        """Register a timer; nothing happens if it is there already."""
+        bucket = self._by_time.get(time_ms)
+        if bucket is None:
+            if time_ms.__class__ is not int:
+                time_ms = operator.index(time_ms)
+            bucket = self._by_time[time_ms] = {}
+            heappush(self._heap, time_ms)
+        elif entry in bucket:
+            return
+        bucket[entry] = None
+        if self._tracked:
+            timer = (entry, time_ms)
+            if timer in self._removed:
+                self._removed.discard(timer)
+            else:
+                self._added[timer] = None
+
+    def remove(self, entry: Any, time_ms: int) -> None:
+        """Delete a timer; nothing happens if there is none."""
+        bucket = self._by_time.get(time_ms)
+        if (bucket is None or entry not in bucket) and time_ms == self._firing_ms:
+            bucket = self._firing
+        if bucket is None or entry not in bucket:
+            return
+        del bucket[entry]
+        self._note_removed(entry, time_ms)
+        if not bucket and bucket is not self._firing:
+            self._stale += 1
+            if self._stale > _STALE_KEPT and self._stale > len(self._by_time) // 2:
+                self._forget_stale()
+
+    def fire(self, limit_ms: int, call: OnTimer) -> None:
+        """Fire all timers up to a time, also those that are registered meanwhile, in ascending order."""
+        heap, by_time = self._heap, self._by_time
+        while heap and heap[0] <= limit_ms:
+            time_ms = heappop(heap)
+            bucket = by_time.pop(time_ms)
+            if not bucket:
+                self._stale -= 1
+                continue
+            self._firing, self._firing_ms = bucket, time_ms
+            for entry in list(bucket):
+                if entry in bucket:  # not deleted by one that fired before it
+                    del bucket[entry]
+                    if self._tracked:
+                        self._note_removed(entry, time_ms)
+                    call(entry, time_ms)
+            self._firing_ms = None
+
+    def take_all(self) -> list[tuple[Any, int]]:
+        """Remove all timers and give them back, in ascending order of time."""
+        found = [(entry, time_ms) for time_ms in sorted(self._by_time) for entry in self._by_time[time_ms]]
+        self.drop()
+        return found
+
+    def next_ms(self) -> int | None:
+        """The time of the earliest timer."""
+        while self._heap and not self._by_time[self._heap[0]]:
+            del self._by_time[heappop(self._heap)]
+            self._stale -= 1
+        return self._heap[0] if self._heap else None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_time.values()))
+
+    def _note_removed(self, entry: Any, time_ms: int) -> None:
+        timer = (entry, time_ms)
+        if timer in self._added:
+            del self._added[timer]
+        else:
+            self._removed.add(timer)
+
+    def _forget_stale(self) -> None:
+        for time_ms in [t for t, bucket in self._by_time.items() if not bucket]:
+            del self._by_time[time_ms]
+        self._heap[:] = self._by_time
+        heapify(self._heap)
+        self._stale = 0
+
+    # ------------------------------------------------------------------------------------------- checkpoints
+
+    def some_key(self) -> Any:
+        entry = next((entry for bucket in self._by_time.values() for entry in bucket), None)
+        return entry[0] if entry is not None and self._windowed else entry
+
+    def take_changed(self) -> Collection[Any]:
+        changed = [self._address(*timer) for timer in (*self._added, *self._removed)]
+        self._added.clear()
+        self._removed.clear()
+        return changed
+
+    def whole(self) -> Entries:
+        there = [self._address(e, time_ms) for time_ms, bucket in self._by_time.items() for e in bucket]
+        return Entries(self.info, there, [None] * len(there), [], full=True)
+
+    def some(self, keys: Collection[Any]) -> Entries:
+        there = [a for a in keys if self._has(a)]
+        gone = [a for a in keys if not self._has(a)]
+        return Entries(self.info, there, [None] * len(there), gone, full=False)
+
+    def load(self, entries: dict[Any, Any]) -> None:
+        self.drop()
+        for address in entries:
+            self.add(*self._timer(address))
+        self._added.clear()
+
+    def drop(self) -> None:
+        self._by_time.clear()
+        self._heap.clear()
+        self._stale = 0
+        self._added.clear()
+        self._removed.clear()
+
+    def _address(self, entry: Any, time_ms: int) -> tuple[Any, Any]:
+        return (entry[0], (time_ms, entry[1])) if self._windowed else (entry, time_ms)
+
+    def _timer(self, address: tuple[Any, Any]) -> tuple[Any, int]:
+        key, namespace = address
+        return ((key, namespace[1]), namespace[0]) if self._windowed else (key, namespace)
+
+    def _has(self, address: tuple[Any, Any]) -> bool:
+        entry, time_ms = self._timer(address)
+        return entry in self._by_time.get(time_ms, ())
+
+
+class Timers(TimerService):
+    """The timer service of a keyed operator: both clocks, and timers for whoever stands in a cell.
+
+    `cell[0]` is the current key, or in a window operator the current pair of key and window.
+    """
+
+    def __init__(
+        self,
+        backend: KeyedStateBackend,
+        cell: list[Any],
+        clock: Clock,
+        *,
+        prefix: str = "_timers",
+        windowed: bool = False,
+    ) -> None:
+        self._clock = clock
+        self.cell = cell
+        self.watermark_ms = MIN_TIMESTAMP
+        self.event = TimerTable(f"{prefix}/event", tracked=backend.tracked, windowed=windowed)
+        self.processing = TimerTable(f"{prefix}/processing", tracked=backend.tracked, windowed=windowed)
+        self._add_event, self._add_processing = self.event.add, self.processing.add
+        self._backend = backend
+
+    def open(self) -> None:
+        """Take over restored timers."""
+        self._backend.adopt(self.event)
+        self._backend.adopt(self.processing)
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_ms()
+
+    def current_watermark(self) -> int:
+        return self.watermark_ms
+
+    def register_event_time_timer(self, timestamp: int) -> None:  # hot
+        self._add_event(self.cell[0], timestamp)
+
+    def register_processing_time_timer(self, timestamp: int) -> None:  # hot
+        self._add_processing(self.cell[0], timestamp)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self.event.remove(self.cell[0], timestamp)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self.processing.remove(self.cell[0], timestamp)
+
+    def advance_watermark(self, watermark_ms: int, call: OnTimer) -> None:
+        """Event time has come this far: fire what is due. While it fires the watermark is the new one."""
+        self.watermark_ms = watermark_ms
+        self.event.fire(watermark_ms, call)
+
+    def advance_clock(self, now_ms: int, call: OnTimer) -> None:
+        """Fire the processing-time timers that the clock has passed."""
+        # Flink: a timer at t fires once t is over, so that a record of the same millisecond comes before it.
+        self.processing.fire(now_ms - 1, call)
+
+    def next_timer_ms(self) -> int | None:
+        """When the clock makes the next processing-time timer fire."""
+        time_ms = self.processing.next_ms()
+        return None if time_ms is None else time_ms + 1
+
+    def end_key(self, on_event: OnTimer, on_processing: OnTimer) -> None:
+        """BATCH: the current key's records have ended, so all its timers fire: event time first, whatever the clock.
+
+        What is registered meanwhile is dropped.
+        """
+        self.watermark_ms = MAX_TIMESTAMP
+        for timers, call in ((self.event, on_event), (self.processing, on_processing)):
+            for entry, time_ms in timers.take_all():
+                call(entry, time_ms)
+        self.event.drop()
+        self.processing.drop()
+        self.watermark_ms = MIN_TIMESTAMP

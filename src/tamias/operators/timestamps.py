@@ -1,0 +1,88 @@
+"""Timestamps and watermarks: assigned in the middle of a stream, or by the source for each of its splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.functions.watermark_strategy import Watermark, WatermarkOutput, WatermarkStrategy
+from tamias.graph.job_graph import Operator
+from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.place import Place
+from tamias.operators.watermarks import make_generator
+from tamias.types.time_bounds import MIN_TIMESTAMP
+
+OnWatermark = Callable[[int], None]
+OnIdle = Callable[[bool], None]
+
+
+class WatermarkEmitter(WatermarkOutput):
+    """Takes what a generator emits; hands on only what moves time forward, or changes whether it is idle."""
+
+    def __init__(self) -> None:
+        self.on_watermark: OnWatermark = _unset
+        self.on_idle: OnIdle = _unset
+        self.watermark_ms = MIN_TIMESTAMP
+        self.idle = False
+
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        timestamp = watermark if isinstance(watermark, int) else watermark.timestamp
+        if timestamp > self.watermark_ms:
+            self.watermark_ms = timestamp
+            self.mark_active()
+            self.on_watermark(timestamp)
+
+    def mark_idle(self) -> None:
+        if not self.idle:
+            self.idle = True
+            self.on_idle(True)
+
+    def mark_active(self) -> None:
+        if self.idle:
+            self.idle = False
+            self.on_idle(False)
+
+
+class TimestampsOperator(RuntimeOperator):
+    """`assign_timestamps_and_watermarks`: replaces the watermarks from upstream by its own.
+
+    Periodic watermarks come at the end of every epoch. In BATCH mode there are none: only timestamps are assigned.
+    """
+
+    generates_watermarks = True
+
+    def __init__(self, operator: Operator, strategy: WatermarkStrategy, place: Place) -> None:
+        super().__init__(operator, place)
+        settings = place.graph.settings
+        self._strategy = strategy
+        self._generator = make_generator(strategy, place.clock)
+        self._generates = not settings.batch
+        self._periodic = settings.auto_watermark_interval_ms > 0
+        self.emitter = WatermarkEmitter()  # the subtask says where it leads before the first record
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        assigner = self._strategy.timestamp_assigner
+        if assigner is not None:
+            before = time
+            time = code.fresh("t")
+            none = MIN_TIMESTAMP if before == "None" else f"({MIN_TIMESTAMP} if {before} is None else {before})"
+            code.line(f"{time} = {code.bind(assigner.extract_timestamp, 'timestamp')}({value}, {none})")
+        emit(value, time)
+        if self._generates:
+            event_time = time if time != "None" else str(MIN_TIMESTAMP)
+            on_event, output = code.bind(self._generator.on_event, "on_event"), code.bind(self.emitter, "output")
+            code.line(f"{on_event}({value}, {event_time}, {output})")
+
+    def end_epoch(self) -> None:
+        if self._generates and self._periodic:
+            self._generator.on_periodic_emit(self.emitter)
+
+    def end_input(self) -> None:
+        """The input has ended, and the last watermark follows: it counts, also for a stream that was idle."""
+        # Flink: the generator is asked once more, but behind the last watermark, where nothing comes of it.
+        self.emitter.mark_active()
+
+
+def _unset(news: Any) -> None:
+    raise AssertionError("the subtask says where watermarks go before the first record")

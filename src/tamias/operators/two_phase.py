@@ -1,0 +1,175 @@
+"""Sinks with transactions: one is open, some wait for their checkpoint, and after a failure all of them are settled."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from tamias.codegen.source_code import Code
+from tamias.errors import preview
+from tamias.faults import point
+from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
+from tamias.functions.state_handles import ListStateDescriptor
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import SinkFunctionSpec
+from tamias.operators.operator import Emit
+from tamias.operators.place import Place
+from tamias.operators.sink_operators import SinkFunctionOperator
+
+log = logging.getLogger(__name__)
+
+# One element per subtask, {"prepared": [(checkpoint, begun, transaction), ...], "open": (begun, transaction) or None,
+# "context": ...}: after a change of parallelism another subtask settles what this one began.
+_TRANSACTIONS = ListStateDescriptor("_transactions")
+
+
+class TwoPhaseOperator(SinkFunctionOperator):
+    """A `TwoPhaseCommitSinkFunction`: one open transaction, and those that wait for their checkpoint."""
+
+    _function: TwoPhaseCommitSinkFunction[Any, Any]
+
+    def __init__(self, operator: Operator, spec: SinkFunctionSpec, place: Place) -> None:
+        super().__init__(operator, spec, place)
+        self._waiting: list[tuple[int, int, Any]] = []  # (checkpoint, when it was begun, transaction), oldest first
+        self._open: Any = None
+        self._begun_ms = 0
+        self._is_open = False
+        self._wrote = False  # in the open transaction, in this epoch
+        self._ended = False  # the input
+        settings = place.graph.settings
+        self._checkpointing = settings.checkpointing
+        self._at_once = settings.checkpointing and settings.releases_at_once
+
+    # ----------------------------------------------------------------------------------------------- the start
+
+    def initialize(self) -> None:
+        super().initialize()
+        function = self._function
+        function._user_context = None
+        for saved in self.states.get_list_state(_TRANSACTIONS).get():
+            self._settle(saved)
+        if function._user_context is None:
+            function._user_context = function.initialize_user_context()
+
+    def _settle(self, saved: dict[str, Any]) -> None:
+        """What a subtask had prepared is committed; what it had open is given up."""
+        function, handled = self._function, []
+        function._user_context = saved["context"]
+        for _, begun_ms, transaction in saved["prepared"]:
+            point("sink-recover", self.place.index)
+            self._recover(transaction, begun_ms)
+            handled.append(transaction)
+        if saved["open"] is not None:
+            function.recover_and_abort(saved["open"][1])
+            handled.append(saved["open"][1])
+        if function._user_context is not None:
+            function.finish_recovering_context(handled)
+
+    def _recover(self, transaction: Any, begun_ms: int) -> None:
+        function, timeout_ms = self._function, self._function._transaction_timeout_ms
+        self._warn_if_late(transaction, begun_ms)
+        try:
+            function.recover_and_commit(transaction)
+        except Exception:
+            elapsed_ms = self.place.clock.now_ms() - begun_ms
+            if not function._ignores_late_failures or timeout_ms is None or elapsed_ms <= timeout_ms:
+                raise
+            log.exception(
+                "%s: transaction %s could not be committed %d ms after it was begun, later than its timeout of %d ms; "
+                "what was written in it is lost",
+                self.place.name,
+                preview(transaction),
+                elapsed_ms,
+                timeout_ms,
+            )
+
+    def open(self) -> None:
+        super().open()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._open, self._begun_ms = self._function.begin_transaction(), self.place.clock.now_ms()
+        self._is_open, self._wrote = True, False
+
+    # ------------------------------------------------------------------------------------------------- records
+
+    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        context, sink = code.bind(self._context, "context"), code.bind(self, "sink")
+        code.line(f"{context}.time = {time}")
+        code.line(f"{code.bind(self._function.invoke, 'invoke')}({sink}._open, {value}, {context})")
+        if self._at_once:
+            code.line(f"{sink}._wrote = True")
+
+    def end_epoch(self) -> None:
+        if self._at_once and self._wrote:
+            self._release()
+            self._begin()
+
+    def finish(self) -> None:
+        super().finish()
+        self._function.finish_processing(self._open)
+        self._ended = True
+        if not self._checkpointing:  # what waits was prepared for a savepoint, and savepoints commit nothing
+            self._commit_up_to(None)
+        if not self._checkpointing or self._at_once:
+            self._release()
+
+    def _release(self) -> None:
+        """Prepare and commit at once."""
+        self._function.pre_commit(self._open)
+        self._commit(self._begun_ms, self._open)
+        self._open, self._is_open = None, False
+
+    # ---------------------------------------------------------------------------------------------- checkpoints
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        if self._is_open and not self._at_once:
+            self._function.pre_commit(self._open)
+            self._waiting.append((checkpoint_id, self._begun_ms, self._open))
+            self._open, self._is_open = None, False
+            if not self._ended:
+                self._begin()
+        # Of what is released at once, a checkpoint must know nothing: it would be aborted after it was committed.
+        is_known = self._is_open and not self._at_once
+        saved = {
+            "prepared": list(self._waiting),
+            "open": (self._begun_ms, self._open) if is_known else None,
+            "context": self._function.get_user_context(),
+        }
+        self.states.get_list_state(_TRANSACTIONS).update([saved])
+        super().before_snapshot(checkpoint_id, now_ms)
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        super().checkpoint_completed(checkpoint_id)
+        self._commit_up_to(checkpoint_id)
+
+    def _commit_up_to(self, checkpoint_id: int | None) -> None:
+        while self._waiting and (checkpoint_id is None or self._waiting[0][0] <= checkpoint_id):
+            _, begun_ms, transaction = self._waiting[0]
+            self._commit(begun_ms, transaction)
+            del self._waiting[0]
+
+    def _commit(self, begun_ms: int, transaction: Any) -> None:
+        self._warn_if_late(transaction, begun_ms)
+        point("sink-commit", self.place.index)
+        self._function.commit(transaction)
+        point("sink-committed", self.place.index)
+
+    def _warn_if_late(self, transaction: Any, begun_ms: int) -> None:
+        timeout_ms, ratio = self._function._transaction_timeout_ms, self._function._warning_ratio
+        elapsed_ms = self.place.clock.now_ms() - begun_ms
+        if timeout_ms is not None and ratio is not None and elapsed_ms > timeout_ms * ratio:
+            log.warning(
+                "%s: transaction %s is %d ms old, its timeout is %d ms",
+                self.place.name,
+                preview(transaction),
+                elapsed_ms,
+                timeout_ms,
+            )
+
+    def close(self) -> None:
+        # What is prepared belongs to a checkpoint that may yet be restored: only the open one is dropped.
+        if self._is_open:
+            self._function.abort(self._open)
+            self._open, self._is_open = None, False
+        super().close()

@@ -1,0 +1,103 @@
+"""A stream whose every record reaches every subtask, where it becomes state; and another stream beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tamias.errors import InvalidProgramError
+from tamias.functions.record_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from tamias.functions.state_handles import MapStateDescriptor
+from tamias.graph.specs import BroadcastProcessSpec
+from tamias.graph.stream_graph import Edge
+from tamias.program.closure_check import check_function, check_sendable
+from tamias.program.connected_streams import both_inputs
+from tamias.program.data_stream import DataStream, check_output_type
+from tamias.program.keyed_stream import KeyedStream
+from tamias.types.type_information import TypeInformation
+
+
+class BroadcastStream:
+    """What `broadcast(descriptor, ...)` gives: to be connected with another stream, which sees the state.
+
+    Example:
+        >>> from tamias.common import Types
+        >>> from tamias.datastream import StreamExecutionEnvironment
+        >>> from tamias.datastream.state import MapStateDescriptor
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> rules = env.from_collection([("limit", 5)])
+        >>> rules.broadcast(MapStateDescriptor("rules", Types.STRING(), Types.INT()))
+        BroadcastStream(Source: Collection Source, states 'rules')
+    """
+
+    def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+        self.input_stream = input_stream
+        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+        names = [_checked(descriptor).name for descriptor in self.broadcast_state_descriptors]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidProgramError(f"broadcast() was given two states called {name!r}; a name is unique")
+
+    def __repr__(self) -> str:
+        origin = ", ".join(edge.source.full_name for edge in self.input_stream._edges)
+        return f"BroadcastStream({origin}, states {', '.join(repr(d.name) for d in self.broadcast_state_descriptors)})"
+
+
+class BroadcastConnectedStream:
+    """A stream, keyed or not, beside a broadcast one."""
+
+    def __init__(
+        self,
+        non_broadcast_stream: DataStream,
+        broadcast_stream: BroadcastStream,
+        broadcast_state_descriptors: Sequence[MapStateDescriptor],
+    ) -> None:
+        environment = non_broadcast_stream.get_execution_environment()
+        if broadcast_stream.input_stream.get_execution_environment() is not environment:
+            raise InvalidProgramError("connect() needs streams of the same environment")
+        self.non_broadcast_stream = non_broadcast_stream
+        self.broadcast_stream = broadcast_stream
+        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+
+    def process(
+        self,
+        func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call `process_element` with the one side's records, `process_broadcast_element` with the broadcast ones.
+
+        Args:
+            func: a `KeyedBroadcastProcessFunction` if the stream is keyed, else a `BroadcastProcessFunction`.
+            output_type: type of the results; without it they are Python objects of any kind.
+        """
+        stream = self.non_broadcast_stream
+        keyed = isinstance(stream, KeyedStream)
+        check_function("process", func, KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction, None)
+        check_output_type("process", output_type)
+        check_sendable("process", self.broadcast_state_descriptors)
+        spec = BroadcastProcessSpec(func, tuple(self.broadcast_state_descriptors))
+        key = stream._key if isinstance(stream, KeyedStream) else None
+        environment = stream.get_execution_environment()
+        node = environment._graph.operator(
+            "Keyed-Co-Process-Broadcast" if keyed else "Co-Process-Broadcast",
+            spec,
+            both_inputs(stream, self.broadcast_stream.input_stream),
+            output_type,
+            key=key,
+            keys=(key, None) if keyed else (),
+        )
+        return DataStream(environment, (Edge(node),))
+
+    def __repr__(self) -> str:
+        return f"BroadcastConnectedStream({self.non_broadcast_stream!r}, {self.broadcast_stream!r})"
+
+
+def _checked(descriptor: MapStateDescriptor) -> MapStateDescriptor:
+    if not isinstance(descriptor, MapStateDescriptor):
+        raise TypeError(f"broadcast() takes MapStateDescriptors, got {descriptor!r}")
+    if descriptor.ttl_config is not None:
+        raise InvalidProgramError(
+            f"broadcast(): state {descriptor.name!r} has a time to live, which only keyed state can have; "
+            "remove old entries in process_broadcast_element"
+        )
+    return descriptor

@@ -1,0 +1,111 @@
+"""Where checkpoints are stored."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC
+from urllib.parse import urlsplit
+
+__all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
+
+_ONE_MEBIBYTE = 1024 * 1024
+
+
+class CheckpointStorage(ABC):  # noqa: B024
+    """A place for checkpoints, given to `CheckpointConfig.set_checkpoint_storage`."""
+
+
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """Checkpoints in the memory of the driver: for trying things out, lost with the driver unless it is given a path.
+
+    Args:
+        checkpoint_path: where the driver writes metadata nevertheless, with all state inside it.
+        max_state_size: largest size of a single state, in bytes; a checkpoint with a larger one fails.
+    """
+
+    DEFAULT_MAX_STATE_SIZE = 5 * _ONE_MEBIBYTE
+
+    def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
+        size = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"the largest state size is a number of bytes, got {size!r}")
+        if size <= 0:
+            raise ValueError(f"the largest state size must be above 0 bytes, got {size}")
+        self._path = None if checkpoint_path is None else checkpoint_uri(checkpoint_path)
+        self._max_state_size = size
+
+    def get_checkpoint_path(self) -> str | None:
+        """Where metadata is written, if anywhere."""
+        return self._path
+
+    def get_savepoint_path(self) -> str | None:
+        """None: savepoints have a setting of their own."""
+        return None
+
+    def get_max_state_size(self) -> int:
+        """Largest size of a single state, in bytes."""
+        return self._max_state_size
+
+    def __repr__(self) -> str:
+        return f"JobManagerCheckpointStorage({self._path!r}, max_state_size={self._max_state_size})"
+
+
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Checkpoints as files under a directory that every machine reaches.
+
+    Args:
+        checkpoint_path: the directory; ``file:///...`` or a plain path, or a remote file system's address.
+        file_state_size_threshold: state smaller than this, in bytes, is kept inside the metadata file.
+        write_buffer_size: size of the write buffer in bytes; -1 for the default.
+    """
+
+    MAX_FILE_STATE_THRESHOLD = _ONE_MEBIBYTE
+    DEFAULT_FILE_STATE_THRESHOLD = 20 * 1024
+    DEFAULT_WRITE_BUFFER_SIZE = 4096
+
+    def __init__(
+        self,
+        checkpoint_path: str | os.PathLike[str] | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int = -1,
+    ) -> None:
+        threshold = file_state_size_threshold
+        if threshold is not None and not 0 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
+            raise ValueError(
+                f"the file state size threshold is from 0 to {self.MAX_FILE_STATE_THRESHOLD} bytes, got {threshold}"
+            )
+        if write_buffer_size < -1:
+            raise ValueError(f"the write buffer size is a number of bytes, or -1, got {write_buffer_size}")
+        self._path = checkpoint_uri(checkpoint_path)
+        self._threshold = threshold
+        self._write_buffer_size = write_buffer_size
+
+    def get_checkpoint_path(self) -> str:
+        """The directory."""
+        return self._path
+
+    def get_savepoint_path(self) -> str | None:
+        """None: savepoints have a setting of their own."""
+        return None
+
+    def get_min_file_size_threshold(self) -> int:
+        """Size in bytes below which state is kept inside the metadata file."""
+        return self.DEFAULT_FILE_STATE_THRESHOLD if self._threshold is None else self._threshold
+
+    def get_write_buffer_size(self) -> int:
+        """Size of the write buffer in bytes: at least the threshold."""
+        size = self.DEFAULT_WRITE_BUFFER_SIZE if self._write_buffer_size == -1 else self._write_buffer_size
+        return max(size, self.get_min_file_size_threshold())
+
+    def __repr__(self) -> str:
+        return f"FileSystemCheckpointStorage({self._path!r})"
+
+
+def checkpoint_uri(path: str | os.PathLike[str] | None) -> str:
+    """A directory as the user gave it: an address with a scheme stays, a plain path becomes absolute."""
+    text = None if path is None else os.fspath(path)
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"a checkpoint directory is a path or an address, got {path!r}")
+    if len(urlsplit(text).scheme) > 1:  # one letter is a Windows drive
+        return text
+    return os.path.abspath(text)

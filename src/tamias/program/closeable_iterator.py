@@ -1,0 +1,63 @@
+"""The records that `execute_and_collect` brings to the program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tamias.errors import JobCancelledError, JobExecutionError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from tamias.driver.job_handle import JobHandle
+
+
+class CloseableIterator:
+    """Iterates over collected records while the job runs; closing it stops the job.
+
+    Use it in a ``with`` statement, or call `close`, unless it is read to its end. The error of a failed job
+    is raised after the records that came before it.
+    """
+
+    def __init__(self, handle: JobHandle) -> None:
+        self._handle = handle
+        self._records = iter(handle.collected())
+        self._ended = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        try:
+            return next(self._records)
+        except StopIteration:
+            self._ended = True
+            self._handle.wait()  # raises what made the job fail
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def next(self) -> Any:
+        """The next record; waits for it. Raises `StopIteration` at the end."""
+        return next(self)
+
+    def close(self) -> None:
+        """Stop the job if it is running. Records not read yet are lost."""
+        if not self._ended:
+            self._ended = True
+            self._handle.cancel()
+            with contextlib.suppress(JobCancelledError, JobExecutionError):
+                self._handle.wait()  # nothing of the job is left when this returns
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,142 @@
+"""`ConnectedStreams`: two streams of any types that come to one operator, each to a method of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tamias.errors import InvalidProgramError
+from tamias.functions.record_functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FieldKeySelector,
+    KeyedCoProcessFunction,
+)
+from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec, KeySpec, OperatorSpec
+from tamias.graph.stream_graph import Edge
+from tamias.program.closure_check import check_function, check_single_result
+from tamias.program.data_stream import DataStream, KeySelection, check_output_type
+from tamias.program.keyed_stream import KeyedStream
+from tamias.types.type_information import TypeInformation
+
+
+class ConnectedStreams:
+    """Two streams that share an operator, and with keys its state. Neither waits for the other.
+
+    Example:
+        >>> from tamias.datastream import CoMapFunction, StreamExecutionEnvironment
+        >>> class Label(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return f"number {value}"
+        ...     def map2(self, value):
+        ...         return f"word {value}"
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection([1]).connect(env.from_collection(["a"])).map(Label()).get_name()
+        'Co-Map'
+    """
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        for stream in (stream1, stream2):
+            if not isinstance(stream, DataStream):
+                raise TypeError(f"connect() needs a stream, or what broadcast(descriptor) gives; got {stream!r}")
+        if stream1.get_execution_environment() is not stream2.get_execution_environment():
+            raise InvalidProgramError("connect() needs streams of the same environment")
+        self.stream1 = stream1
+        self.stream2 = stream2
+
+    def key_by(
+        self,
+        key_selector1: KeySelection,
+        key_selector2: KeySelection,
+        key_type: TypeInformation | None = None,
+    ) -> ConnectedStreams:
+        """Bring records of both streams with equal keys to one subtask, with state that both share.
+
+        Args:
+            key_selector1: how the key of the first stream's records is found, as in `DataStream.key_by`.
+            key_selector2: the same for the second stream.
+            key_type: type of the key.
+        """
+        return ConnectedStreams(
+            self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
+        )
+
+    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """One record in, one record out: `map1` for the first stream, `map2` for the second; None is left out."""
+        check_function("map", func, CoMapFunction, None)
+        check_single_result("map", func, "map1")
+        check_single_result("map", func, "map2")
+        return self._transform("Co-Map", CoMapSpec(func), output_type)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """One record in, any number out: `flat_map1` for the first stream, `flat_map2` for the second."""
+        check_function("flat_map", func, CoFlatMapFunction, None)
+        return self._transform("Co-Flat Map", CoFlatMapSpec(func), output_type)
+
+    def process(
+        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """One record in, any number out, with side outputs and both clocks; with keys also state and timers.
+
+        A `KeyedCoProcessFunction` needs both streams to be keyed.
+        """
+        if isinstance(func, KeyedCoProcessFunction):
+            check_function("process", func, KeyedCoProcessFunction, None)
+            self._require_keys(func)
+        else:
+            check_function("process", func, CoProcessFunction, None)
+        name = "Keyed Co-Process" if self._keys() else "Co-Process"
+        return self._transform(name, CoProcessSpec(func), output_type)
+
+    # ------------------------------------------------------------------------------ building the graph
+
+    def _transform(self, name: str, spec: OperatorSpec, output_type: TypeInformation | None) -> DataStream:
+        check_output_type(name, output_type)
+        keys, environment = self._keys(), self.stream1.get_execution_environment()
+        edges = both_inputs(self.stream1, self.stream2)
+        key = keys[0] if keys else None
+        node = environment._graph.operator(name, spec, edges, output_type, key=key, keys=keys)
+        return DataStream(environment, (Edge(node),))
+
+    def _keys(self) -> tuple[KeySpec, ...]:
+        """How both streams' keys are found; nothing unless both have keys."""
+        first, second = self.stream1, self.stream2
+        if not isinstance(first, KeyedStream) or not isinstance(second, KeyedStream):
+            return ()
+        if first._key.type_info != second._key.type_info:
+            raise InvalidProgramError(
+                f"connect(): the keys of the two streams are of type {_type_text(first._key)} and of type "
+                f"{_type_text(second._key)}, so they would never be equal; give both key_by calls the same key_type"
+            )
+        fields = [s.fields for s in (first._key.selector, second._key.selector) if isinstance(s, FieldKeySelector)]
+        if len(fields) == 2 and len(fields[0]) != len(fields[1]):
+            raise InvalidProgramError(
+                f"connect(): the keys of the two streams are tuples of {len(fields[0])} and of {len(fields[1])} "
+                "fields, so they would never be equal; give both key_by calls as many fields"
+            )
+        return first._key, second._key
+
+    def _require_keys(self, func: Any) -> None:
+        keyed = [isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)]
+        if all(keyed):
+            return
+        missing = "neither stream is" if not any(keyed) else f"the {'second' if keyed[0] else 'first'} one is not"
+        raise InvalidProgramError(
+            f"process(): {type(func).__name__} is a KeyedCoProcessFunction and needs two keyed streams, and {missing}; "
+            "call key_by on it before connect(), or key_by(selector1, selector2) behind connect()"
+        )
+
+    def __repr__(self) -> str:
+        return f"ConnectedStreams({self.stream1!r}, {self.stream2!r})"
+
+
+def both_inputs(first: DataStream, second: DataStream) -> tuple[Edge, ...]:
+    """The edges of two streams into one operator."""
+    return tuple(
+        replace(edge, input_index=number) for number, stream in enumerate((first, second)) for edge in stream._edges
+    )
+
+
+def _type_text(key: KeySpec) -> str:
+    return "any Python object (undeclared)" if key.type_info is None else str(key.type_info)

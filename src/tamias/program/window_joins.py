@@ -1,0 +1,284 @@
+"""Joins of two streams: by window (`join`, `co_group`), and by the distance of times (`interval_join`).
+
+Both streams are tagged with their side and come to one operator as one stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tamias.errors import InvalidProgramError
+from tamias.functions.output_tag import OutputTag
+from tamias.functions.record_functions import Function, KeySelector, WrappingFunction
+from tamias.functions.runtime_context import RuntimeContext
+from tamias.functions.window_assigners import Length
+from tamias.functions.window_contract import Evictor, Trigger, WindowAssigner
+from tamias.functions.window_functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+    WindowFunction,
+)
+from tamias.graph.specs import IntervalJoinSpec, KeySpec, MapSpec
+from tamias.graph.stream_graph import Edge
+from tamias.program.closure_check import check_function, check_instance, check_single_result
+from tamias.program.data_stream import DataStream, KeySelection, check_output_type, key_spec
+from tamias.program.keyed_stream import KeyedStream
+from tamias.types.time import millis_of
+from tamias.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    from tamias.program.windowed_stream import WindowedStream
+
+LEFT, RIGHT = 0, 1
+Tagged = tuple[int, Any]  # side, record
+
+
+# --------------------------------------------------------------------------------------- two streams as one
+
+
+class _Tag:
+    """Puts a stream's side before its records."""
+
+    def __init__(self, side: int) -> None:
+        self._side = side
+
+    def __call__(self, record: Any) -> Tagged:
+        return self._side, record
+
+
+class _KeyOfSide(KeySelector):
+    """Finds the key of a tagged record with the selector of its side."""
+
+    def __init__(self, left: Any, right: Any) -> None:
+        self._selectors = (left, right)
+        self._select = tuple(s.get_key if isinstance(s, KeySelector) else s for s in self._selectors)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        for selector in self._selectors:
+            if isinstance(selector, Function):
+                selector.open(runtime_context)
+
+    def get_key(self, value: Tagged) -> Any:
+        return self._select[value[0]](value[1])
+
+
+def _both(call: str, left: DataStream, right: DataStream, left_key: KeySpec, right_key: KeySpec) -> KeyedStream:
+    """Both streams, tagged and keyed, as one."""
+    environment = left.get_execution_environment()
+    if right.get_execution_environment() is not environment:
+        raise InvalidProgramError(f"{call}() needs streams of the same environment")
+    if left_key.type_info is not None and right_key.type_info not in (None, left_key.type_info):
+        raise InvalidProgramError(
+            f"{call}() compares keys of types {left_key.type_info} and {right_key.type_info}; they must be one type"
+        )
+    key = KeySpec(_KeyOfSide(left_key.selector, right_key.selector), left_key.type_info or right_key.type_info)
+    edges: tuple[Edge, ...] = ()
+    for side, stream in ((LEFT, left), (RIGHT, right)):
+        node = environment._graph.operator("Map", MapSpec(_Tag(side)), stream._edges, None, like_input=True)
+        edges += (Edge(node),)
+    return KeyedStream(environment, edges, key)
+
+
+# ----------------------------------------------------------------------------------------------- by window
+
+S = TypeVar("S", bound="_TwoStreams")
+
+
+class _TwoStreams:
+    """Two streams that are about to be joined: where keys are equal, in windows."""
+
+    _call = ""
+
+    def __init__(self, first: DataStream, second: DataStream) -> None:
+        check_instance_of_stream(self._call, second)
+        self._first, self._second = first, second
+        self._keys: list[KeySpec] = []
+
+    def where(self: S, key_selector: KeySelection, key_type: TypeInformation | None = None) -> S:
+        """How the first stream's key is found."""
+        self._keys = [key_spec("where", key_selector, key_type)]
+        return self
+
+    def equal_to(self: S, key_selector: KeySelection, key_type: TypeInformation | None = None) -> S:
+        """How the second stream's key is found."""
+        if len(self._keys) != 1:
+            raise InvalidProgramError(f"{self._call}(): equal_to() comes after where()")
+        self._keys.append(key_spec("equal_to", key_selector, key_type))
+        return self
+
+    def _windowed(self, assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        if len(self._keys) != 2:
+            raise InvalidProgramError(f"{self._call}(): window() comes after where() and equal_to()")
+        return _both(self._call, self._first, self._second, *self._keys).window(assigner)
+
+
+class JoinedStreams(_TwoStreams):
+    """Two streams to be joined: `a.join(b).where(...).equal_to(...).window(...).apply(...)`."""
+
+    _call = "join"
+
+    def window(self, assigner: WindowAssigner[Any, Any]) -> JoinedWindows:
+        """Join records that are in one window."""
+        return JoinedWindows(self._windowed(assigner))
+
+
+class CoGroupedStreams(_TwoStreams):
+    """Two streams to be grouped: `a.co_group(b).where(...).equal_to(...).window(...).apply(...)`."""
+
+    _call = "co_group"
+
+    def window(self, assigner: WindowAssigner[Any, Any]) -> CoGroupedWindows:
+        """Group records that are in one window."""
+        return CoGroupedWindows(self._windowed(assigner))
+
+
+W = TypeVar("W", bound="_BothWindows")
+
+
+class _BothWindows:
+    """The windows of two streams."""
+
+    def __init__(self, windows: WindowedStream) -> None:
+        self._windows = windows
+
+    def trigger(self: W, trigger: Trigger[Any, Any]) -> W:
+        """Fire when this trigger says so; it sees records as pairs of side (0 or 1) and record."""
+        self._windows.trigger(trigger)
+        return self
+
+    def evictor(self: W, evictor: Evictor[Any, Any]) -> W:
+        """Remove records when a window fires; it sees records as pairs of side (0 or 1) and record."""
+        self._windows.evictor(evictor)
+        return self
+
+    def allowed_lateness(self: W, time_ms: int) -> W:
+        """Keep windows for so long after their end, and fire again for each record that comes in this time."""
+        self._windows.allowed_lateness(time_ms)
+        return self
+
+
+class JoinedWindows(_BothWindows):
+    """The windows of a join."""
+
+    def apply(
+        self,
+        function: Callable[[Any, Any], Any] | JoinFunction[Any, Any, Any] | FlatJoinFunction[Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call the function with every pair of a left and a right record of a key in a window.
+
+        A `JoinFunction` or a callable gives one result for a pair, a `FlatJoinFunction` any number.
+        """
+        if not isinstance(function, FlatJoinFunction):
+            check_function("apply", function, JoinFunction, 2)
+            check_single_result("apply", function, "join")
+        return self._windows.apply(_Join(function), output_type)
+
+
+class CoGroupedWindows(_BothWindows):
+    """The windows of a co-group."""
+
+    def apply(
+        self,
+        function: Callable[[Any, Any], Iterable[Any]] | CoGroupFunction[Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call the function once per key and window with both streams' records; either side may be empty."""
+        check_function("apply", function, CoGroupFunction, 2)
+        return self._windows.apply(_CoGroup(function), output_type)
+
+
+class _Join(WrappingFunction, WindowFunction[Tagged, Any, Any, Any]):
+    def apply(self, key: Any, window: Any, inputs: Iterable[Tagged]) -> Iterable[Any]:
+        left, right = _sides(inputs)
+        function = self.wrapped
+        if isinstance(function, FlatJoinFunction):
+            return [result for one in left for other in right for result in function.join(one, other) or ()]
+        join = function.join if isinstance(function, JoinFunction) else function
+        return [join(one, other) for one in left for other in right]
+
+
+class _CoGroup(WrappingFunction, WindowFunction[Tagged, Any, Any, Any]):
+    def apply(self, key: Any, window: Any, inputs: Iterable[Tagged]) -> Iterable[Any]:
+        function = self.wrapped
+        group = function.co_group if isinstance(function, CoGroupFunction) else function
+        return group(*_sides(inputs)) or ()
+
+
+def _sides(inputs: Iterable[Tagged]) -> tuple[list[Any], list[Any]]:
+    sides: tuple[list[Any], list[Any]] = ([], [])
+    for side, record in inputs:
+        sides[side].append(record)
+    return sides
+
+
+# ------------------------------------------------------------------------------------------ by distance in time
+
+
+class IntervalJoin:
+    """Two keyed streams to be joined by time: `a.interval_join(b).between(lower, upper).process(...)`."""
+
+    def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
+        if not isinstance(right, KeyedStream):
+            raise TypeError(f"interval_join() needs a keyed stream, got {right!r}; call key_by first")
+        self._left, self._right = left, right
+
+    def between(self, lower_bound: Length, upper_bound: Length) -> IntervalJoined:
+        """Join records whose right time is from `lower_bound` to `upper_bound` after the left one; both inclusive."""
+        return IntervalJoined(self._left, self._right, millis_of(lower_bound), millis_of(upper_bound))
+
+
+class IntervalJoined:
+    """An interval join with its bounds."""
+
+    def __init__(self, left: KeyedStream, right: KeyedStream, lower_ms: int, upper_ms: int) -> None:
+        if lower_ms > upper_ms:
+            raise ValueError(f"between(): the lower bound of {lower_ms} ms lies above the upper one of {upper_ms} ms")
+        self._left, self._right = left, right
+        self._lower_ms, self._upper_ms = lower_ms, upper_ms
+        self._late: list[OutputTag | None] = [None, None]
+
+    def lower_bound_exclusive(self) -> IntervalJoined:
+        """Leave out pairs that are exactly the lower bound apart."""
+        self._lower_ms += 1
+        return self
+
+    def upper_bound_exclusive(self) -> IntervalJoined:
+        """Leave out pairs that are exactly the upper bound apart."""
+        self._upper_ms -= 1
+        return self
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Give left records behind the watermark to a side output of the result."""
+        check_instance("side_output_left_late_data", output_tag, OutputTag)
+        self._late[LEFT] = output_tag
+        return self
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Give right records behind the watermark to a side output of the result."""
+        check_instance("side_output_right_late_data", output_tag, OutputTag)
+        self._late[RIGHT] = output_tag
+        return self
+
+    def process(
+        self, process_join_function: ProcessJoinFunction[Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Call the function with every pair, once, when its second member arrives."""
+        check_function("process", process_join_function, ProcessJoinFunction, None)
+        check_output_type("process", output_type)
+        if self._lower_ms > self._upper_ms:
+            raise ValueError("the interval is empty: with exclusive bounds nothing lies between them")
+        tags = [None if tag is None else tag.tag_id for tag in self._late]
+        spec = IntervalJoinSpec(self._lower_ms, self._upper_ms, process_join_function, *tags)
+        left, right = (DataStream(s.get_execution_environment(), s._origin) for s in (self._left, self._right))
+        both = _both("interval_join", left, right, self._left._key, self._right._key)
+        return both._per_key("Interval Join", spec, output_type)
+
+
+def check_instance_of_stream(call: str, stream: Any) -> None:
+    """Both sides of a join are streams."""
+    if not isinstance(stream, DataStream):
+        raise TypeError(f"{call}() needs a stream, got {stream!r}")

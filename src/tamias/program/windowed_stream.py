@@ -1,0 +1,285 @@
+"""Windows on a stream: `WindowedStream` per key, `AllWindowedStream` over everything.
+
+Both are drawn step by step (trigger, evictor, lateness) and become an operator with the function that evaluates them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tamias.errors import UnsupportedOperationError
+from tamias.functions.output_tag import OutputTag
+from tamias.functions.record_fields import Field
+from tamias.functions.record_functions import AggregateFunction, FoldFunction, Function, ReduceFunction
+from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from tamias.functions.window_contract import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
+from tamias.functions.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from tamias.graph.specs import (
+    AggregateContents,
+    FoldContents,
+    Hash,
+    KeySpec,
+    ListContents,
+    ReduceContents,
+    WindowContents,
+    WindowSpec,
+)
+from tamias.graph.stream_graph import Edge
+from tamias.program.closure_check import check_function, check_instance, check_sendable, check_single_result
+from tamias.program.data_stream import DataStream, check_output_type
+from tamias.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    from tamias.program.keyed_stream import KeyedStream
+    from tamias.program.stream_execution_environment import StreamExecutionEnvironment
+
+S = TypeVar("S", bound="_Windowed")
+
+
+class _Windowed(ABC):
+    """What windows with and without keys have in common."""
+
+    _function_kinds: tuple[type[Function], ...] = ()
+    _apply_kind: type[Function]
+    _process_kind: type[Function]
+
+    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        check_instance("window", window_assigner, WindowAssigner)
+        self._stream = stream
+        self._assigner = window_assigner
+        self._trigger = window_assigner.get_default_trigger(stream.get_execution_environment())
+        self._evictor: Evictor[Any, Any] | None = None
+        self._lateness_ms = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that the stream belongs to."""
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        """Type of the records."""
+        return DataStream.get_type(self._stream)
+
+    # ------------------------------------------------------------------------------ when, and with what
+
+    def trigger(self: S, trigger: Trigger[Any, Any]) -> S:
+        """Fire when this trigger says so; it replaces the assigner's own."""
+        check_instance("trigger", trigger, Trigger)
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise UnsupportedOperationError(
+                f"{self._assigner!r} merges windows, and {trigger!r} cannot: its can_merge() is False; "
+                "use a trigger that can, such as EventTimeTrigger or CountTrigger"
+            )
+        self._trigger = trigger
+        return self
+
+    def evictor(self: S, evictor: Evictor[Any, Any]) -> S:
+        """Remove records when a window fires. A window then keeps all its records, whatever evaluates it."""
+        check_instance("evictor", evictor, Evictor)
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self: S, time_ms: int) -> S:
+        """Keep windows for so long after their end, and fire again for each record that comes in this time."""
+        if isinstance(time_ms, bool) or not isinstance(time_ms, int) or time_ms < 0:
+            raise ValueError(f"allowed_lateness() takes a number of milliseconds from 0 on, got {time_ms!r}")
+        self._lateness_ms = time_ms
+        return self
+
+    def side_output_late_data(self: S, output_tag: OutputTag) -> S:
+        """Give records that come too late to a side output of the result."""
+        check_instance("side_output_late_data", output_tag, OutputTag)
+        self._late_tag = output_tag
+        return self
+
+    # ------------------------------------------------------------------------------ aggregates
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Reduce the records of each window as they come, keeping one value.
+
+        Args:
+            reduce_function: a `ReduceFunction` or a callable of two records.
+            window_function: gets the one value when a window fires; without it the value is the result.
+            output_type: type of the results.
+        """
+        check_function("reduce", reduce_function, ReduceFunction, 2)
+        check_single_result("reduce", reduce_function, "reduce")
+        own_type = self._stream._type() if window_function is None else None
+        return self._result("reduce", ReduceContents(reduce_function), window_function, output_type or own_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Aggregate the records of each window as they come, keeping one accumulator.
+
+        Args:
+            aggregate_function: the `AggregateFunction`.
+            window_function: gets the one result when a window fires; without it the result goes on.
+            accumulator_type: type of the accumulator.
+            output_type: type of the results.
+        """
+        check_function("aggregate", aggregate_function, AggregateFunction, None)
+        check_output_type("aggregate", accumulator_type, "accumulator_type")
+        return self._result("aggregate", AggregateContents(aggregate_function), window_function, output_type)
+
+    def fold(
+        self,
+        initial_value: Any,
+        fold_function: Callable[[Any, Any], Any] | FoldFunction,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Fold the records of each window into a copy of an initial value. Not with windows that merge."""
+        check_function("fold", fold_function, FoldFunction, 2)
+        check_single_result("fold", fold_function, "fold")
+        check_sendable("fold", initial_value)
+        if isinstance(self._assigner, MergingWindowAssigner):
+            raise UnsupportedOperationError(
+                f"fold() on {self._assigner!r}, whose windows merge: two folds cannot be made one; use aggregate()"
+            )
+        return self._result("fold", FoldContents(initial_value, fold_function), window_function, output_type)
+
+    def sum(self, position_to_sum: Field = 0) -> DataStream:
+        """The window's first record, with the field replaced by the sum."""
+        return self._rolling(SumFunction(position_to_sum))
+
+    def min(self, position_to_min: Field = 0) -> DataStream:
+        """The window's first record, with the field replaced by the smallest."""
+        return self._rolling(MinFunction(position_to_min))
+
+    def max(self, position_to_max: Field = 0) -> DataStream:
+        """The window's first record, with the field replaced by the largest."""
+        return self._rolling(MaxFunction(position_to_max))
+
+    def min_by(self, position_to_min_by: Field = 0, first: bool = True) -> DataStream:
+        """The window's record whose field is the smallest; of equal ones the first, or else the last."""
+        return self._rolling(MinByFunction(position_to_min_by, first))
+
+    def max_by(self, position_to_max_by: Field = 0, first: bool = True) -> DataStream:
+        """The window's record whose field is the largest; of equal ones the first, or else the last."""
+        return self._rolling(MaxByFunction(position_to_max_by, first))
+
+    def _rolling(self, function: ReduceFunction) -> DataStream:
+        return self._result(repr(function), ReduceContents(function), None, self._stream._type())
+
+    # ------------------------------------------------------------------------------ building the graph
+
+    def _listed(
+        self, call: str, function: Any, kind: type[Function], output_type: TypeInformation | None
+    ) -> DataStream:
+        check_function(call, function, kind, None)
+        return self._result(call, ListContents(), function, output_type)
+
+    def _result(
+        self, call: str, contents: WindowContents, function: Any, output_type: TypeInformation | None
+    ) -> DataStream:
+        if function is not None and not isinstance(function, self._function_kinds):
+            names = " or a ".join(kind.__name__ for kind in self._function_kinds)
+            raise TypeError(f"the window function of {call}() must be a {names}, got {function!r}")
+        if function is not None:
+            check_function(call, function, type(function), None)
+        check_output_type(call, output_type)
+        spec = WindowSpec(
+            assigner=self._assigner,
+            trigger=self._trigger,
+            contents=contents,
+            function=function,
+            evictor=self._evictor,
+            lateness_ms=self._lateness_ms,
+            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+        )
+        name = f"Window({self._assigner!r}, {type(self._trigger).__name__}, {type(function or contents).__name__})"
+        return self._transform(name, spec, output_type)
+
+    @abstractmethod
+    def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
+        """The windows as an operator of the stream."""
+
+
+class WindowedStream(_Windowed):
+    """Windows of a keyed stream, each key's by itself.
+
+    Example:
+        >>> from tamias.common import Time
+        >>> from tamias.datastream import StreamExecutionEnvironment
+        >>> from tamias.datastream.window import TumblingEventTimeWindows
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> words = env.from_collection([("a", 1), ("b", 2)])
+        >>> windows = words.key_by(lambda w: w[0]).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        >>> windows.reduce(lambda one, other: (one[0], one[1] + other[1])).get_name()
+        'Window(TumblingEventTimeWindows(5000, 0), EventTimeTrigger, ReduceContents)'
+    """
+
+    _function_kinds = (WindowFunction, ProcessWindowFunction)
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(keyed_stream, window_assigner)
+        self._keyed_stream = keyed_stream
+
+    def apply(
+        self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Hand all records of a window to a `WindowFunction` when it fires."""
+        return self._listed("apply", window_function, WindowFunction, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Hand all records of a window to a `ProcessWindowFunction` when it fires."""
+        return self._listed("process", process_window_function, ProcessWindowFunction, output_type)
+
+    def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
+        return self._keyed_stream._per_key(name, spec, output_type)
+
+
+class AllWindowedStream(_Windowed):
+    """Windows of a whole stream: all its records come to one subtask."""
+
+    _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream, window_assigner)
+
+    def apply(
+        self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Hand all records of a window to an `AllWindowFunction` when it fires."""
+        return self._listed("apply", window_function, AllWindowFunction, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Hand all records of a window to a `ProcessAllWindowFunction` when it fires."""
+        return self._listed("process", process_window_function, ProcessAllWindowFunction, output_type)
+
+    def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
+        # Flink: windows without keys are windows of one key that all records share.
+        key = KeySpec(_the_one_key)
+        edges = tuple(edge.partitioned(Hash(key)) for edge in self._stream._edges)
+        graph = self._stream.get_execution_environment()._graph
+        node = graph.operator(name, spec, edges, output_type, key=key, non_parallel=True)
+        return DataStream(self._stream.get_execution_environment(), (Edge(node),))
+
+
+def _the_one_key(record: Any) -> int:
+    return 0

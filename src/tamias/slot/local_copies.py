@@ -1,0 +1,208 @@
+"""Local recovery: a slot keeps copies of the state files of its newest checkpoint on its own disk.
+
+A slot that starts anew on the same host reads them there instead of fetching them from the checkpoint directory. That
+directory is the truth: a copy is used only when it is, byte for byte, what the checkpoint's metadata says; one that is
+missing or damaged is passed over without a word. So nothing here needs to be durable, and nothing here may fail a job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tamias.checkpoint.names import created_for
+from tamias.errors import CorruptFileError
+from tamias.state.snapshots import RestorePlan, StateFile, SubtaskSnapshot
+from tamias.state.state_files import state_in
+from tamias.storage.file_store import FileStore
+from tamias.storage.local import LocalFiles
+
+__all__ = ["LocalCopies", "LocalCopySettings"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LocalCopySettings:
+    """Whether copies are made, whether they are read, and where they lie; no directory: that for temporary files."""
+
+    write: bool = False
+    read: bool = False
+    directories: tuple[str, ...] = ()
+
+
+class LocalCopies:
+    """The copies of one slot, in a directory that a slot of the same job and number finds again."""
+
+    def __init__(self, settings: LocalCopySettings, job_id: str, slot: int) -> None:
+        roots = settings.directories or (tempfile.gettempdir(),)
+        self._above = os.path.join(roots[slot % len(roots)], f"tamias-local-{job_id}")
+        self._folder = os.path.join(self._above, f"slot-{slot}")
+        self._settings = settings
+        self._files = LocalFiles(self._folder)
+        self._of_checkpoint: dict[int, set[str]] = {}  # the files that this slot's parts of it refer to
+        self.used = 0  # files read here instead of fetched
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def copying(self, store: FileStore) -> FileStore:
+        """The store, with a copy made of every file that is written to it."""
+        return _Copying(store, self) if self._settings.write else store
+
+    def keep(self, path: str, data: bytes) -> None:
+        """Make a copy, if that is possible."""
+        target = os.path.join(self._folder, path)
+        try:
+            os.makedirs(self._above, mode=0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            _log.warning("no local copy of %s: %s", path, error)
+
+    def written(self, checkpoint_id: int, snapshot: SubtaskSnapshot) -> None:
+        """A part of a checkpoint was written, with these files."""
+        paths = self._of_checkpoint.setdefault(checkpoint_id, set())
+        for operator in snapshot.operators:
+            files = list(operator.keyed.files) if operator.keyed is not None else []
+            paths.update(file.path for file in files if file.path is not None)
+            if operator.operator_state is not None and operator.operator_state.path is not None:
+                paths.add(operator.operator_state.path)
+
+    def completed(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete: copies of older ones that it does not refer to go."""
+        needed = self._of_checkpoint.get(checkpoint_id, set())
+        self._of_checkpoint = {i: paths for i, paths in self._of_checkpoint.items() if i > checkpoint_id}
+        for path in list(self._paths()):
+            made_for = created_for(path)
+            if path not in needed and (made_for is None or made_for <= checkpoint_id):
+                self._delete(path)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def reading(self, store: FileStore, plan: RestorePlan) -> FileStore:
+        """The store that a restore reads from, with the copies before it."""
+        return _ReadingThrough(store, self, _proofs(plan)) if self._settings.read else store
+
+    def find(self, proof: StateFile) -> bytes | None:
+        """The whole file, header and all, when there is a copy that is what it should be."""
+        assert proof.path is not None
+        try:
+            data = self._files.read(proof.path)
+            state_in(data, proof, proof.path)
+        except (CorruptFileError, OSError):
+            return None
+        self.used += 1
+        return data
+
+    def remove(self) -> None:
+        """The job is over."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # of another slot on this host there is something left, or it was never made
+            os.rmdir(self._above)
+
+    def _paths(self) -> Iterator[str]:
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                yield os.path.relpath(os.path.join(folder, name), self._folder)
+
+    def _delete(self, path: str) -> None:
+        try:
+            os.unlink(os.path.join(self._folder, path))
+        except OSError as error:
+            _log.warning("local copy %s could not be deleted: %s", path, error)
+
+
+def _proofs(plan: RestorePlan) -> dict[str, StateFile]:
+    proofs: dict[str, StateFile] = {}
+    for subtask in plan.subtasks.values():
+        for operator in subtask.operators:
+            files: Iterable[StateFile | None] = (
+                *(file for keyed in operator.keyed for file in keyed.files),
+                *operator.operator_state,
+            )
+            proofs.update({file.path: file for file in files if file is not None and file.path is not None})
+    return proofs
+
+
+class _Delegating:
+    """A store that is another one in all but a few things."""
+
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    @property
+    def address(self) -> str:
+        return self._store.address
+
+    @property
+    def exclusive(self) -> bool:
+        return self._store.exclusive
+
+    @property
+    def in_process(self) -> bool:
+        return self._store.in_process
+
+    def read(self, path: str) -> bytes:
+        return self._store.read(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._store.write(path, data)
+
+    def publish(self, path: str, data: bytes) -> None:
+        self._store.publish(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._store.replace(path, data)
+
+    def exists(self, path: str) -> bool:
+        return self._store.exists(path)
+
+    def size(self, path: str) -> int:
+        return self._store.size(path)
+
+    def list(self, directory: str = "") -> list[str]:
+        return self._store.list(directory)
+
+    def delete(self, path: str) -> None:
+        self._store.delete(path)
+
+    def delete_tree(self, path: str) -> None:
+        self._store.delete_tree(path)
+
+    def make_dirs(self, path: str) -> None:
+        self._store.make_dirs(path)
+
+    def below(self, path: str) -> FileStore:
+        return self._store.below(path)
+
+
+class _Copying(_Delegating):
+    def __init__(self, store: FileStore, copies: LocalCopies) -> None:
+        super().__init__(store)
+        self._copies = copies
+
+    def write(self, path: str, data: bytes) -> None:
+        super().write(path, data)
+        self._copies.keep(path, data)
+
+
+class _ReadingThrough(_Delegating):
+    def __init__(self, store: FileStore, copies: LocalCopies, proofs: dict[str, StateFile]) -> None:
+        super().__init__(store)
+        self._copies = copies
+        self._proofs = proofs
+
+    def read(self, path: str) -> bytes:
+        proof = self._proofs.get(path)
+        copy = self._copies.find(proof) if proof is not None else None
+        return super().read(path) if copy is None else copy

@@ -1,0 +1,177 @@
+"""The slot's thread that writes captured state, and where each file goes.
+
+A checkpoint's files go to the job's directory, under names that only this attempt uses; a savepoint's to a directory of
+its own, so that it stands by itself. Where there is no directory, state travels to the driver and is kept there.
+"""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import threading
+from collections.abc import Callable
+
+from tamias.checkpoint.names import SnapshotNames, savepoint_file
+from tamias.errors import CheckpointFailed
+from tamias.faults import point
+from tamias.slot.deployment import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.slot.local_copies import LocalCopies
+from tamias.state.backend import SnapshotTarget
+from tamias.state.snapshots import StateFile
+from tamias.state.state_files import inline_state, write_state
+from tamias.storage.file_store import FileStore, open_files
+from tamias.subtask.subtask import Captured
+
+__all__ = ["SnapshotWriter"]
+
+
+class SnapshotWriter:
+    """Writes captured snapshots one after another, on a thread of its own or, when asked to, at once."""
+
+    def __init__(self, report: Callable[[SlotEvent], None]) -> None:
+        self._report = report
+        self._queue: queue.SimpleQueue[tuple[Deployment, Captured] | None] = queue.SimpleQueue()
+        self._deployment: Deployment | None = None
+        self._store: FileStore | None = None
+        self._copies: LocalCopies | None = None
+        self._thread = threading.Thread(target=self._run, name="snapshot-writer", daemon=True)
+        self._thread.start()
+
+    def begin(self, deployment: Deployment, copies: LocalCopies | None = None) -> None:
+        """A new attempt: what is still queued belongs to the old one and is skipped."""
+        self._deployment = deployment
+        self._copies = copies
+        directory = deployment.checkpoint_directory
+        self._store = None
+        if directory is not None:
+            store = open_files(directory, write_buffer=deployment.write_buffer)
+            self._store = store if copies is None else copies.copying(store)
+
+    def add(self, captured: Captured) -> None:
+        """Write this one: as soon as possible or, where snapshots are synchronous, before this call returns."""
+        assert self._deployment is not None
+        if self._deployment.asynchronous:
+            self._queue.put((self._deployment, captured))
+        else:
+            self._report(self._write(self._deployment, captured))
+
+    def stop(self) -> None:
+        """Finish the one being written and end."""
+        self._deployment = None
+        self._queue.put(None)
+        self._thread.join(timeout=10.0)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            deployment, captured = item
+            if deployment is self._deployment:
+                self._report(self._write(deployment, captured))
+
+    def _write(self, deployment: Deployment, captured: Captured) -> SlotEvent:
+        place = captured.place
+        try:
+            point("snapshot", place.index)
+            snapshot = captured.write(self._target(deployment, captured))
+            point("state-written", place.index)
+            if self._copies is not None and captured.savepoint is None:
+                self._copies.written(captured.checkpoint_id, snapshot)
+        except Exception as error:  # whatever went wrong, the coordinator decides what it means
+            return SnapshotNotWritten(
+                captured.checkpoint_id,
+                deployment.attempt,
+                place.vertex.id,
+                place.index,
+                f"{place.name}: {type(error).__name__}: {error}",
+            )
+        return SnapshotWritten(captured.checkpoint_id, deployment.attempt, snapshot)
+
+    def _target(self, deployment: Deployment, captured: Captured) -> SnapshotTarget:
+        place = captured.place
+        if captured.savepoint is not None:
+            store = open_files(captured.savepoint.directory, write_buffer=deployment.write_buffer)
+            return _SavepointTarget(deployment, captured, store)
+        if self._store is None:
+            return _MemoryTarget(deployment, captured)
+        names = SnapshotNames(place.vertex.id, place.index, f"{deployment.term}.{deployment.attempt}")
+        return _CheckpointTarget(deployment, captured, self._store, names)
+
+
+class _Target:
+    """Where the files of one subtask's snapshot go: what all have in common."""
+
+    def __init__(self, deployment: Deployment, captured: Captured) -> None:
+        self._deployment = deployment
+        self._captured = captured
+        self.bytes_written = 0
+        self._counting = threading.Lock()  # a backend may write several files at once
+
+    def _count(self, file: StateFile) -> StateFile:
+        with self._counting:
+            self.bytes_written += file.size
+        return file
+
+
+class _CheckpointTarget(_Target):
+    """The job's directory."""
+
+    def __init__(self, deployment: Deployment, captured: Captured, store: FileStore, names: SnapshotNames) -> None:
+        super().__init__(deployment, captured)
+        self._store = store
+        self._names = names
+
+    def shared(self, label: str) -> str:
+        return self._names.shared(self._captured.checkpoint_id)
+
+    def exclusive(self, label: str) -> str:
+        return self._names.exclusive(self._captured.checkpoint_id)
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        deployment = self._deployment
+        file = write_state(self._store, path, payload, deployment.inline_threshold, compressed=deployment.compression)
+        return self._count(file)
+
+
+class _SavepointTarget(_Target):
+    """A savepoint's own directory: every file in it, beside the metadata, none of them shared."""
+
+    def __init__(self, deployment: Deployment, captured: Captured, store: FileStore) -> None:
+        super().__init__(deployment, captured)
+        self._store = store
+
+    def shared(self, label: str) -> str:
+        return self.exclusive(label)
+
+    def exclusive(self, label: str) -> str:
+        place = self._captured.place
+        return savepoint_file(place.vertex.id, place.index, secrets.token_hex(8))
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        deployment = self._deployment
+        # Flink: without a directory for checkpoints, state travels inside the metadata.
+        in_memory = deployment.checkpoint_directory is None
+        threshold = deployment.max_state_size + 1 if in_memory else deployment.inline_threshold
+        file = write_state(self._store, path, payload, threshold, compressed=deployment.compression)
+        return self._count(file)
+
+
+class _MemoryTarget(_Target):
+    """The driver's memory."""
+
+    def shared(self, label: str) -> str:
+        return label
+
+    def exclusive(self, label: str) -> str:
+        return label
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        limit = self._deployment.max_state_size
+        file = inline_state(payload, compressed=self._deployment.compression)
+        if file.size > limit:
+            raise CheckpointFailed(
+                self._captured.checkpoint_id,
+                f"a state of {file.size:,} bytes is too large for checkpoints in the driver's memory "
+                f"(at most {limit:,}); store checkpoints as files (execution.checkpointing.dir, and "
+                "execution.checkpointing.storage: filesystem), or raise max_state_size of the "
+                "JobManagerCheckpointStorage or MemoryStateBackend",
+            )
+        return self._count(file)

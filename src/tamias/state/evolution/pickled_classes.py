@@ -1,0 +1,236 @@
+"""The classes that pickled state consists of: noted while values are written, compared when they are restored.
+
+A pickle names the classes of its objects and, for some of them, gives the values of their fields by position only. So
+a checkpoint says which classes a state's values are made of and, of dataclasses and named tuples, what fields those
+had. On restore the classes of the program are compared with that: nothing has changed in most cases, and then nothing
+is done. Otherwise the values are read through `Rebuilding`, which fills fields by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import pickle
+import types
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tamias.errors import CorruptFileError, StateMigrationError
+from tamias.state.evolution.converters import field_converters
+from tamias.state.evolution.global_names import find_global, name_of
+from tamias.state.evolution.incompatible import Incompatible
+from tamias.types.by_value import dumps
+from tamias.types.record_classes import RecordClass, is_named_tuple, record_class
+
+ClassFields = dict[str, list[list[Any]] | None]
+"""Fields as `[name, type]` by the class's `module:qualified.name`; None for a class or function that has none."""
+
+_GLOBALS = (type, types.FunctionType, types.BuiltinFunctionType)
+_NOT_NOTED = ("builtins", "copyreg", "tamias.", "cloudpickle.")
+
+
+class Noting:
+    """Pickles the values of one state, and notes what classes they are made of.
+
+    The pickler is kept from one value to the next: without a memo it has nothing to forget, and making one takes
+    longer than pickling a short list.
+    """
+
+    __slots__ = ("_buffer", "_pickler", "carried", "seen")
+
+    def __init__(self) -> None:
+        self.seen: dict[Any, None] = {}
+        self.carried: ClassFields = {}  # of restored values that have not been written since
+        self._begin()
+
+    def _begin(self) -> None:
+        self._buffer = io.BytesIO()
+        self._pickler = _NotingPickler(self._buffer, pickle.HIGHEST_PROTOCOL)
+        self._pickler.fast = True
+        self._pickler.seen = self.seen
+
+    def dumps(self, value: Any) -> bytes:  # hot
+        """As `wire.values.dumps`."""
+        try:
+            self._pickler.dump(value)
+        except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
+            self._begin()
+            return dumps(value)
+        except BaseException:  # of the value's own: what has been written of it is not part of the next one
+            self._begin()
+            raise
+        data = self._buffer.getvalue()
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        return data
+
+    def described(self) -> ClassFields:
+        """What a checkpoint says of the classes in this state's values."""
+        found = dict(self.carried)
+        for each in self.seen:
+            name = name_of(each)
+            if not name.startswith(_NOT_NOTED) and "<" not in name:
+                found[name] = fields_of(each)
+        return dict(sorted(found.items()))
+
+
+class _NotingPickler(pickle.Pickler):
+    seen: dict[Any, None]
+
+    def reducer_override(self, obj: Any) -> Any:  # hot: called for what is no number, text, bytes or plain container
+        if isinstance(obj, _GLOBALS) and obj not in self.seen:
+            self.seen[obj] = None
+        return NotImplemented
+
+
+@lru_cache(maxsize=1000)
+def fields_of(found: Any) -> list[list[Any]] | None:
+    """The fields of a dataclass or named tuple that pickles as such do; None of anything else."""
+    described = record_class(found) if isinstance(found, type) and _pickles_by_fields(found) else None
+    return None if described is None else [[f.name, f.type] for f in described.fields]
+
+
+def _pickles_by_fields(cls: type) -> bool:
+    """Whether a class leaves it to Python how it is pickled; one that does not, evolves in its own way."""
+    python: Any = object
+    if cls.__reduce_ex__ is not python.__reduce_ex__ or cls.__reduce__ is not python.__reduce__:
+        return False
+    if is_named_tuple(cls):
+        return True
+    if not dataclasses.is_dataclass(cls):
+        return False
+    generated = getattr(dataclasses, "_dataclass_setstate", None)
+    own = any(hasattr(cls, method) for method in ("__getnewargs__", "__getnewargs_ex__"))
+    return getattr(cls, "__setstate__", generated) is generated and not own
+
+
+# ------------------------------------------------------------------------------------------------------------- restore
+
+
+def rebuilding(saved: Mapping[str, list[list[Any]] | None]) -> Rebuilding | None:
+    """What reads the values of a state whose classes have changed or gone; None when all are as they were.
+
+    Raises:
+        Incompatible: a class has changed so that its old instances cannot be made new ones.
+    """
+    changed: dict[str, Callable[..., Any] | str] = {}
+    for name, fields in saved.items():
+        module, _, qualified_name = name.partition(":")
+        try:
+            found = find_global(module, qualified_name)
+        except LookupError as error:
+            changed[name] = str(error)
+            continue
+        if fields is not None and fields_of(found) != fields:
+            changed[name] = _shim(name, found, fields)
+    return Rebuilding(changed) if changed else None
+
+
+class Rebuilding:
+    """Reads pickles whose classes have changed: instances get the fields that their classes have now."""
+
+    def __init__(self, changed: dict[str, Callable[..., Any] | str]) -> None:
+        self._changed = changed
+
+    def difference(self) -> str:
+        """What has changed, in words."""
+        name, why = next(iter(self._changed.items()))
+        return f"{name.replace(':', '.')} {'is gone: ' + why if isinstance(why, str) else 'has other fields'}"
+
+    def loads(self, data: bytes | bytearray) -> Any:
+        """The value of a pickle.
+
+        Raises:
+            Incompatible: it holds an instance of a class that is gone, or that has a new field without a default.
+        """
+        return _Unpickler(io.BytesIO(data), self._changed).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, stream: io.BytesIO, changed: dict[str, Callable[..., Any] | str]) -> None:
+        super().__init__(stream)
+        self._changed = changed
+
+    def find_class(self, module: str, name: str) -> Any:
+        stand_in = self._changed.get(f"{module}:{name}")
+        if stand_in is None:
+            return super().find_class(module, name)
+        if isinstance(stand_in, str):
+            raise Incompatible(
+                f"its values are made of {module}.{name}, which is gone: {stand_in}; put it back, or let "
+                f"{name.rpartition('.')[2]!r} in that module be another name of what it has become"
+            )
+        return stand_in
+
+
+def _shim(name: str, cls: type, old_fields: list[list[Any]]) -> Any:
+    """A class that pickles of old instances are read into: it makes instances of the class as it is now."""
+    described = record_class(cls)
+    if described is None:
+        raise Incompatible(f"{name.replace(':', '.')} was a dataclass or named tuple with fields and is none now")
+    fill = field_converters(described, old_fields)
+    if is_named_tuple(cls):
+        return _named_tuple_shim(cls, [field for field, _ in old_fields], fill)
+    return _dataclass_shim(cls, described, [field for field, _ in old_fields], fill)
+
+
+Fill = Callable[[dict[str, Any]], dict[str, Any]]
+"""The values of all fields that a class has now, from the values of those it had."""
+
+
+def _named_tuple_shim(cls: type, old_names: list[str], fill: Fill) -> type:
+    def new(shim: type, *values: Any) -> Any:
+        return cls(**fill(dict(zip(old_names, values, strict=True))))
+
+    return type(f"{cls.__name__} as it was", (), {"__new__": new})
+
+
+def _dataclass_shim(cls: type, described: RecordClass, old_names: list[str], fill: Fill) -> type:
+    """A subclass that adds nothing: its instances can become instances of the class when their fields are known."""
+    set_attribute = object.__setattr__
+
+    def set_state(self: Any, state: Any) -> None:
+        values = _by_name(state, old_names)
+        others = {name: value for name, value in values.items() if name not in old_names}
+        given = fill({name: values[name] for name in old_names if name in values})
+        set_attribute(self, "__class__", cls)
+        for name, value in (others | given).items():
+            set_attribute(self, name, value)
+
+    def new(shim: type, *args: Any) -> Any:
+        made: Any = object.__new__(shim)
+        if not old_names:  # an instance without attributes is pickled without any state to set
+            set_state(made, {})
+        return made
+
+    body = {"__slots__": (), "__new__": new, "__setstate__": set_state}
+    return type(f"{cls.__name__} as it was", (cls,), body)
+
+
+def _by_name(state: Any, old_names: list[str]) -> dict[str, Any]:
+    """What `__getstate__` gave, by name: a dict, a dict and one of slots, or a list in the order of the fields."""
+    if isinstance(state, list):
+        return dict(zip(old_names, state, strict=True))
+    if isinstance(state, tuple):
+        return {name: value for part in state if part for name, value in part.items()}
+    return dict(state)
+
+
+def loads(data: bytes, where: str) -> Any:
+    """A pickle of built-in values and the user's keys.
+
+    Raises:
+        StateMigrationError: a class that a key is made of cannot be found; `where` names the file.
+        CorruptFileError: it is no pickle, or half of one.
+    """
+    try:
+        return pickle.loads(data)
+    except (pickle.UnpicklingError, EOFError) as error:
+        found = f"bytes that are no pickle ({error}): {data[:16]!r}"
+        raise CorruptFileError(where, found, "pickled state") from error
+    except (ImportError, AttributeError) as error:
+        raise StateMigrationError(
+            f"cannot restore the keys in {where}: a class that they are made of is gone ({error}); put it back, or let "
+            f"its name be another name of what it has become"
+        ) from error

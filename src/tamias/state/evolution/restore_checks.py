@@ -1,0 +1,249 @@
+"""What must agree between a restored state and the state that the job declares, and what is made to agree.
+
+A backend calls `migrate` once for each state, when it is declared after a restore:
+
+    migration = migrate(saved_info, declared, operator)   # raises StateMigrationError
+    if migration is not None:                             # every restored entry must go through it, once
+        entry = migration.entry(entry)                    #   a whole entry as docs/formats/heap-state.md describes it
+        kept = migration.value(kept)                      #   or one kept value, element or value of a map
+
+It does so at once for all entries, before the next checkpoint says of them what the state is now declared to hold. Keys
+need nothing: they may not change.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+from tamias.errors import StateError, StateMigrationError
+from tamias.state.codecs import Codec, PickledCodec, SerializerCodec
+from tamias.state.declared import Declaration, Described
+from tamias.state.evolution.converters import Converter, converter
+from tamias.state.evolution.global_names import find_global
+from tamias.state.evolution.incompatible import Incompatible, changed
+from tamias.state.evolution.pickled_classes import rebuilding
+from tamias.state.evolution.type_descriptions import PICKLED, Schema, describe, spell
+from tamias.state.snapshots import WINDOWED, StateInfo
+from tamias.types.serializer import TypeSerializer, TypeSerializerSnapshot
+from tamias.types.type_information import TypeInformation
+
+
+def check_restorable(saved: StateInfo | None, declared: StateInfo, operator: str = "") -> None:
+    """Refuse a declaration of another kind of state than the restored entries are of.
+
+    Raises:
+        StateMigrationError: naming the state and the difference.
+    """
+    if saved is None:
+        return
+    if saved.kind != declared.kind:
+        raise _refused(
+            declared.name,
+            operator,
+            f"it was saved as {saved.kind} state and is declared as {declared.kind} state; "
+            f"declare it as {saved.kind}, or rename it to start it empty",
+        )
+    if saved.ttl != declared.ttl:
+        had, has = ("with", "without") if saved.ttl else ("without", "with")
+        raise _refused(
+            declared.name,
+            operator,
+            f"it was saved {had} time-to-live and is declared {has} it; "
+            f"declare it as it was saved, or rename it to start it empty",
+        )
+
+
+def check_keys(saved: Iterable[StateInfo], key_type: TypeInformation | None, operator: str = "") -> None:
+    """Refuse keys of another type than the restored states have, before any of them is read.
+
+    Raises:
+        StateMigrationError: naming a state and the difference.
+    """
+    for info in saved:
+        try:
+            before = Described.decode(info.schema, info.name)
+            _check_keys(before, replace(before, key=describe(key_type)))
+        except Incompatible as error:
+            raise _refused(info.name, operator, f"{error}. {_OTHER_KEYS}") from error
+
+
+_OTHER_KEYS = "Restore with the old keys, or give the operator another uid to start it empty"
+
+
+def migrate(saved: StateInfo | None, declared: Declaration, operator: str = "") -> Migration | None:
+    """What makes the restored entries of a state what it is declared to hold; None when they are that already.
+
+    Args:
+        saved: What the checkpoint says of the state; None when it has none of that name.
+        declared: What the job says.
+        operator: The operator, for messages.
+
+    Raises:
+        StateMigrationError: there is no way; names the operator, the state and the difference.
+    """
+    check_restorable(saved, declared.info, operator)
+    if saved is None:
+        return None
+    before, now = Described.decode(saved.schema, saved.name), declared.described()
+    try:
+        _check_keys(before, now)
+        value = _value_converter(before, declared.value)
+    except Incompatible as error:
+        raise _refused(saved.name, operator, f"{error}. {_ADVICE}") from error
+    declared.carry(before if value is None else replace(before, classes={}))
+    return None if value is None else Migration(saved, value, operator)
+
+
+_ADVICE = "Restore with the old declaration, or rename the state to start it empty"
+
+
+class Migration:
+    """Makes entries as they were restored entries as the state is declared now."""
+
+    def __init__(self, saved: StateInfo, value: Converter, operator: str) -> None:
+        self._saved = saved
+        self._operator = operator
+        self._value = value
+        self._entry = _entry_converter(saved, value)
+
+    def value(self, kept: Any) -> Any:
+        """One kept value: of value state, an element of list state, a value of map state; without any stamp.
+
+        Raises:
+            StateMigrationError: this value cannot be what the state is declared to hold.
+        """
+        return self._say(self._value, kept)
+
+    def entry(self, entry: Any) -> Any:
+        """A whole entry: a value, a list or a map, with stamps if the state expires, or what a window keeps.
+
+        Raises:
+            StateMigrationError: a value in it cannot be what the state is declared to hold.
+        """
+        return self._say(self._entry, entry)
+
+    def _say(self, convert: Converter, given: Any) -> Any:
+        try:
+            return convert(given)
+        except (Incompatible, StateError) as error:
+            raise _refused(self._saved.name, self._operator, f"{error}. {_ADVICE}") from error
+
+
+def _refused(state: str, operator: str, why: str) -> StateMigrationError:
+    of = f" of operator {operator}" if operator else ""
+    return StateMigrationError(f"cannot restore state {state!r}{of}: {why}")
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+def _check_keys(before: Described, now: Described) -> None:
+    """Keys decide where state is and how it is found: they stay what they were."""
+    for what, old, new in (("key", before.key, now.key), ("map's key", before.map_key, now.map_key)):
+        if old != new and PICKLED not in (old, new):
+            raise Incompatible(f"the type of the {what} was {spell(old)} and is {spell(new)}; it cannot change")
+    try:
+        keys_changed = rebuilding(before.key_classes)
+    except Incompatible as error:
+        raise Incompatible(f"the class of its keys has changed: {error}") from error
+    if keys_changed is not None:
+        raise Incompatible(f"the class of its keys has changed: {keys_changed.difference()}; it cannot")
+
+
+def _value_converter(before: Described, codec: Codec) -> Converter | None:
+    """From kept values of before to kept values of the codec."""
+    old, new = before.value, codec.schema()
+    if _is_serializer(old) or _is_serializer(new):
+        return _between_serializers(old, new, codec)
+    rebuilt = rebuilding(before.classes)
+    convert = converter(old, new)
+    to_be_checked = old == PICKLED and new != PICKLED
+    if rebuilt is None and convert is None and not to_be_checked:
+        return None
+    load = PickledCodec("").loaded if rebuilt is None else _loading(rebuilt.loads)
+    if convert is None:
+        return lambda kept: codec.stored(load(kept))
+    call = convert
+    return lambda kept: codec.stored(call(load(kept)))
+
+
+def _loading(loads: Callable[[bytearray], Any]) -> Converter:
+    return lambda kept: loads(kept) if type(kept) is bytearray else kept
+
+
+# -------------------------------------------------------------------------------------------------------- serializers
+
+
+def _is_serializer(schema: Schema) -> bool:
+    return isinstance(schema, dict) and "serializer" in schema
+
+
+def _between_serializers(old: Schema, new: Schema, codec: Codec) -> Converter | None:
+    if not (_is_serializer(old) and isinstance(codec, SerializerCodec)):
+        raise changed(old, new)
+    if old == new:
+        return None
+    snapshot = _read_snapshot(old["serializer"])
+    answer = codec.serializer.snapshot_configuration().resolve_schema_compatibility(snapshot)
+    match answer.kind:
+        case "as is":
+            return None
+        case "reconfigured":
+            assert answer.reconfigured is not None
+            codec.serializer = answer.reconfigured
+            return None
+        case "after migration":
+            return _rewriting(snapshot.restore_serializer(), codec)
+        case _:
+            why = f" ({answer.reason})" if answer.reason else ""
+            raise Incompatible(
+                f"{type(codec.serializer).__name__} says that it cannot read what version "
+                f"{old['serializer']['version']} of {spell(old)} wrote{why}"
+            )
+
+
+def _rewriting(reader: TypeSerializer[Any], codec: Codec) -> Converter:
+    return lambda kept: None if kept is None else codec.stored(reader.deserialize(BytesIO(kept)))
+
+
+def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
+    name = str(saved["snapshot"])
+    try:
+        cls = find_global(*name.split(":"))
+    except LookupError as error:
+        raise Incompatible(
+            f"the class {name.replace(':', '.')}, which says how its serializer wrote it, is gone: {error}"
+        ) from error
+    if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):  # nothing else is called by its name
+        raise Incompatible(f"{name.replace(':', '.')}, which says how its serializer wrote it, is no snapshot class")
+    snapshot = cls()
+    snapshot.read_snapshot(int(saved["version"]), BytesIO(base64.b64decode(saved["configuration"])))
+    return snapshot
+
+
+# ------------------------------------------------------------------------------------------- the shapes of entries
+
+
+def _entry_converter(saved: StateInfo, value: Converter) -> Converter:
+    """From one entry of a table to another: docs/formats/heap-state.md says what entries look like."""
+    one: Converter = (lambda stamped: (stamped[0], value(stamped[1]))) if saved.ttl else value
+    match saved.kind.removeprefix(WINDOWED):
+        case "list":
+            return lambda entry: [one(element) for element in entry]
+        case "map":
+            return lambda entry: {key: one(each) for key, each in entry.items()}
+        case "panes" | "slices":
+            return lambda entry: (_contents(entry[0], value), *entry[1:])
+        case "sessions":
+            return lambda entry: [(start, end, _contents(kept, value), *rest) for start, end, kept, *rest in entry]
+        case _:
+            return one
+
+
+def _contents(kept: Any, value: Converter) -> Any:
+    """What a window keeps: a list of records, or one value; a value that is a list is kept as its pickle."""
+    return [value(record) for record in kept] if isinstance(kept, list) else value(kept)

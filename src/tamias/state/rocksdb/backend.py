@@ -1,0 +1,247 @@
+"""Keyed state in RocksDB: on local disk, far beyond memory, with checkpoints that link files instead of copying state.
+
+One instance holds all states of an operator in one subtask. Timers, and other tables that an operator brings along
+(`adopt`), stand on the heap beside it and are part of its checkpoints.
+
+    rocksdb_instance.py   all tables of an operator
+    rocksdb_tables.py     the states: dictionaries of what is in use, in front of RocksDB
+    rocksdb_addresses.py  where keys in use lie
+    rocksdb_handles.py    what user code gets
+    rocksdb_keys.py, rocksdb_values.py    keys and values as bytes
+    rocksdb_files.py      checkpoints: which files are written, which are referred to
+    rocksdb_full.py       savepoints that every backend reads
+    rocksdb_restore.py    back from a checkpoint of this or the other backend
+    rocksdb_sweep.py      what removes expired entries
+    rocksdb_merging.py    when all files are merged
+    rocksdb_store.py, rocksdb_settings.py    the instance and its options
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tamias.clock import Clock, SystemClock
+from tamias.functions.state_handles import (
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from tamias.keygroups import user_key
+from tamias.state.backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
+from tamias.state.heap.backend import HeapStateBackend, TableStates
+from tamias.state.rocksdb.canonical import CapturedEntries
+from tamias.state.rocksdb.handles import (
+    RocksListState,
+    RocksMapState,
+    RocksTtlListState,
+    RocksTtlMapState,
+    RocksTtlValueState,
+    RocksValueState,
+)
+from tamias.state.rocksdb.instance import Dead, RocksTables, leave_out
+from tamias.state.rocksdb.instance_files import CapturedFolder, Files, Uploads
+from tamias.state.rocksdb.restore import restore_into
+from tamias.state.rocksdb.settings import RocksDBSettings
+from tamias.state.rocksdb.store import META
+from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
+from tamias.storage.file_store import FileStore
+
+if TYPE_CHECKING:
+    from tamias.state.heap.backend import Table
+
+class _RocksStates(TableStates):
+    """Hands out handles on tables: per key, or per key and window."""
+
+    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return self._handle(
+            descriptor,
+            "value",
+            lambda t: RocksValueState(self._cell, t, descriptor.default_value),
+            lambda t, expiry: RocksTtlValueState(self._cell, t, expiry),
+        )
+
+    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._handle(
+            descriptor,
+            "list",
+            lambda t: RocksListState(self._cell, t),
+            lambda t, expiry: RocksTtlListState(self._cell, t, expiry),
+        )
+
+    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        return self._handle(
+            descriptor,
+            "map",
+            lambda t: RocksMapState(self._cell, t),
+            lambda t, expiry: RocksTtlMapState(self._cell, t, expiry),
+        )
+
+
+class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
+    """Keyed state of one operator in one subtask, in RocksDB."""
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        max_parallelism: int,
+        key_groups: tuple[int, int],
+        settings: RocksDBSettings | None = None,
+        tracked: bool = True,
+        incremental: bool = True,
+        clock: Clock | None = None,
+        reuses_restored: bool = False,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        """A backend without state.
+
+        Args:
+            folder: Where its files are; removed with it.
+            max_parallelism: The number of key groups.
+            key_groups: The first and the last one of the subtask.
+            settings: How RocksDB is set up.
+            tracked: Whether there are checkpoints.
+            incremental: Whether a checkpoint refers to files of the one before.
+            clock: Processing time.
+            reuses_restored: Whether checkpoints go where the restored one is, and may refer to its files.
+            on_close: Called when the folder has been removed.
+        """
+        KeyedStateBackend.__init__(self)
+        self._beside = HeapStateBackend(tracked=tracked, incremental=incremental, clock=clock)
+        self._clock = clock or SystemClock()
+        self._folder = folder
+        self._rocks = RocksTables(
+            self,
+            settings or RocksDBSettings(),
+            os.path.join(folder, "db"),
+            groups=max_parallelism,
+            mine=key_groups,
+            clock=self._clock,
+        )
+        _RocksStates.__init__(self, self._rocks, self.cell)
+        self._incremental = incremental
+        self._reuses_restored = reuses_restored
+        self._on_close = on_close
+        self._uploads = Uploads()
+        self._settled = False
+
+    @property
+    def tracked(self) -> bool:
+        return self._beside.tracked
+
+    def in_windows(self, prefix: str) -> KeyedStates:
+        return _RocksStates(self._rocks, self.window_cell, prefix, WINDOWED)
+
+    def adopt(self, table: Table) -> None:
+        self._beside.key_type = self.key_type
+        self._beside.adopt(table)
+
+    def has_entries(self, state_name: str) -> bool:
+        return self._beside.has_entries(state_name) or next(self.entries(state_name), None) is not None
+
+    def keys(self, state_name: str) -> Iterator[Any]:
+        table = self._rocks.by_name.get(state_name)
+        if table is None:
+            return self._beside.keys(state_name)
+        self._rocks.flush()
+        return map(user_key, table.keys(*self._rocks.mine))
+
+    def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        table = self._rocks.by_name.get(state_name)
+        if table is None:
+            return self._beside.entries(state_name)
+        self._rocks.flush()
+        return table.entries(*self._rocks.mine)
+
+    def drop_all(self) -> None:
+        self._beside.drop_all()
+        for table in self._rocks.by_name.values():
+            table.forget()
+        if self._rocks.is_open:
+            self._rocks.store.delete_range(b"\x00", META)
+
+    def end_epoch(self) -> None:
+        for sweep in self._rocks.sweeps:
+            sweep.step()
+        if not self.tracked and self._rocks.is_open:
+            self._rocks.merging.tidy()
+
+    # ---------------------------------------------------------------------------------------------------- checkpoints
+
+    def snapshot(self, checkpoint_id: int) -> CapturedState:
+        beside = self._beside.snapshot(checkpoint_id)
+        if not self._rocks.is_open:
+            return beside
+        uploads = self._uploads
+        if not self._incremental:
+            return self._linked(beside, None, _nobody_builds_on_it)
+        base = uploads.base
+        if not base and not self._settled:
+            self._rocks.flush()
+            self._rocks.merging.settle()
+        self._settled = True
+        return self._linked(beside, base, lambda files: uploads.written(checkpoint_id, files))
+
+    def native_snapshot(self, checkpoint_id: int) -> CapturedState:
+        beside = self._beside.full_snapshot(checkpoint_id)
+        return self._linked(beside, None, _nobody_builds_on_it) if self._rocks.is_open else beside
+
+    def full_snapshot(self, checkpoint_id: int) -> CapturedState:
+        beside = self._beside.full_snapshot(checkpoint_id)
+        if not self._rocks.is_open:
+            return beside
+        return CapturedEntries(self._link(), beside, self._rocks, self._dead_times())
+
+    def _linked(self, beside: CapturedState, base: Files | None, done: Callable[[Files], None]) -> CapturedFolder:
+        folder, dead_ms = self._link(), self._dead_times()
+        rocks = self._rocks
+        # Flink: incremental checkpoints keep what has expired; the sweep removes it.
+        prepare = None if base is not None or not dead_ms else lambda path: leave_out(path, rocks, dead_ms)
+        return CapturedFolder(folder, beside, done, threads=rocks.settings.transfer_threads, base=base, prepare=prepare)
+
+    def _link(self) -> str:
+        self._rocks.flush()
+        folder = os.path.join(tempfile.mkdtemp(prefix="checkpoint-", dir=self._folder), "db")
+        self._rocks.store.checkpoint(folder)
+        self._rocks.merging.tidy()
+        return folder
+
+    def _dead_times(self) -> Dead:
+        return {name: (self._clock.now_ms(), config) for name, config in self._rocks.left_out_of_full.items()}
+
+    def snapshot_completed(self, checkpoint_id: int) -> None:
+        self._beside.snapshot_completed(checkpoint_id)
+        self._uploads.completed(checkpoint_id)
+
+    def restore(
+        self,
+        restored: OperatorRestore,
+        store: FileStore,
+        key_groups: tuple[int, int],
+        translate: Translate | None = None,
+    ) -> None:
+        files = restore_into(self._rocks, self._beside, restored, store, translate)
+        if self._reuses_restored:
+            self._uploads.start_from(files)
+
+    def infos(self) -> tuple[StateInfo, ...]:
+        return (*self._beside.infos(), *(t.saved_as() for t in self._rocks.by_name.values()))
+
+    def close(self) -> None:
+        self._beside.close()
+        self._handles.clear()
+        self._rocks.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._on_close is not None:
+            self._on_close()
+
+
+def _nobody_builds_on_it(files: Files) -> None:
+    """A snapshot that is whole by itself is not what the next one builds on."""

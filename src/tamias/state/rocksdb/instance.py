@@ -1,0 +1,211 @@
+"""One operator's tables in one instance of RocksDB: made, numbered, swept, and what the instance says of them."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from tamias.clock import Clock
+from tamias.errors import CorruptFileError, StateError
+from tamias.functions.state_ttl import StateTtlConfig
+from tamias.state.backend import KeyedStateBackend
+from tamias.state.declared import Declaration
+from tamias.state.evolution.restore_checks import migrate
+from tamias.state.expiry import Expiry
+from tamias.state.rocksdb.compaction import Merging
+from tamias.state.rocksdb.list_tables import ListTable
+from tamias.state.rocksdb.map_tables import MapTable
+from tamias.state.rocksdb.settings import RocksDBSettings
+from tamias.state.rocksdb.store import META, RocksStore
+from tamias.state.rocksdb.sweep import Sweep
+from tamias.state.rocksdb.tables import RocksTable, Shared, ValueTable
+from tamias.state.snapshots import WINDOWED, StateInfo
+
+Dead = dict[str, tuple[int, StateTtlConfig]]
+"""Of states that full snapshots hold without what has expired: the time of the snapshot, and what expires when."""
+
+_META_KEY = META + b"tables"
+_META_VERSION = 1
+_KINDS = frozenset({"value", "list", "map", "reducing", "aggregating", "folding"})
+
+
+def in_rocksdb(kind: str) -> bool:
+    """Whether states of this kind are kept in RocksDB, and not on the heap beside it."""
+    return kind.removeprefix(WINDOWED) in _KINDS
+
+
+class RocksTables:
+    """The tables of one operator in one instance of RocksDB, which is opened with the first of them."""
+
+    def __init__(
+        self,
+        backend: KeyedStateBackend,
+        settings: RocksDBSettings,
+        folder: str,
+        *,
+        groups: int,
+        mine: tuple[int, int],
+        clock: Clock,
+    ) -> None:
+        self.backend = backend
+        self.settings = settings
+        self.folder = folder
+        self.groups = groups  # in all
+        self.mine = mine  # the first and the last of the subtask
+        self.by_name: dict[str, RocksTable] = {}
+        self.restored: dict[str, StateInfo] = {}
+        self.operator = ""
+        self.sweeps: list[Sweep] = []
+        self.left_out_of_full: dict[str, StateTtlConfig] = {}
+        self._clock = clock
+        self._written_meta = b""
+        self._shared: Shared | None = None
+        self._merging: Merging | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is an instance: whether there ever was a state."""
+        return self._shared is not None
+
+    @property
+    def shared(self) -> Shared:
+        """What the tables share."""
+        if self._shared is None:
+            self._shared = Shared(RocksStore(self.folder, self.settings), self.groups, self.settings.cache_bytes)
+        return self._shared
+
+    @property
+    def store(self) -> RocksStore:
+        """The instance."""
+        return self.shared.store
+
+    @property
+    def merging(self) -> Merging:
+        """What merges the instance's files."""
+        if self._merging is None:
+            self._merging = Merging(self.store, self.settings.compaction_style != "NONE")
+        return self._merging
+
+    def table(self, declared: Declaration) -> RocksTable:
+        """The table of a state, made on first use; a state of another kind under the same name is an error."""
+        info = declared.info
+        table = self.by_name.get(info.name)
+        if table is None:
+            table = self.add(info)
+        if table.declared is None:
+            self._take_over(table, declared)
+        elif table.declared.info != info:
+            raise StateError(
+                f"state {info.name!r} is declared twice: as {table.info.summary} and as {info.summary}; "
+                f"give the second one another name"
+            )
+        return table
+
+    def _take_over(self, table: RocksTable, declared: Declaration) -> None:
+        """Make restored entries what the job declares them to be."""
+        migration = migrate(self.restored.get(declared.info.name), declared, self.operator)
+        if migration is not None:
+            for key, entry in table.entries(*self.mine):
+                table.replace_whole(key, migration.entry(entry))
+            table.make_room()
+        table.info, table.declared = declared.info, declared
+
+    def add(self, info: StateInfo, number: int | None = None) -> RocksTable:
+        """Make the table of a state that nobody has declared yet."""
+        if number is None:
+            number = 1 + max((table.number for table in self.by_name.values()), default=0)
+        self.shared.enter()
+        table = self.by_name[info.name] = make_table(info, number, self.shared)
+        return table
+
+    def expire(self, table: RocksTable, kind: str, config: StateTtlConfig) -> Expiry:
+        """Put a time to live into force: who removes what nobody reads."""
+        strategies = config.get_cleanup_strategies()
+        if strategies.in_full_snapshot():
+            self.left_out_of_full[table.info.name] = config
+        if strategies.get_rocksdb_compact_filter_cleanup_strategy() is not None:
+            self.sweeps.append(Sweep(table, self.store, self.mine, self._clock.now_ms, config))
+        # Flink: incremental cleanup is the heap's.
+        return Expiry(config, self._clock.now_ms)
+
+    def flush(self) -> None:
+        """Write what is in use to RocksDB, and what is known of the tables."""
+        batch = self.store.batch()
+        for table in self.by_name.values():
+            table.flush(batch)
+        meta = self._meta()
+        if meta != self._written_meta:  # a checkpoint of what has not changed costs no file
+            batch.put(_META_KEY, meta)
+            self._written_meta = meta
+        batch.done()
+
+    def _meta(self) -> bytes:
+        states = [[t.number, t.info.name, t.info.kind, t.info.ttl] for t in self.by_name.values()]
+        document = {"version": _META_VERSION, "next_piece": self.shared.next_piece, "states": states}
+        return json.dumps(document).encode()
+
+    def read_meta(self) -> None:
+        """Take over the tables that an opened instance has."""
+        self.shared.next_piece, numbered = read_meta(self.store)
+        for number, info in numbered.items():
+            self.add(self.restored.get(info.name, info), number)
+        self._written_meta = self.store.get(_META_KEY) or b""
+
+    def close(self) -> None:
+        """Close the instance and remove its folder."""
+        self.by_name.clear()
+        self.sweeps.clear()
+        if self._merging is not None:
+            self._merging.stop()
+            self._merging = None
+        if self._shared is not None:
+            self._shared.leave()
+            self._shared.store.destroy()
+            self._shared = None
+
+
+def make_table(info: StateInfo, number: int, shared: Shared) -> RocksTable:
+    """The table for a kind of state."""
+    match info.kind.removeprefix(WINDOWED):
+        case "list":
+            return ListTable(info, number, shared)
+        case "map":
+            return MapTable(info, number, shared)
+        case _:
+            return ValueTable(info, number, shared)
+
+
+def read_meta(store: RocksStore) -> tuple[int, dict[int, StateInfo]]:
+    """What an instance says of its tables: the next number for a piece of a list, and the states by number.
+
+    Raises:
+        CorruptFileError: It says nothing, or is of a newer format.
+    """
+    raw = store.get(_META_KEY)
+    if raw is None:
+        raise CorruptFileError(store.folder, "an instance of RocksDB without a list of its states", "keyed state")
+    try:
+        document = json.loads(raw)
+        if document["version"] != _META_VERSION:
+            found = f"keyed state of format version {document['version']}"
+            raise CorruptFileError(store.folder, found, f"version {_META_VERSION}, the newest this release reads")
+        states = {number: StateInfo(name, kind, ttl=ttl) for number, name, kind, ttl in document["states"]}
+        return int(document["next_piece"]), states
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        found = f"a list of states that is none ({type(error).__name__}: {error})"
+        raise CorruptFileError(store.folder, found, "keyed state") from error
+
+
+def leave_out(folder: str, rocks: RocksTables, dead: dict[str, tuple[int, StateTtlConfig]]) -> None:
+    """Remove what has expired from a folder of links; the instance that they were taken from is not touched."""
+    store = RocksStore(folder, rocks.settings, create=False)
+    try:
+        _, states = read_meta(store)
+        for number, info in states.items():
+            if info.name in dead:
+                now_ms, config = dead[info.name]
+                table = make_table(info, number, Shared(store, rocks.groups))
+                Sweep(table, store, rocks.mine, partial(int, now_ms), config).step(None)
+        store.flush()
+    finally:
+        store.close()

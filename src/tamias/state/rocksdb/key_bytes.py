@@ -1,0 +1,357 @@
+"""Keys as bytes: where in RocksDB an entry lies.
+
+    address = key group (2 bytes) | state (2 bytes) | key | window, if any | entry of a map or piece of a list
+
+Addresses of one key group stand together, so a range of groups is a range of addresses. Every part ends where its own
+bytes say, so no address of one key is the beginning of another key's.
+
+Two keys have the same bytes when they are the same key on the heap: `state_key` tells `1`, `1.0` and `True` apart, and
+so do the bytes. The entries of a map are told apart by `==`, as in a dictionary: there the three are one. Where bytes
+do not say all of what they stand for (a dataclass, `True` in a map), the value begins with the original; see
+`rocksdb_values.py`. An instance of a class that is none of those known here is told apart by its pickle.
+
+The layout is in docs/formats/rocksdb-state.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import numbers
+import struct
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from tamias.errors import StateError, preview
+from tamias.keygroups import key_group, key_group_of_int, key_group_of_text, user_key
+from tamias.types.by_value import dumps
+from tamias.types.row import Row
+
+PREFIX = struct.Struct(">HH")  # key group, state
+_TEXT_ADDRESS = struct.Struct(">HHcH")  # the prefix and the beginning of a key that is text
+_INT_ADDRESS = struct.Struct(">HHcQ")
+_TIME_WINDOW = struct.Struct(">cHcQcQ")
+_SEQUENCE = struct.Struct(">Q")
+_SHORT = struct.Struct(">cH")
+_LONG = struct.Struct(">cI")
+_INT = struct.Struct(">cQ")
+_FLOAT = struct.Struct(">cd")
+_SIGN = 1 << 63
+_LIMIT = 1 << 16
+
+Out = list[bytes]
+
+
+def address_of(key: Any, groups: int, state: int) -> tuple[bytes, bool]:  # hot
+    """Where the entries of a key of a state begin, and whether that says all of the key.
+
+    Args:
+        key: The key, as tables hold it.
+        groups: The number of key groups.
+        state: The state's number.
+    """
+    cls = key.__class__
+    if cls is str:
+        raw = key.encode("utf-8", "surrogatepass")
+        if len(raw) < _LIMIT:
+            return _TEXT_ADDRESS.pack(key_group_of_text(raw, groups), state, b"s", len(raw)) + raw, True
+    elif cls is int and -_SIGN <= key < _SIGN:
+        return _INT_ADDRESS.pack(key_group_of_int(key, groups), state, b"i", key + _SIGN), True
+    user = user_key(key)
+    out = [PREFIX.pack(key_group(user, groups), state)]
+    exact = _put_key(out, user)
+    return b"".join(out), exact
+
+
+def window_bytes(window: Any) -> bytes:
+    """A window, as tables hold it, as bytes."""
+    if window.__class__ is tuple and len(window) == 2:  # a time window, from start to end
+        start, end = window
+        if start.__class__ is end.__class__ is int and -_SIGN <= start <= end < _SIGN:
+            return _TIME_WINDOW.pack(b"(", 2, b"i", start + _SIGN, b"i", end + _SIGN)
+    out: Out = []
+    _put_key(out, window)
+    return b"".join(out)
+
+
+def entry_bytes(key: Any) -> tuple[bytes, bool]:
+    """The key of an entry in a map as bytes: equal ones are the same."""
+    out: Out = []
+    exact = _put_equal(out, key)
+    return b"".join(out), exact
+
+
+def sequence_bytes(number: int) -> bytes:
+    """The number of a piece of a list."""
+    return _SEQUENCE.pack(number)
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def _put_key(out: Out, key: Any) -> bool:
+    """Where the type counts: of keys and of the fields of keys that are tuples."""
+    cls = key.__class__
+    put = _EXACT.get(cls)
+    if put is not None:
+        put(out, key)
+        return True
+    if cls is tuple:
+        _put_count(out, b"(", len(key))
+        exact = [_put_key(out, field) for field in key]  # all of them, whatever the first answers
+        return all(exact)
+    out.append(b"x")
+    _put_text(out, cls.__name__)
+    _put_equal(out, key)
+    return False
+
+
+def _put_text(out: Out, text: str) -> None:
+    _put_raw(out, b"s", text.encode("utf-8", "surrogatepass"))
+
+
+def _put_bytes(out: Out, data: bytes) -> None:
+    _put_raw(out, b"b", data)
+
+
+def _put_raw(out: Out, tag: bytes, raw: bytes) -> None:
+    """A tag with a length: the upper-case tag has four bytes of it, the lower-case one two."""
+    size = len(raw)
+    out.append(_SHORT.pack(tag, size) if size < _LIMIT else _LONG.pack(tag.upper(), size))
+    out.append(raw)
+
+
+def _put_count(out: Out, tag: bytes, count: int) -> None:
+    if count >= _LIMIT:
+        raise StateError(f"a key of {count} fields is too long: at most {_LIMIT - 1}")
+    out.append(_SHORT.pack(tag, count))
+
+
+def _put_int(out: Out, number: int) -> None:
+    if -_SIGN <= number < _SIGN:
+        out.append(_INT.pack(b"i", number + _SIGN))
+    else:
+        _put_raw(out, b"g", number.to_bytes((number.bit_length() + 8) // 8, "big", signed=True))
+
+
+def _put_float(out: Out, number: float) -> None:
+    out.append(_FLOAT.pack(b"d", number if number == number else float("nan")))
+
+
+def _put_bool(out: Out, flag: bool) -> None:
+    out.append(b"T" if flag else b"F")
+
+
+def _put_none(out: Out, _: None) -> None:
+    out.append(b"N")
+
+
+_EXACT: dict[type, Callable[[Out, Any], None]] = {
+    str: _put_text,
+    int: _put_int,
+    bytes: _put_bytes,
+    float: _put_float,
+    bool: _put_bool,
+    type(None): _put_none,
+}
+
+
+def _put_equal(out: Out, value: Any) -> bool:
+    """Where `==` counts: of entries in maps, and inside keys that are neither plain nor tuples."""
+    cls = value.__class__
+    if cls is str or cls is bytes or cls is int or value is None:
+        _EXACT[cls](out, value)
+        return True
+    if cls is tuple:
+        _put_count(out, b"(", len(value))
+        exact = [_put_equal(out, field) for field in value]
+        return all(exact)
+    if cls is float:
+        return _put_number(out, value)
+    _put_other(out, value)
+    return False
+
+
+def _put_other(out: Out, value: Any) -> None:
+    """Values of other types, by what makes two of them equal."""
+    match value:
+        case str():
+            _put_text(out, str.__str__(value))
+        case bytes():
+            _put_bytes(out, bytes(value))
+        case numbers.Number():
+            _put_number(out, value)
+        case tuple():
+            _put_count(out, b"(", len(value))
+            for field in value:
+                _put_equal(out, field)
+        case frozenset():
+            _put_count(out, b"f", len(value))
+            out.extend(sorted(entry_bytes(element)[0] for element in value))
+        case datetime.datetime() if value.tzinfo is not None:  # equal instants in different zones are equal
+            _put_named(out, "instant", value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat())
+        case datetime.datetime() | datetime.date() | datetime.time():
+            _put_named(out, _calendar(value), _iso(value))
+        case datetime.timedelta():
+            _put_named(out, "timedelta", value // datetime.timedelta(microseconds=1))
+        case uuid.UUID():
+            _put_named(out, "UUID", value.bytes)
+        case Row():
+            _put_named(out, "Row", (tuple(value), tuple(value._names or ()), value.get_row_kind().value))
+        case enum.Enum():
+            _put_named(out, type(value).__qualname__, value.name)
+        case _ if dataclasses.is_dataclass(value):
+            fields = tuple(getattr(value, f.name) for f in dataclasses.fields(value) if f.compare)
+            _put_named(out, type(value).__qualname__, fields)
+        case _:
+            _put_raw(out, b"p", dumps(value))
+
+
+def _put_named(out: Out, name: str, value: Any) -> None:
+    out.append(b"x")
+    _put_text(out, name)
+    _put_equal(out, value)
+
+
+def _calendar(value: datetime.date | datetime.time) -> str:
+    kinds = (datetime.datetime, datetime.date, datetime.time)
+    return next(kind.__name__ for kind in kinds if isinstance(value, kind))
+
+
+def _iso(value: datetime.date | datetime.time) -> str:
+    if isinstance(value, datetime.time) and (offset := value.utcoffset()) is not None:
+        midnight = datetime.datetime.combine(datetime.date(2000, 1, 2), value.replace(tzinfo=None))
+        return (midnight - offset).isoformat()
+    return value.isoformat()
+
+
+def _put_number(out: Out, value: Any) -> bool:
+    """Equal numbers of different types are the same; answers whether it is a float that stands for itself."""
+    if isinstance(value, complex) or (isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)):
+        if value.imag != 0:
+            out.append(b"c")
+            _put_number(out, value.real)
+            _put_number(out, value.imag)
+            return False
+        value = value.real
+    if value != value or value in (float("inf"), float("-inf")):
+        _put_float(out, float(value))
+        return type(value) is float
+    if isinstance(value, numbers.Integral):
+        _put_int(out, int(value))
+        return False
+    numerator, denominator = value.as_integer_ratio()
+    if denominator == 1:
+        _put_int(out, numerator)
+        return False
+    if type(value) is float or _as_float(numerator, denominator):
+        _put_float(out, float(value))
+        return type(value) is float
+    out.append(b"r")
+    _put_int(out, numerator)
+    _put_int(out, denominator)
+    return False
+
+
+def _as_float(numerator: int, denominator: int) -> bool:
+    """Whether a fraction is exactly a float: then it is equal to that one."""
+    try:
+        return (numerator / denominator).as_integer_ratio() == (numerator, denominator)
+    except OverflowError:
+        return False
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def read_part(data: bytes, position: int) -> tuple[Any, int]:
+    """The part of an address that begins at a position, and where it ends.
+
+    Of a part whose bytes do not say all of it this is not the original, which is then with the value.
+    """
+    try:
+        part, end = _READERS[data[position]](data, position)
+    except (LookupError, struct.error, UnicodeDecodeError, RecursionError) as error:
+        raise _foreign(data, position) from error
+    if end > len(data):
+        raise _foreign(data, position)
+    return part, end
+
+
+def _foreign(data: bytes, position: int) -> StateError:
+    return StateError(f"RocksDB holds an address that was not written here: {preview(data)}, byte {position}")
+
+
+def _read_short(data: bytes, position: int) -> tuple[bytes, int]:
+    _, size = _SHORT.unpack_from(data, position)
+    start = position + _SHORT.size
+    return data[start : start + size], start + size
+
+
+def _read_long(data: bytes, position: int) -> tuple[bytes, int]:
+    _, size = _LONG.unpack_from(data, position)
+    start = position + _LONG.size
+    return data[start : start + size], start + size
+
+
+def _text(read: Callable[[bytes, int], tuple[bytes, int]]) -> Callable[[bytes, int], tuple[str, int]]:
+    def reader(data: bytes, position: int) -> tuple[str, int]:
+        raw, end = read(data, position)
+        return raw.decode("utf-8", "surrogatepass"), end
+
+    return reader
+
+
+def _big(read: Callable[[bytes, int], tuple[bytes, int]]) -> Callable[[bytes, int], tuple[int, int]]:
+    def reader(data: bytes, position: int) -> tuple[int, int]:
+        raw, end = read(data, position)
+        return int.from_bytes(raw, "big", signed=True), end
+
+    return reader
+
+
+def _read_int(data: bytes, position: int) -> tuple[int, int]:
+    _, shifted = _INT.unpack_from(data, position)
+    return shifted - _SIGN, position + _INT.size
+
+
+def _read_float(data: bytes, position: int) -> tuple[float, int]:
+    _, number = _FLOAT.unpack_from(data, position)
+    return number, position + _FLOAT.size
+
+
+def _read_many(data: bytes, position: int) -> tuple[tuple[Any, ...], int]:
+    _, count = _SHORT.unpack_from(data, position)
+    return _read_some(data, position + _SHORT.size, count)
+
+
+def _read_some(data: bytes, position: int, count: int) -> tuple[tuple[Any, ...], int]:
+    fields = []
+    for _ in range(count):
+        field, position = read_part(data, position)
+        fields.append(field)
+    return tuple(fields), position
+
+
+_READERS: dict[int, Callable[[bytes, int], tuple[Any, int]]] = {
+    ord("s"): _text(_read_short),
+    ord("S"): _text(_read_long),
+    ord("b"): _read_short,
+    ord("B"): _read_long,
+    ord("p"): _read_short,
+    ord("P"): _read_long,
+    ord("g"): _big(_read_short),
+    ord("G"): _big(_read_long),
+    ord("i"): _read_int,
+    ord("d"): _read_float,
+    ord("T"): lambda data, position: (True, position + 1),
+    ord("F"): lambda data, position: (False, position + 1),
+    ord("N"): lambda data, position: (None, position + 1),
+    ord("("): _read_many,
+    ord("f"): _read_many,
+    ord("x"): lambda data, position: _read_some(data, position + 1, 2),
+    ord("c"): lambda data, position: _read_some(data, position + 1, 2),
+    ord("r"): lambda data, position: _read_some(data, position + 1, 2),
+}

@@ -1,0 +1,154 @@
+"""List state in RocksDB: a piece per flush, so that adding to a list reads and writes nothing of what it has."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tamias.state.rocksdb.key_bytes import sequence_bytes
+from tamias.state.rocksdb.store import Batch
+from tamias.state.rocksdb.tables import RocksTable, Shared
+from tamias.state.rocksdb.value_bytes import split_original, with_original, without_original
+from tamias.state.snapshots import StateInfo
+from tamias.types.by_value import dumps
+
+_PIECE = 1000  # elements in one entry of RocksDB, at most
+
+class KnownList:
+    """What is known of one key's list."""
+
+    __slots__ = ("head", "places", "replaced", "tail")
+
+    def __init__(self) -> None:
+        self.head: list[Any] | None = None  # the elements that RocksDB has; None while they have not been fetched
+        self.places: list[bytes] = []  # where RocksDB has them; known with them
+        self.tail: list[Any] = []  # added since
+        self.replaced = False  # what RocksDB has is to be removed
+
+
+class _Lists(dict[Any, KnownList]):
+    __slots__ = ("_begin",)
+
+    def __init__(self, begin: Callable[[Any], KnownList]) -> None:
+        super().__init__()
+        self._begin = begin
+
+    def __missing__(self, key: Any) -> KnownList:
+        return self._begin(key)
+
+
+class ListTable(RocksTable):
+    """A list per key: adding to it reads nothing of it.
+
+    A list's first piece has the number 0, so that one lookup tells whether there is a list; the others are numbered
+    as they come. The first piece stays, empty if need be, as long as there are others.
+    """
+
+    def __init__(self, info: StateInfo, number: int, shared: Shared) -> None:
+        super().__init__(info, number, shared)
+        self.data = _Lists(self._begin)
+        self._take_piece = shared.take_piece
+        self._held = 0  # elements in the dictionary, at most
+
+    def of(self, key: Any, more: int = 1) -> KnownList:
+        """What is known of a key's list, with room for some more elements."""
+        self._held += more
+        if self._held > self.limit[0]:
+            self.make_room()
+            self._held = more
+        known: KnownList = self.data[key]
+        return known
+
+    def _begin(self, key: Any) -> KnownList:
+        known = self.data[key] = KnownList()
+        if self._store.get(self.address(key)[0] + sequence_bytes(0)) is None:
+            known.head = []
+        return known
+
+    def elements(self, key: Any, known: KnownList) -> list[Any]:
+        """All elements, as a heap table holds them; not to be changed."""
+        if known.head is None:
+            self._fetch(key, known)
+        assert known.head is not None
+        return known.head + known.tail if known.tail else known.head
+
+    def _fetch(self, key: Any, known: KnownList) -> None:
+        begin = self.address(key)[0]
+        known.head = []
+        size = 0
+        for address, value in self._store.scan(begin, begin + b"\xff" * 9):
+            known.places.append(address)
+            known.head += pickle.loads(without_original(value))
+            size += len(value)
+        self._held += len(known.head)
+        self.saw(len(known.head), size)
+
+    def replace(self, key: Any, known: KnownList, elements: list[Any]) -> None:
+        """Make these a key's elements."""
+        if known.head is None:
+            self._fetch(key, known)
+        known.head, known.tail, known.replaced = [], elements, True
+
+    def _flush(self, batch: Batch) -> tuple[int, int]:
+        count = size = 0
+        for key in self.changed:
+            known: KnownList = self.data[key]
+            begin, exact = self.address(key)
+            if known.replaced:
+                for place in known.places:
+                    batch.delete(place)
+                known.places, known.replaced = [], False
+            is_first = known.head is not None and not known.places
+            for start in range(0, len(known.tail), _PIECE):
+                place = begin + sequence_bytes(0 if is_first else self._take_piece())
+                raw = dumps(known.tail[start : start + _PIECE])
+                batch.put(place, raw if exact else with_original(key, raw))
+                is_first = False
+                size += len(raw)
+                if known.head is not None:
+                    known.places.append(place)
+            count += len(known.tail)
+            if known.head is not None:
+                known.head += known.tail
+                if not known.head:
+                    del self.data[key]
+            known.tail = []
+        return count, size
+
+    def forget(self) -> None:
+        super().forget()
+        self._held = 0
+
+    def forget_one(self, address: bytes, value: bytes) -> None:
+        """Lists that are in use are left alone."""
+
+    def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
+        begin, exact = self.address(key)
+        for start in range(0, len(value), _PIECE):
+            place = begin + sequence_bytes(0 if start == 0 else self._take_piece())
+            raw = dumps(value[start : start + _PIECE])
+            batch.put(place, raw if exact else with_original(key, raw))
+
+    def replace_whole(self, key: Any, value: Any) -> None:
+        elements = list(value or ())
+        self.replace(key, self.of(key, len(elements)), elements)
+        self.mark(key)
+
+    def whole(self, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        begin, key = b"", None
+        elements: list[Any] = []
+        for address, value in pieces:
+            original, raw = split_original(value)
+            if not begin or not address.startswith(begin):
+                if elements:
+                    yield key, elements
+                key, end = self.key_at(address, original)
+                begin, elements = address[:end], []
+            elements += pickle.loads(raw)
+        if elements:
+            yield key, elements
+
+    def is_known(self, address: bytes, value: bytes) -> bool:
+        """Whether the list of which RocksDB has this piece is in use."""
+        return self._whose(address, value)[0] in self.data

@@ -1,0 +1,217 @@
+"""Map state in RocksDB: an entry for each entry of a map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any
+
+from tamias.state.rocksdb.key_bytes import entry_bytes, read_part
+from tamias.state.rocksdb.store import Batch
+from tamias.state.rocksdb.tables import LARGE_BYTES, MISSING, RocksTable, Shared
+from tamias.state.rocksdb.value_bytes import (
+    decode,
+    decode_stamped,
+    encode,
+    encode_stamped,
+    split_original,
+    with_original,
+    without_original,
+)
+from tamias.state.snapshots import StateInfo
+
+GONE: Any = type("Gone", (), {"__repr__": lambda self: "GONE"})()
+"""Stands for an entry of a map that is known not to be there."""
+
+_EAGER = 256  # entries of a map that are kept in the dictionary once all have been looked at
+
+class KnownMap:
+    """What is known of one key's map."""
+
+    __slots__ = ("changed", "complete", "entries", "wiped")
+
+    def __init__(self) -> None:
+        self.entries: dict[Any, Any] = {}  # GONE for one that is known not to be there
+        self.changed: set[Any] = set()  # which of them RocksDB does not know yet
+        self.complete = False  # nothing else is there
+        self.wiped = False  # what RocksDB has is to be removed
+
+
+_Placed = tuple[bytes, Any, Any]  # where RocksDB has an entry of a map, the entry, its value
+
+
+def _in_order(known: KnownMap) -> list[_Placed]:
+    """What is known of a map, as RocksDB would have it."""
+    return sorted(((entry_bytes(entry)[0], entry, kept) for entry, kept in known.entries.items()), key=itemgetter(0))
+
+
+def _merged(newer: list[_Placed], stored: Iterator[_Placed]) -> Iterator[tuple[Any, Any]]:
+    """What RocksDB has of a map, as far as the dictionary does not know better."""
+    last = None
+    for place, entry, kept in merge(newer, stored, key=itemgetter(0)):  # of two in one place, the newer comes first
+        if place != last and kept is not GONE:
+            yield entry, kept
+        last = place
+
+
+class _Maps(dict[Any, KnownMap]):
+    __slots__ = ()
+
+    def __missing__(self, key: Any) -> KnownMap:
+        known = self[key] = KnownMap()
+        return known
+
+
+class MapTable(RocksTable):
+    """A map per key, each entry of it an entry of RocksDB."""
+
+    def __init__(self, info: StateInfo, number: int, shared: Shared) -> None:
+        super().__init__(info, number, shared)
+        self.data = _Maps()
+        self._encode = encode_stamped if info.ttl else encode
+        self._decode = decode_stamped if info.ttl else decode
+        self._held = 0
+
+    def of(self, key: Any, more: int = 1) -> KnownMap:
+        """What is known of a key's map, with room for some more entries."""
+        self._held += more
+        if self._held > self.limit[0]:
+            self._make_room_beside(key)
+            self._held = more
+        known: KnownMap = self.data[key]
+        return known
+
+    def _make_room_beside(self, key: Any) -> None:
+        """Keep the map in use, if it is small: nobody expects its order to change from one call to the next."""
+        known = self.data.get(key)
+        self.make_room()
+        if known is not None and len(known.entries) <= _EAGER:
+            self.data[key] = known
+
+    def find(self, key: Any, known: KnownMap, entry: Any) -> Any:
+        """An entry's value as a heap table holds it, or GONE."""
+        kept = known.entries.get(entry, MISSING)
+        if kept is not MISSING:
+            return kept
+        raw = None if known.complete else self._store.get(self.address(key)[0] + entry_bytes(entry)[0])
+        kept = GONE if raw is None else self._decode(without_original(raw))
+        if raw is not None and len(raw) > LARGE_BYTES:
+            self.saw(1, len(raw))
+        if not known.complete:
+            known.entries[entry] = kept
+        return kept
+
+    def wipe(self, known: KnownMap) -> None:
+        """Remove all entries."""
+        known.entries.clear()
+        known.changed.clear()
+        known.complete = known.wiped = True
+
+    def items(self, key: Any, known: KnownMap) -> Iterator[tuple[Any, Any]]:
+        """All entries as they are now, whatever becomes of the map while the caller goes through them.
+
+        Those of a large map come in the order that RocksDB has them in, wherever they are.
+        """
+        if not known.complete:
+            stored = self._stored(key)
+            begun = list(islice(stored, _EAGER))
+            if len(begun) == _EAGER:
+                return _merged(_in_order(known), chain(begun, stored))
+            self._complete(known, begun)
+        if len(known.entries) > _EAGER:
+            return _merged(_in_order(known), iter(()))
+        return iter([(entry, kept) for entry, kept in known.entries.items() if kept is not GONE])
+
+    def _stored(self, key: Any) -> Iterator[_Placed]:
+        begin = self.address(key)[0]
+        for address, value in self._store.scan(begin, begin + b"\xff"):
+            original, raw = split_original(value)
+            entry = read_part(address, len(begin))[0] if original is None else original[1]
+            yield address[len(begin) :], entry, self._decode(raw)
+
+    def _complete(self, known: KnownMap, stored: list[_Placed]) -> None:
+        together = {entry: kept for _, entry, kept in stored}
+        together.update(known.entries)
+        known.entries, known.complete = together, True
+        self._held += len(stored)
+
+    def is_empty(self, key: Any, known: KnownMap) -> bool:
+        """Whether the map has no entry."""
+        if any(kept is not GONE for kept in known.entries.values()):
+            return False
+        return known.complete or next(self.items(key, known), None) is None
+
+    def _flush(self, batch: Batch) -> tuple[int, int]:
+        count = size = 0
+        for key in self.changed:
+            known: KnownMap = self.data[key]
+            begin, key_exact = self.address(key)
+            if known.wiped:
+                for address, _ in self._store.scan(begin, begin + b"\xff"):
+                    batch.delete(address)
+                known.wiped = False
+            for entry in known.changed:
+                kept = known.entries[entry]
+                raw_entry, entry_exact = entry_bytes(entry)
+                if kept is GONE:
+                    batch.delete(begin + raw_entry)
+                else:
+                    raw = self._encode(kept)
+                    exact = key_exact and entry_exact
+                    batch.put(begin + raw_entry, raw if exact else with_original((key, entry), raw))
+                    size += len(raw)
+            count += len(known.changed)
+            known.changed.clear()
+            if known.complete and not any(kept is not GONE for kept in known.entries.values()):
+                del self.data[key]
+        return count, size
+
+    def forget(self) -> None:
+        super().forget()
+        self._held = 0
+
+    def forget_one(self, address: bytes, value: bytes) -> None:
+        original = split_original(value)[0]
+        key, end = self.key_at(address, None if original is None else original[0])
+        known: KnownMap | None = self.data.get(key)
+        if known is not None:
+            entry = read_part(address, end)[0] if original is None else original[1]
+            if entry not in known.changed:
+                known.entries.pop(entry, None)
+
+    def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
+        begin, key_exact = self.address(key)
+        for entry, kept in value.items():
+            raw_entry, entry_exact = entry_bytes(entry)
+            raw = self._encode(kept)
+            exact = key_exact and entry_exact
+            batch.put(begin + raw_entry, raw if exact else with_original((key, entry), raw))
+
+    def replace_whole(self, key: Any, value: Any) -> None:
+        entries = dict(value or ())
+        known = self.of(key, len(entries))
+        self.wipe(known)
+        known.entries.update(entries)
+        known.changed.update(entries)
+        self.mark(key)
+
+    def whole(self, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        begin, key = b"", None
+        found: dict[Any, Any] = {}
+        for address, value in pieces:
+            original, raw = split_original(value)
+            if not begin or not address.startswith(begin):
+                if found:
+                    yield key, found
+                key, end = self.key_at(address, None if original is None else original[0])
+                begin, found = address[:end], {}
+            entry = read_part(address, len(begin))[0] if original is None else original[1]
+            found[entry] = self._decode(raw)
+        if found:
+            yield key, found
+
+    def _whose(self, address: bytes, value: bytes) -> tuple[Any, int]:
+        original = split_original(value)[0]
+        return self.key_at(address, None if original is None else original[0])

@@ -1,0 +1,134 @@
+"""What removes expired entries from RocksDB that nobody reads any more.
+
+The binding has no compaction filter for us. Instead a sweep walks through the entries of a state, some with every
+epoch, and deletes what has expired; RocksDB then drops it when it merges files, which it does soon for a file with many
+deletions. A round that found nothing to expire before some time rests until then: a state whose entries live for long
+is not looked at in vain.
+
+What has changed since it was last written to RocksDB is not touched, nor a list in use: reads remove what they meet.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+
+from tamias.functions.state_ttl import StateTtlConfig
+from tamias.state.rocksdb.list_tables import ListTable
+from tamias.state.rocksdb.store import Batch, RocksStore
+from tamias.state.rocksdb.tables import RocksTable
+from tamias.state.rocksdb.value_bytes import split_original, stamp_of, with_original, without_original
+from tamias.types.by_value import dumps
+
+ENTRIES_PER_EPOCH = 10_000
+_SEQUENCE_BYTES = 8
+_RANGE_COST = 10  # looking at a key group takes as long as looking at so many entries; there may be thousands of groups
+
+Pieces = list[tuple[bytes, bytes]]
+"""Addresses and values that are looked at together: an entry, or all pieces of a list."""
+
+
+class Sweep:
+    """The sweep through one state, which goes on where it stopped."""
+
+    def __init__(
+        self,
+        table: RocksTable,
+        store: RocksStore,
+        groups: tuple[int, int],
+        now_ms: Callable[[], int],
+        config: StateTtlConfig,
+    ) -> None:
+        self._table = table
+        self._store = store
+        self._groups = groups
+        self._now_ms = now_ms
+        self._ttl_ms = config.get_ttl().to_milliseconds()
+        strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
+        self._look_at_clock_after = 1000 if strategy is None else max(strategy.get_query_time_after_num_entries(), 1)
+        period_ms = 0 if strategy is None else strategy.get_periodic_compaction_time().to_millis()
+        self._longest_rest_ms = period_ms or None  # Flink: a period of 0 turns the periodic compaction off
+        self._ranges: Iterator[tuple[bytes, bytes]] | None = None  # of this round, those not begun
+        self._at: tuple[bytes, bytes] | None = None  # from where to where to go on
+        self._rests_until_ms: int | None = None
+        self._oldest_ms = 0  # the oldest stamp that this round left, or may have missed
+
+    def step(self, limit: int | None = ENTRIES_PER_EPOCH) -> int:
+        """Look at some more entries, or at all that are left of the round; how many were removed."""
+        now_ms = self._now_ms()
+        if self._ranges is None:
+            if self._rests_until_ms is not None and now_ms < self._rests_until_ms:
+                return 0
+            self._ranges, self._began_ms, self._oldest_ms = self._table.ranges(*self._groups), now_ms, now_ms
+            self._at = next(self._ranges, None)
+        batch, removed = self._store.batch(), 0
+        dead_ms, seen, look_at, ranges = now_ms - self._ttl_ms, 0, self._look_at_clock_after, 0
+        while self._at is not None and (limit is None or seen + ranges * _RANGE_COST < limit):
+            for pieces in self._together(*self._at):
+                if limit is not None and seen + ranges * _RANGE_COST >= limit:
+                    self._at = (pieces[0][0], self._at[1])
+                    break
+                seen += len(pieces)
+                if seen >= look_at:
+                    look_at += self._look_at_clock_after
+                    dead_ms = self._now_ms() - self._ttl_ms
+                removed += self._clean(pieces, dead_ms, batch)
+            else:
+                ranges += 1
+                self._at = next(self._ranges, None)
+        batch.done()
+        if self._at is None:
+            self._rest()
+        return removed
+
+    def _rest(self) -> None:
+        """The round is over; what was written since it began is no older than that."""
+        self._ranges = None
+        self._rests_until_ms = self._oldest_ms + self._ttl_ms
+        if self._longest_rest_ms is not None:
+            self._rests_until_ms = min(self._rests_until_ms, self._began_ms + self._longest_rest_ms)
+
+    def _together(self, start: bytes, end: bytes) -> Iterator[Pieces]:
+        if not isinstance(self._table, ListTable):
+            for entry in self._store.scan(start, end):
+                yield [entry]
+            return
+        pieces: Pieces = []
+        for address, value in self._store.scan(start, end):
+            if pieces and not address.startswith(pieces[0][0][:-_SEQUENCE_BYTES]):
+                yield pieces
+                pieces = []
+            pieces.append((address, value))
+        if pieces:
+            yield pieces
+
+    def _clean(self, pieces: Pieces, dead_ms: int, batch: Batch) -> int:
+        if isinstance(self._table, ListTable):
+            return self._clean_list(self._table, pieces, dead_ms, batch)
+        ((address, value),) = pieces
+        stamp_ms = stamp_of(without_original(value))
+        if stamp_ms > dead_ms:
+            self._oldest_ms = min(self._oldest_ms, stamp_ms)
+            return 0
+        batch.delete(address)
+        self._table.forget_one(address, value)
+        return 1
+
+    def _clean_list(self, table: ListTable, pieces: Pieces, dead_ms: int, batch: Batch) -> int:
+        before = [pickle.loads(without_original(value)) for _, value in pieces]
+        after = [[element for element in piece if element[0] > dead_ms] for piece in before]
+        removed = sum(map(len, before)) - sum(map(len, after))
+        if removed and table.is_known(pieces[0][0], pieces[0][1]):
+            self._oldest_ms = min(self._oldest_ms, dead_ms)  # it is in use; look again soon
+            return 0
+        alive = [stamp_ms for piece in after for stamp_ms, _ in piece]
+        self._oldest_ms = min([self._oldest_ms, *alive])
+        for (address, value), old, new in zip(pieces, before, after, strict=True):
+            if new or (alive and address.endswith(bytes(_SEQUENCE_BYTES))):  # the first piece stays while others do
+                if len(new) < len(old):
+                    original = split_original(value)[0]
+                    raw = dumps(new)
+                    batch.put(address, raw if original is None else with_original(original, raw))
+            else:
+                batch.delete(address)
+        return removed

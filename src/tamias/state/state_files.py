@@ -1,0 +1,137 @@
+"""State files: a payload with its size and checksum, in a file of its own or inside the metadata."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import replace
+
+from tamias.errors import CorruptFileError
+from tamias.faults import point
+from tamias.state.snapshots import StateFile
+from tamias.storage.file_store import FileStore
+
+# docs/formats/state-file.md: magic, format version, flags, crc32 and size of the payload.
+STATE_MAGIC = b"TAMSTATE"
+STATE_VERSION = 1
+COMPRESSED = 1  # the one flag there is
+MOST_INFLATED = 1040  # deflate cannot pack more than some 1032 bytes into one
+_STATE_HEADER = struct.Struct(">8sHHIQ")
+STATE_HEADER_BYTES = _STATE_HEADER.size
+
+
+def write_state(
+    store: FileStore, path: str, payload: bytes, inline_threshold: int, *, compressed: bool = False
+) -> StateFile:
+    """Keep a payload: inside the returned value when smaller than the threshold, else in a new file at `path`.
+
+    With `compressed` it is stored deflated, unless that saves nothing.
+    """
+    inline = inline_state(payload, compressed=compressed)
+    if inline.size < inline_threshold:
+        return inline
+    assert inline.inline is not None
+    flags = 0 if inline.raw_size is None else COMPRESSED
+    header = _STATE_HEADER.pack(STATE_MAGIC, STATE_VERSION, flags, inline.crc32, inline.size)
+    point("state-file")
+    store.write(path, header + inline.inline)
+    return replace(inline, path=path, inline=None)
+
+
+def inline_state(payload: bytes, *, compressed: bool = False) -> StateFile:
+    """A payload with its proof, without a file."""
+    raw_size = None
+    if compressed and len(packed := zlib.compress(payload, 1)) < len(payload):
+        payload, raw_size = packed, len(payload)
+    return StateFile(size=len(payload), crc32=zlib.crc32(payload), inline=payload, raw_size=raw_size)
+
+
+def read_state(store: FileStore, state_file: StateFile) -> bytes:
+    """The payload, proven to be the one that was written.
+
+    Raises:
+        CorruptFileError: It is missing, torn, changed, foreign, or of a newer format.
+    """
+    if state_file.path is None:
+        assert state_file.inline is not None, "a state file has a path or the bytes themselves"
+        where = "(state kept inside the metadata)"
+        _check_payload(where, state_file.inline, state_file)
+        return _inflated(where, state_file.inline, state_file)
+    where = f"{store.url}/{state_file.path}"
+    try:
+        data = store.read(state_file.path)
+    except FileNotFoundError:
+        raise CorruptFileError(where, "no such file", _expected(state_file)) from None
+    return state_in(data, state_file, where)
+
+
+def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
+    """The payload of a state file that was read, proven to be the one that was written; `where` names it in errors.
+
+    Raises:
+        CorruptFileError: It is torn, changed, foreign, or of a newer format.
+    """
+    if len(data) < STATE_HEADER_BYTES:
+        raise CorruptFileError(where, f"{len(data)} bytes, less than a header", _expected(state_file))
+    magic, version, flags, crc32, size = _STATE_HEADER.unpack_from(data)
+    if magic != STATE_MAGIC:
+        raise CorruptFileError(where, f"a file that starts with {bytes(magic)!r}", f"a state file ({STATE_MAGIC!r})")
+    if version != STATE_VERSION or flags not in (0, COMPRESSED):
+        found = f"state format version {version} with flags {flags:#x}"
+        raise CorruptFileError(where, found, f"version {STATE_VERSION}, which is the newest this release reads")
+    payload = data[STATE_HEADER_BYTES:]
+    # Both the header and the metadata must agree with the bytes: the first finds damage, the second a whole and
+    # healthy file that belongs to somewhere else.
+    _check_payload(where, payload, StateFile(size=size, crc32=crc32, inline=b""))
+    _check_payload(where, payload, state_file)
+    if (flags == COMPRESSED) is not (state_file.raw_size is not None):
+        found = "compressed" if flags == COMPRESSED else "not compressed"
+        raise CorruptFileError(where, f"state that is {found}", "what the metadata says, which is otherwise")
+    return _inflated(where, payload, state_file)
+
+
+def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
+    """Prove that a payload can be read: by existence and size, or (`full`) by its checksum as well.
+
+    Raises:
+        CorruptFileError: It cannot.
+    """
+    if full or state_file.path is None:
+        read_state(store, state_file)
+        return
+    where = f"{store.url}/{state_file.path}"
+    try:
+        size = store.size(state_file.path)
+    except FileNotFoundError:
+        raise CorruptFileError(where, "no such file", _expected(state_file)) from None
+    if size != STATE_HEADER_BYTES + state_file.size:
+        raise CorruptFileError(where, f"{size} bytes", f"{STATE_HEADER_BYTES + state_file.size} bytes")
+
+
+def _inflated(where: str, payload: bytes, proof: StateFile) -> bytes:
+    """The payload as it was before it was compressed; never more bytes than were promised."""
+    if proof.raw_size is None:
+        return payload
+    expected = f"{proof.raw_size} bytes of state, compressed"
+    if proof.raw_size > MOST_INFLATED * (len(payload) + 1):
+        raise CorruptFileError(where, f"{len(payload)} bytes, which cannot hold as much", expected)
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(payload, proof.raw_size + 1)
+    except zlib.error as error:
+        raise CorruptFileError(where, f"bytes that cannot be unpacked ({error})", expected) from None
+    if len(raw) != proof.raw_size or not unpacker.eof or unpacker.unused_data:
+        raise CorruptFileError(where, "other bytes when unpacked", expected)
+    return raw
+
+
+def _check_payload(where: str, payload: bytes, proof: StateFile) -> None:
+    if len(payload) != proof.size:
+        raise CorruptFileError(where, f"{len(payload)} bytes of state", _expected(proof))
+    crc32 = zlib.crc32(payload)
+    if crc32 != proof.crc32:
+        raise CorruptFileError(where, f"crc32 {crc32:08x}", _expected(proof))
+
+
+def _expected(proof: StateFile) -> str:
+    return f"{proof.size} bytes of state with crc32 {proof.crc32:08x}"

@@ -1,0 +1,178 @@
+"""Where records leave a subtask: a channel per exchange and target, cut into blobs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tamias.errors import InvalidProgramError, RecordTypeError
+from tamias.graph.channels import targets_of
+from tamias.graph.job_graph import Exchange, JobGraph, Vertex
+from tamias.graph.specs import Rebalance, Rescale, Shuffle
+from tamias.keygroups import key_group, subtask_of
+from tamias.subtask.wire.frames import END, RECORDS, Blob, Frame
+from tamias.types.by_value import dumps
+
+FULL_RUN = 8192  # records in a channel that make it worth a blob of its own
+_ROUTES_KEPT = 1 << 17  # keys whose route is remembered: some 10 MB
+
+
+class Parcel(NamedTuple):
+    """A blob on its way: over which exchange, to which subtask of its target, and the bytes."""
+
+    exchange: int
+    target: int
+    data: bytes
+
+
+class Channel:
+    """The open run of records to one target. `values` and `times` stay the same lists, so `append` may be kept."""
+
+    __slots__ = ("frames", "sequence", "target", "times", "values")
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.values: list[Any] = []
+        self.times: list[int | None] = []
+        self.frames: list[Frame] = []
+        self.sequence = 0
+
+
+class ExchangeWriter:
+    """One exchange, as its sending subtask sees it."""
+
+    def __init__(self, exchange: Exchange, targets: list[int], *, sender: int) -> None:
+        self.exchange = exchange
+        self.sender = sender
+        self.channels = [Channel(t) for t in targets]
+        self.timed = False
+        self.bytes_taken = self.records_taken = 0
+        self.conform = exchange.type_info.conform if exchange.type_info is not None else None
+
+    def mode(self, timed: bool) -> None:
+        """Say whether the records that follow come with timestamps; runs are all of one kind."""
+        if timed is not self.timed:
+            for channel in self.channels:
+                self._close_run(channel)
+            self.timed = timed
+
+    def broadcast(self, frame: Frame) -> None:
+        """Put a watermark or a mark behind what was sent so far, on every channel."""
+        for channel in self.channels:
+            self._close_run(channel)
+            channel.frames.append(frame)
+
+    def take(self, least: int) -> Iterator[Parcel]:
+        """Blobs for the channels that hold at least so many records, or any frame if `least` is 0."""
+        for channel in self.channels:
+            if len(channel.values) >= least:
+                self._close_run(channel)
+                if channel.frames:
+                    blob = Blob(self.exchange.id, self.sender, channel.sequence, dumps(channel.frames))
+                    channel.sequence += 1
+                    channel.frames = []
+                    data = blob.encode()
+                    self.bytes_taken += len(data)
+                    yield Parcel(self.exchange.id, channel.target, data)
+
+    def restart(self) -> None:
+        """A new epoch: number blobs from 0 again."""
+        for channel in self.channels:
+            channel.sequence = 0
+
+    def _close_run(self, channel: Channel) -> None:
+        if channel.values:
+            values = channel.values.copy()
+            if self.conform is not None:
+                try:
+                    values = self.conform(values)
+                except RecordTypeError as misfit:
+                    misfit.emitted_by = self.exchange.source_operator
+                    raise
+            self.records_taken += len(values)
+            times = channel.times.copy() if self.timed else None
+            channel.frames.append((RECORDS, values, times))
+            channel.values.clear()
+            channel.times.clear()
+
+
+class Outbox:
+    """All exchanges that leave one subtask."""
+
+    def __init__(self, graph: JobGraph, vertex: Vertex, index: int) -> None:
+        self.writers = {
+            e.id: ExchangeWriter(e, targets_of(e, vertex, graph.vertices[e.target], index), sender=index)
+            for e in graph.outputs_of(vertex.id)
+        }
+
+    def take_full(self) -> Iterator[Parcel]:
+        """Blobs of the channels that have filled up."""
+        for writer in self.writers.values():
+            yield from writer.take(FULL_RUN)
+
+    def flush(self) -> Iterator[Parcel]:
+        """All that is left: the end of an epoch."""
+        for writer in self.writers.values():
+            yield from writer.take(0)
+            writer.restart()
+
+    def taken(self) -> tuple[int, int]:
+        """How many records and how many bytes left since this was last asked."""
+        records = bytes_taken = 0
+        for writer in self.writers.values():
+            records += writer.records_taken
+            bytes_taken += writer.bytes_taken
+            writer.records_taken = writer.bytes_taken = 0
+        return records, bytes_taken
+
+    def mark(self, frame: Frame) -> None:
+        """Send a mark everywhere."""
+        for writer in self.writers.values():
+            writer.broadcast(frame)
+
+    def end(self) -> None:
+        """Say on every channel that nothing will follow."""
+        self.mark((END,))
+
+
+Append = tuple[Callable[[Any], None], Callable[[Any], None]]  # of a channel's values and of its times
+
+
+class Router:
+    """Finds the channel for a record of one exchange; used by the generated loops."""
+
+    def __init__(self, writer: ExchangeWriter, target: Vertex, seed: int) -> None:
+        self.writer = writer
+        self.appends: list[Append] = [(c.values.append, c.times.append) for c in writer.channels]
+        self._target = target
+        partitioning = writer.exchange.partitioning
+        match partitioning:
+            case Rebalance() | Rescale():
+                first = writer.sender % len(self.appends) if isinstance(partitioning, Rebalance) else 0
+                self.next = itertools.islice(itertools.cycle(self.appends), first, None).__next__
+            case Shuffle():
+                choice = random.Random(seed).choice
+                self.next = lambda: choice(self.appends)
+            case _:
+                pass
+        self.routes: dict[Any, Append] = {}
+
+    def resolve(self, key: Any) -> Append:
+        """The channel of a key not met lately, remembered for the next time."""
+        target = self._target
+        group = key_group(key, target.max_parallelism)
+        found = self.appends[subtask_of(group, target.max_parallelism, target.parallelism)]
+        if len(self.routes) >= _ROUTES_KEPT:
+            self.routes.clear()
+        self.routes[key] = found
+        return found
+
+    def custom(self, index: Any) -> Append:
+        """The channel that a user's partitioner named."""
+        if type(index) is not int or not 0 <= index < len(self.appends):
+            raise InvalidProgramError(
+                f"the partitioner answered {index!r}; it must answer an int from 0 to {len(self.appends) - 1}"
+            )
+        return self.appends[index]
