@@ -124,9 +124,7 @@ def test_counters_go_on_after_a_failure_without_a_gap_and_without_a_repetition()
 
 
 @pytest.mark.parametrize("name", ["buffering_sink", "counter_source"])
-def test_an_example_that_fails_on_purpose_says_that_all_is_right(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_example_that_fails_on_purpose_says_that_all_is_right(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with on_local_engine():
         assert example(name).main(["--seconds", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) >= 4

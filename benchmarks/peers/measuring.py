@@ -32,7 +32,14 @@ from types import TracebackType
 from typing import Any
 
 WORKLOADS = (
-    "keyed-count", "rolling-reduce", "stateless-chain", "tumbling", "sliding", "session", "timers", "co-process",
+    "keyed-count",
+    "rolling-reduce",
+    "stateless-chain",
+    "tumbling",
+    "sliding",
+    "session",
+    "timers",
+    "co-process",
     "broadcast",
 )
 WARM_UP_RECORDS = 2_000
@@ -45,19 +52,33 @@ def arguments(engine: str, apis: tuple[str, ...]) -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--parallelism", type=int, default=2)
-    parser.add_argument("--limit-seconds", type=float, default=None,
-                        help="give up after so many seconds of the measured job and report an upper bound")
+    parser.add_argument(
+        "--limit-seconds",
+        type=float,
+        default=None,
+        help="give up after so many seconds of the measured job and report an upper bound",
+    )
     options = parser.parse_args()
     if options.records <= WARM_UP_RECORDS:
         parser.error(f"--records must exceed the {WARM_UP_RECORDS} of the warm-up job")
     return options
 
 
-def measure(engine: str, options: argparse.Namespace, job: Callable[[int], None],
-            prepare: Callable[[int], None] = lambda records: None) -> None:
+def measure(
+    engine: str,
+    options: argparse.Namespace,
+    job: Callable[[int], None],
+    prepare: Callable[[int], None] = lambda records: None,
+) -> None:
     """Run `job(records)` small, then as asked for, and print the result. What `prepare(records)` does is not timed."""
-    facts = {"engine": engine, "api": options.api, "workload": options.workload, "records": options.records,
-             "keys": options.keys, "parallelism": options.parallelism}
+    facts = {
+        "engine": engine,
+        "api": options.api,
+        "workload": options.workload,
+        "records": options.records,
+        "keys": options.keys,
+        "parallelism": options.parallelism,
+    }
     prepare(WARM_UP_RECORDS)
     prepare(options.records)
     facts["load_before"] = round(os.getloadavg()[0], 1)  # what else the machine was doing
@@ -68,8 +89,14 @@ def measure(engine: str, options: argparse.Namespace, job: Callable[[int], None]
         started = time.perf_counter()
         job(options.records)
         seconds = time.perf_counter() - started
-    tell(facts | {"seconds": round(seconds, 3), "records_per_second": round(options.records / seconds),
-                  "warm_up_seconds": round(warm_up, 3)})
+    tell(
+        facts
+        | {
+            "seconds": round(seconds, 3),
+            "records_per_second": round(options.records / seconds),
+            "warm_up_seconds": round(warm_up, 3),
+        }
+    )
 
 
 class Limit(AbstractContextManager["Limit"]):
@@ -84,8 +111,9 @@ class Limit(AbstractContextManager["Limit"]):
             self._timer.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if self._timer:
             self._timer.cancel()
 
@@ -98,4 +126,3 @@ class Limit(AbstractContextManager["Limit"]):
 
 def tell(facts: dict[str, Any]) -> None:
     print(json.dumps(facts), flush=True)
-

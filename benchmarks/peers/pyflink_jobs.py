@@ -30,14 +30,14 @@ try:
     from pyflink.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
     from pyflink.java_gateway import get_gateway
 except ModuleNotFoundError as missing:
-    raise SystemExit("this script needs apache-flink: run it with the Python of an environment that has it") \
-        from missing
+    raise SystemExit(
+        "this script needs apache-flink: run it with the Python of an environment that has it"
+    ) from missing
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
 class Count(KeyedProcessFunction):
-
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
 
@@ -48,7 +48,6 @@ class Count(KeyedProcessFunction):
 
 
 class EventTime(TimestampAssigner):
-
     def __init__(self, half: int) -> None:
         self._half = half
 
@@ -58,7 +57,6 @@ class EventTime(TimestampAssigner):
 
 
 class Remind(KeyedProcessFunction):
-
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
 
@@ -111,20 +109,22 @@ WINDOWS = {
 
 
 class WithNegative(FlatMapFunction):
-
     def flat_map(self, value):
         yield value
         yield value[0], -value[1]
 
 
 def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int) -> DataStream:
-    numbers = env.from_source(NumberSequenceSource(0, records - 1), WatermarkStrategy.no_watermarks(), "numbers",
-                              Types.LONG())
+    numbers = env.from_source(
+        NumberSequenceSource(0, records - 1), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG()
+    )
     pairs = numbers.map(lambda i: ("user_%d" % (i * 7919 % keys), i), PAIR)  # noqa: UP031  as in the other engines
     if workload == "stateless-chain":
-        return (pairs.filter(lambda pair: pair[1] % 2 == 0)
-                .map(lambda pair: (pair[0], pair[1] * 3), PAIR)
-                .flat_map(WithNegative(), PAIR))
+        return (
+            pairs.filter(lambda pair: pair[1] % 2 == 0)
+            .map(lambda pair: (pair[0], pair[1] * 3), PAIR)
+            .flat_map(WithNegative(), PAIR)
+        )
     if workload in WINDOWS or workload == "timers":
         strategy = WatermarkStrategy.for_monotonous_timestamps()
         pairs = pairs.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(EventTime(records // 2)))

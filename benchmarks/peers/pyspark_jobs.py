@@ -25,12 +25,17 @@ try:
     from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 except ModuleNotFoundError as missing:
-    raise SystemExit("this script needs pyspark and pandas: run it with the Python of an environment that has them") \
-        from missing
+    raise SystemExit(
+        "this script needs pyspark and pandas: run it with the Python of an environment that has them"
+    ) from missing
 
 APIS = {
-    "keyed-count": ("transformWithState", "transformWithStateInPandas", "applyInPandasWithState",
-                    "transformWithState-per-record"),
+    "keyed-count": (
+        "transformWithState",
+        "transformWithStateInPandas",
+        "applyInPandasWithState",
+        "transformWithState-per-record",
+    ),
     "rolling-reduce": ("transformWithState", "transformWithState-per-record"),
     "stateless-chain": ("mapInPandas", "rdd"),
 }
@@ -60,7 +65,6 @@ class Rolling(StatefulProcessor):
 
 
 class RollingPerRecord(Rolling):
-
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         for row in rows:
             before = self.total.get()
@@ -70,7 +74,6 @@ class RollingPerRecord(Rolling):
 
 
 class CountInPandas(Rolling):
-
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         total = self.total.get()[0] if self.total.exists() else 0
         for frame in rows:
@@ -129,24 +132,37 @@ def run_stream(spark: SparkSession, options: Any, directory: Path, records: int)
         results = numbers.mapInPandas(partial(chain_in_pandas, keys=options.keys), PAIR)
     else:
         results = keyed(numbers, options.workload, options.api, options.keys)
-    query = (results.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
-             .option("checkpointLocation", str(directory / f"checkpoint-{records}")).start())
+    query = (
+        results.writeStream.format("noop")
+        .outputMode("update")
+        .trigger(availableNow=True)
+        .option("checkpointLocation", str(directory / f"checkpoint-{records}"))
+        .start()
+    )
     query.awaitTermination()
 
 
 def run_rdd(spark: SparkSession, options: Any, records: int) -> None:
     keys = options.keys
-    results = (spark.sparkContext.range(records, numSlices=options.parallelism)
-               .map(lambda i: pair_of(i, keys)).filter(is_even).map(triple).flatMap(with_negative))
+    results = (
+        spark.sparkContext.range(records, numSlices=options.parallelism)
+        .map(lambda i: pair_of(i, keys))
+        .filter(is_even)
+        .map(triple)
+        .flatMap(with_negative)
+    )
     results.foreachPartition(lambda pairs: sum(1 for _ in pairs))
 
 
 def session(options: Any) -> SparkSession:
-    builder = (SparkSession.builder.master(f"local[{options.parallelism}]").appName("peer")
-               .config("spark.ui.enabled", "false")
-               .config("spark.sql.shuffle.partitions", options.parallelism)
-               .config("spark.python.unix.domain.socket.enabled", "true")
-               .config("spark.sql.execution.arrow.pyspark.enabled", "true"))
+    builder = (
+        SparkSession.builder.master(f"local[{options.parallelism}]")
+        .appName("peer")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", options.parallelism)
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+    )
     if options.api != "applyInPandasWithState":  # which is faster with Spark's default store
         builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     return builder.getOrCreate()

@@ -139,8 +139,10 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # so that one that hangs can be asked where
     socket.gethostname = lambda: run.host  # type: ignore[assignment]
-    engine = contextlib.nullcontext() if run.engine == "spark" else on_process_engine(
-        registering=run.engine == "registering"
+    engine = (
+        contextlib.nullcontext()
+        if run.engine == "spark"
+        else on_process_engine(registering=run.engine == "registering")
     )
     register()
     call_in_slots(register)

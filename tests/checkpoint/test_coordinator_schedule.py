@@ -1,7 +1,6 @@
 """When the coordinator takes checkpoints; its other rules are in `test_coordinator.py`."""
 
 import pytest
-from test_coordinator import A, B, Driven, kinds
 
 from tamias.checkpoint.coordinator import (
     CheckpointRequested,
@@ -12,6 +11,7 @@ from tamias.checkpoint.coordinator import (
     StartCheckpoint,
 )
 from tamias.errors import ConfigurationError
+from tests.checkpoint.test_coordinator import A, B, Driven, kinds
 
 
 def test_triggers_follow_the_interval_and_not_the_epochs():

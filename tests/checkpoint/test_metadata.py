@@ -5,7 +5,6 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from checkpoint_values import JOB, graph, metadata, snapshots, texts, vertex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, ass
 from tamias.errors import CorruptFileError
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
 from tamias.storage.memory import MemoryFiles
+from tests.checkpoint.checkpoint_values import JOB, graph, metadata, snapshots, texts, vertex
 
 files = st.one_of(
     st.binary(max_size=20).map(lambda b: StateFile(size=len(b), crc32=zlib.crc32(b), inline=b)),

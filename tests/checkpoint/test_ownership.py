@@ -10,8 +10,6 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from checkpoint_values import JOB, driver, graph, metadata, opened, vertex
-from faulty_files import FaultyFiles
 
 from tamias.checkpoint import ownership
 from tamias.checkpoint.checkpoint_directory import CheckpointStorage
@@ -21,6 +19,8 @@ from tamias.checkpoint.ownership import Driver, claim
 from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
+from tests.checkpoint.checkpoint_values import JOB, driver, graph, metadata, opened, vertex
+from tests.checkpoint.faulty_files import FaultyFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True))
 

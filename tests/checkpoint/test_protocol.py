@@ -9,8 +9,6 @@ import json
 import random
 
 import pytest
-from checkpoint_values import JOB, all_files, driver, graph, vertex
-from tests.object_store import FakeObjects, Stage, object_store
 
 from tamias.checkpoint.checkpoint_directory import CheckpointStorage
 from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint
@@ -36,6 +34,8 @@ from tamias.errors import CorruptFileError, Fenced
 from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
 from tamias.state.state_files import read_state, write_state
 from tamias.storage.memory import MemoryFiles
+from tests.checkpoint.checkpoint_values import JOB, all_files, driver, graph, vertex
+from tests.object_store import FakeObjects, Stage, object_store
 
 RECORDS = 30
 PER_EPOCH = 3

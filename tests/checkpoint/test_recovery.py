@@ -3,13 +3,13 @@
 import random
 
 import pytest
-from checkpoint_values import all_files, graph, metadata, opened, vertex
-from faulty_files import Fault, FaultyFiles
 
 from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint, verify_files
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
+from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, vertex
+from tests.checkpoint.faulty_files import Fault, FaultyFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from checkpoint_values import JOB, graph, metadata, operator, snapshots, vertex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from tamias.errors import RestoreError
 from tamias.keygroups import key_group_range
 from tamias.state.snapshots import SubtaskSnapshot
 from tamias.storage.memory import MemoryFiles
+from tests.checkpoint.checkpoint_values import JOB, graph, metadata, operator, snapshots, vertex
 
 
 def taken(job, **kwargs):

@@ -3,13 +3,13 @@
 import random
 
 import pytest
-from checkpoint_values import all_files, graph, metadata, opened, snapshots, vertex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamias.checkpoint.checkpoint_directory import Listing
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.retention import Deletions, Retention, RetentionPolicy
+from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, snapshots, vertex
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
 NEVER, ON_FAILURE, ON_CANCELLATION = RetentionPolicy

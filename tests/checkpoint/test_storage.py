@@ -5,9 +5,6 @@ import re
 import threading
 
 import pytest
-from checkpoint_values import JOB, all_files, driver, graph, metadata, opened, vertex
-from faulty_files import Fault, FaultyFiles
-from tests.object_store import FakeObjects, object_store
 
 from tamias.checkpoint.checkpoint_directory import CheckpointStorage, Listing, resolve
 from tamias.checkpoint.metadata import encode_metadata
@@ -16,6 +13,9 @@ from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError,
 from tamias.state.state_files import read_state
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
+from tests.checkpoint.checkpoint_values import JOB, all_files, driver, graph, metadata, opened, vertex
+from tests.checkpoint.faulty_files import Fault, FaultyFiles
+from tests.object_store import FakeObjects, object_store
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
 

@@ -12,7 +12,8 @@ import inspect
 from typing import Any
 
 import pytest
-from listing import Entry, Parameter, read_listing
+
+from tests.compat.listing import Entry, Parameter, read_listing
 
 MODULES = read_listing()
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from external_system import ExternalSystem, TransactionalSink
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +46,7 @@ from tamias.testing.scripted import (
     split_evenly,
     start_scripted,
 )
+from tests.conformance.external_system import ExternalSystem, TransactionalSink
 
 
 def examples(count):

@@ -1,10 +1,20 @@
 """Loops: results worked out by hand, and nothing lost or repeated of what is on its way round when the job fails."""
 
 import pytest
-from external_system import ExternalSystem, TransactionalSink
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_epochs_and_crashes import (
+
+from tamias.common import Types, WatermarkStrategy
+from tamias.common.job_status import JobStatus
+from tamias.common.watermark_strategy import TimestampAssigner
+from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from tamias.datastream.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.errors import InvalidProgramError, UnsupportedOperationError
+from tamias.testing.local_run import collect_locally, on_local_engine
+from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
+from tests.conformance.external_system import ExternalSystem, TransactionalSink
+from tests.conformance.test_epochs_and_crashes import (
     POINTS,
     checkpoints,
     counted,
@@ -18,16 +28,6 @@ from test_epochs_and_crashes import (
     silent_restarts,
     source,
 )
-
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import InvalidProgramError, UnsupportedOperationError
-from tamias.testing.local_run import collect_locally, on_local_engine
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
 
 __all__ = ["silent_restarts"]
 
@@ -227,8 +227,12 @@ def test_a_loop_inside_a_loop():
 
 
 def test_times_are_kept_on_the_way_round():
-    stream = local().from_collection([3]).assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Thousands())
+    stream = (
+        local()
+        .from_collection([3])
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Thousands())
+        )
     )
     loop = stream.iterate(10)
     less = loop.map(lambda x: x - 1)
@@ -298,4 +302,3 @@ def test_batch_mode_has_no_loops():
 def test_the_wait_is_a_number_of_milliseconds(wait):
     with pytest.raises(ValueError, match="milliseconds"):
         local().from_collection([1]).iterate(wait)
-

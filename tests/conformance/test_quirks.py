@@ -1,7 +1,8 @@
 """Where PyFlink gives something by accident, Tamias gives what the reference says: worked out by hand, here."""
 
 import pytest
-from test_recorded import programs, run
+
+from tests.conformance.test_recorded import programs, run
 
 END = 2**63 - 1
 GIVES = {

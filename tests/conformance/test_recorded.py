@@ -10,12 +10,11 @@ import pytest
 RECORDED = Path(__file__).parent.parent / "recorded"
 sys.path.insert(0, str(RECORDED))
 
-import outcome  # noqa: E402
-import program as programs  # noqa: E402
-
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment  # noqa: E402
 from tamias.errors import JobExecutionError  # noqa: E402
 from tamias.testing.local_run import on_local_engine  # noqa: E402
+from tests.recorded import outcome  # noqa: E402
+from tests.recorded import program as programs  # noqa: E402
 
 NONE_KEY = "None is no key here: it is refused with the record named (reference 01 §3)"
 CHANGEABLE_KEY = "a key that can change is refused with the record named (reference 01 §5)"

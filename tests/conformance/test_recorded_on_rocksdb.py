@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from test_recorded import DELIBERATE, differences, programs, recording_of, run
 
 from tamias.program.environment_settings import CONF_DIR_VARIABLE
+from tests.conformance.test_recorded import DELIBERATE, differences, programs, recording_of, run
 
 STATEFUL = ("keyed_", "rolling_", "state_", "timer_", "window_")
 UNSPECIFIED = {"state_map_order": "RocksDB has the entries of a map in the order of their bytes"}

@@ -14,11 +14,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "recorded"))
 
-import outcome
-import program as programs
-from encoding import encode
-from test_recorded import DELIBERATE, recording_of
-
 from tamias.common import RestartStrategies, WatermarkStrategy
 from tamias.common.job_status import JobStatus
 from tamias.common.watermark_strategy import Watermark, WatermarkGenerator
@@ -26,6 +21,10 @@ from tamias.connectors.collection_source import CollectionSource
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.functions.source_contract import Batch, SplitReader
 from tamias.testing.scripted import Crash, Script, run_scripted
+from tests.conformance.test_recorded import DELIBERATE, recording_of
+from tests.recorded import outcome
+from tests.recorded import program as programs
+from tests.recorded.encoding import encode
 
 TIMED = ("window", "count_window", "timer", "side_output", "process")
 KEYED = ("state", "reduce", "rolling", "keyed")

@@ -1,10 +1,13 @@
 """Stopping a job with a savepoint anywhere, whatever fails meanwhile, and going on elsewhere changes nothing."""
 
 import pytest
-from external_system import ExternalSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_epochs_and_crashes import (
+
+from tamias.common.job_status import JobStatus
+from tamias.testing.scripted import Script, run_scripted
+from tests.conformance.external_system import ExternalSystem
+from tests.conformance.test_epochs_and_crashes import (
     checkpoints,
     counted,
     crashes,
@@ -18,9 +21,6 @@ from test_epochs_and_crashes import (
     silent_restarts,  # noqa: F401
     undisturbed,
 )
-
-from tamias.common.job_status import JobStatus
-from tamias.testing.scripted import Script, run_scripted
 
 endings = st.tuples(st.integers(1, 8), st.sampled_from(["stop", "stop", "drain"]), st.booleans())
 lives = st.lists(

@@ -7,10 +7,17 @@ without crashes too. What must come out is said by a few lines of plain Python.
 from pathlib import Path
 
 import pytest
-from external_system import ExternalSystem, TransactionalSink
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_epochs_and_crashes import (
+
+from tamias.common import Types
+from tamias.common.job_status import JobStatus
+from tamias.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
+from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.testing.by_epoch import by_epoch
+from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
+from tests.conformance.external_system import ExternalSystem, TransactionalSink
+from tests.conformance.test_epochs_and_crashes import (
     POINTS,
     checkpoints,
     counted,
@@ -21,13 +28,6 @@ from test_epochs_and_crashes import (
     scripts,
     silent_restarts,
 )
-
-from tamias.common import Types
-from tamias.common.job_status import JobStatus
-from tamias.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.testing.by_epoch import by_epoch
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
 
 __all__ = ["silent_restarts"]
 

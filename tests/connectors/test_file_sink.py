@@ -10,7 +10,6 @@ import cloudpickle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from writing import SinkJob, hidden_files, visible_files, visible_lines
 
 from tamias.clock import ManualClock
 from tamias.common.serialization import Encoder
@@ -24,6 +23,7 @@ from tamias.datastream.connectors.file_system import (
     StreamingFileSink,
 )
 from tamias.errors import CheckpointError, InvalidProgramError, RestoreError
+from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines
 
 
 class ByFirstLetter(BucketAssigner):

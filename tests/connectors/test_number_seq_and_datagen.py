@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import SourceJob
 
 from tamias.clock import ManualClock
 from tamias.common.typeinfo import Types
 from tamias.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.functions.source_contract import Boundedness
+from tests.connectors.reading import SourceJob
 
 
 def test_the_first_ranges_are_the_longer_ones():

@@ -10,13 +10,13 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import SourceJob, read_with_crashes
 
 from tamias.connectors import file_source
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.functions.source_contract import Boundedness
+from tests.connectors.reading import SourceJob, read_with_crashes
 
 STEPS = st.lists(
     st.one_of(

@@ -1,6 +1,6 @@
 """Writes the checkpoints of this release into tests/golden/<format version>. Run once for every format version.
 
-    python tests/golden/write.py
+    PYTHONPATH=src:tests/golden/programs python -m tests.golden.write
 
 It refuses to write a folder that exists: what a release wrote stays as it was written.
 """
@@ -8,18 +8,15 @@ It refuses to write a folder that exists: what a release wrote stays as it was w
 import contextlib
 import json
 import shutil
-import sys
 import tempfile
 from pathlib import Path
+
+from golden_program import FILLED, draw, environment
 
 from tamias.checkpoint.metadata import FORMAT_VERSION, decode_metadata
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from golden_program import FILLED, draw, environment  # noqa: E402
-
 BACKENDS = ("hashmap", "rocksdb")
 
 

@@ -39,7 +39,7 @@ def test_the_same_program_gives_the_same_ids():
 def test_ids_do_not_depend_on_the_process():
     program = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "from test_operator_ids import ids, one_branch\n"
+        "from tests.graph.test_operator_ids import ids, one_branch\n"
         "print(*ids(one_branch))"
     )
     for seed in ("1", "2"):

@@ -10,12 +10,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from runs import EXAMPLES, HERE, OTHER_EXAMPLES, OURS, is_fresh, lines_of, recorded
-
 from tamias.cli.pyflink_script import main
 from tamias.pyflink import run_script
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
+from tests.pyflink.runs import EXAMPLES, HERE, OTHER_EXAMPLES, OURS, is_fresh, lines_of, recorded
 
 SCRIPTS = HERE / "scripts"
 ROOT = HERE.parent.parent

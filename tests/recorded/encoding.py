@@ -11,8 +11,19 @@ import re
 from decimal import Decimal
 from typing import Any
 
-_PLAIN = (type(None), bool, int, str, bytes, bytearray, Decimal,
-          datetime.date, datetime.time, datetime.datetime, datetime.timedelta)
+_PLAIN = (
+    type(None),
+    bool,
+    int,
+    str,
+    bytes,
+    bytearray,
+    Decimal,
+    datetime.date,
+    datetime.time,
+    datetime.datetime,
+    datetime.timedelta,
+)
 
 
 def encode(value: Any) -> str:
@@ -53,14 +64,24 @@ def _encode_row(row: Any) -> str:
 
 def decode(text: str, common: Any) -> Any:
     """The record again; `common` is the package's `common` module, whose Row and Instant are built."""
+
     def row(kind: str, values: list[Any], names: list[str] | None = None) -> Any:
         made = common.Row.of_kind(next(k for k in common.RowKind if str(k) == kind), *values)
         if names is not None:
             made.set_field_names(names)
         return made
 
-    names = {"__builtins__": {}, "float": float, "bytearray": bytearray, "set": set, "frozenset": frozenset,
-             "Decimal": Decimal, "datetime": datetime, "Row": row, "Instant": common.Instant}
+    names = {
+        "__builtins__": {},
+        "float": float,
+        "bytearray": bytearray,
+        "set": set,
+        "frozenset": frozenset,
+        "Decimal": Decimal,
+        "datetime": datetime,
+        "Row": row,
+        "Instant": common.Instant,
+    }
     return eval(text, names)
 
 

@@ -54,7 +54,7 @@ def serialized(key: Any, declared: Declared | None) -> bytes:
 def _string(text: str) -> bytes:
     """One more than the number of UTF-16 units, then the units; each as groups of seven bits, lowest first."""
     data = text.encode("utf-16-be")
-    units = [int.from_bytes(data[at:at + 2], "big") for at in range(0, len(data), 2)]
+    units = [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
     return b"".join(map(_groups_of_seven_bits, [len(units) + 1, *units]))
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from encoding import encode, without_addresses
-from program import Program
+from tests.recorded.encoding import encode, without_addresses
+from tests.recorded.program import Program
 
 
 def run(program: Program, env: Any, take_stdout: Callable[[], list[str]]) -> dict[str, Any]:

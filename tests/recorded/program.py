@@ -54,8 +54,15 @@ def load(name: str, package: str = "pyflink") -> Program:
     # processes that run them need not find this folder.
     module = ModuleType(f"recorded_{name}")
     exec(compile(source, str(path), "exec"), module.__dict__)
-    return Program(name, module.PARALLELISM, module.MODE, module.ORDERED,
-                   getattr(module, "RESULT", "values"), getattr(module, "QUIRK", ""), module.build)
+    return Program(
+        name,
+        module.PARALLELISM,
+        module.MODE,
+        module.ORDERED,
+        getattr(module, "RESULT", "values"),
+        getattr(module, "QUIRK", ""),
+        module.build,
+    )
 
 
 def sha256(name: str) -> str:

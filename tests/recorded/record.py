@@ -19,8 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import outcome
-import program as programs
+from tests.recorded import outcome
+from tests.recorded import program as programs
 
 
 def main() -> int:
@@ -48,8 +48,14 @@ def main() -> int:
         if not loaded.ordered and found["outcome"] in ("values", "stdout", "files"):
             found[found["outcome"]].sort()  # so that recording again changes nothing
         failed += found["outcome"] == "failure"
-        recording = {"program": name, "sha256": programs.sha256(name), "pyflink": version,
-                     "parallelism": loaded.parallelism, "mode": loaded.mode, "ordered": loaded.ordered} | found
+        recording = {
+            "program": name,
+            "sha256": programs.sha256(name),
+            "pyflink": version,
+            "parallelism": loaded.parallelism,
+            "mode": loaded.mode,
+            "ordered": loaded.ordered,
+        } | found
         stdout.say(f"{name} ({time.monotonic() - started:.1f} s)")
         if options.show:
             stdout.say(json.dumps(found, indent=1, ensure_ascii=False))

@@ -4,16 +4,26 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from encoding import decode, encode
-from key_order import sort_key
-from program import OUTPUTS
+
+from tests.recorded.encoding import decode, encode
+from tests.recorded.key_order import sort_key
+from tests.recorded.program import OUTPUTS
 
 DECLARED = {
-    "batch_order_str": None, "batch_order_int": None, "batch_order_float": None, "batch_order_tuple": None,
-    "batch_order_mixed": None, "batch_order_many": None,
-    "batch_order_str_typed": "STRING", "batch_order_many_typed": "STRING", "batch_order_int_typed": "INT",
-    "batch_order_short_typed": "SHORT", "batch_order_long_typed": "LONG", "batch_order_double_typed": "DOUBLE",
-    "batch_order_bool_typed": "BOOLEAN", "batch_order_date_typed": "SQL_DATE",
+    "batch_order_str": None,
+    "batch_order_int": None,
+    "batch_order_float": None,
+    "batch_order_tuple": None,
+    "batch_order_mixed": None,
+    "batch_order_many": None,
+    "batch_order_str_typed": "STRING",
+    "batch_order_many_typed": "STRING",
+    "batch_order_int_typed": "INT",
+    "batch_order_short_typed": "SHORT",
+    "batch_order_long_typed": "LONG",
+    "batch_order_double_typed": "DOUBLE",
+    "batch_order_bool_typed": "BOOLEAN",
+    "batch_order_date_typed": "SQL_DATE",
     "batch_order_tuple_typed": ("STRING", "INT"),
 }
 

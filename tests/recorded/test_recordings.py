@@ -7,8 +7,9 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
-from encoding import decode, encode
-from program import OUTPUTS, load, names, sha256
+
+from tests.recorded.encoding import decode, encode
+from tests.recorded.program import OUTPUTS, load, names, sha256
 
 
 class RowKind(enum.Enum):
@@ -59,10 +60,24 @@ def test_recorded_values_read_back_as_they_were_written(path):
             assert encode(decode(text, COMMON)) == text
 
 
-@pytest.mark.parametrize("value", [
-    (1, 1.0, True, None), [b"\x00", bytearray(b"a")], {"a": {1: -0.0}}, float("inf"), float("nan"), (1,), (),
-    Decimal("1.10"), datetime.datetime(2020, 1, 2, 3, 4, 5, 6), frozenset([2, 1]), "é\U0001f600\n'\"",
-    Row.of_kind(RowKind.DELETE, 1, "a"), Instant(1, 2)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1, 1.0, True, None),
+        [b"\x00", bytearray(b"a")],
+        {"a": {1: -0.0}},
+        float("inf"),
+        float("nan"),
+        (1,),
+        (),
+        Decimal("1.10"),
+        datetime.datetime(2020, 1, 2, 3, 4, 5, 6),
+        frozenset([2, 1]),
+        "é\U0001f600\n'\"",
+        Row.of_kind(RowKind.DELETE, 1, "a"),
+        Instant(1, 2),
+    ],
+)
 def test_encoding_reads_back(value):
     assert encode(decode(encode(value), COMMON)) == encode(value)
 

@@ -1,7 +1,7 @@
 """Canaries for secrets: what a job is told in confidence is in no command line, environment, report, error or file.
 
-Logs, metadata and the errors of storages are looked at in `tests/job/test_storage_by_url.py` and
-`tests/state/test_remote_files.py`; here are the processes of a job that runs, and everything when it fails.
+Logs, metadata and the errors of storages are looked at in `tests/driver/test_storage_by_url.py` and
+`tests/storage/test_remote_files.py`; here are the processes of a job that runs, and everything when it fails.
 """
 
 from __future__ import annotations

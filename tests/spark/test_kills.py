@@ -157,9 +157,7 @@ def run_schedule(job: str, seed: int, folder: Path) -> None:
                 driver.process.wait()
                 assert gone(driver.slots), "slots outlived their driver"
                 parallelism, newest = chance.choice([1, 2, 3]), newest_checkpoint(folder)
-                drivers.append(
-                    Driver(folder, job, parallelism=parallelism, restore=newest, backend=next(backends))
-                )
+                drivers.append(Driver(folder, job, parallelism=parallelism, restore=newest, backend=next(backends)))
         drivers[-1].finish()
         assert JOBS[job].verify(RECORDS[job], folder) == [], f"{job}, seed {seed}: " + "".join(drivers[-1].log[-20:])
         assert gone(drivers[-1].slots)

@@ -7,12 +7,11 @@ import textwrap
 import types
 from dataclasses import replace
 
-from backends import BACKENDS, EVERYTHING, GROUPS
-
 from tamias.functions.state_handles import ValueStateDescriptor
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
+from tests.state.backends import BACKENDS, EVERYTHING, GROUPS
 
 LABEL = "'count' (uid 'u1', id 0ab)"
 MODULE = "evolving_program"

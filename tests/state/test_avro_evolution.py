@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from backends import BACKENDS
-from evolving import INTO, evolve
 
 from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from tamias.errors import StateError, StateMigrationError
 from tamias.functions.state_handles import ValueStateDescriptor
+from tests.state.backends import BACKENDS
+from tests.state.evolving import INTO, evolve
 
 # -------------------------------------------------------------------------------------------------------------- Avro
 

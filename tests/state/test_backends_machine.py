@@ -8,13 +8,13 @@ configuration, on clocks that go on and back), with a backend drawn anew wheneve
 import os
 
 import pytest
-from backends import BACKENDS, cramped, heap, rocksdb
 from hypothesis import settings
-from test_keyed_backends import KeyedBackendMachine
-from test_ttl_machine import TtlMachine
 
 from tamias.state.rocksdb import list_tables as rocksdb_lists
 from tamias.state.rocksdb import map_tables as rocksdb_maps
+from tests.state.backends import BACKENDS, cramped, heap, rocksdb
+from tests.state.test_keyed_backends import KeyedBackendMachine
+from tests.state.test_ttl_machine import TtlMachine
 
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # 10 after a change of a backend
 

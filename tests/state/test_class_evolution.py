@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
-from backends import BACKENDS
-from evolving import INTO, MODULE, program, restored, snapshot_of
 
 from tamias.common import Row
 from tamias.errors import StateMigrationError
 from tamias.functions.state_handles import ListStateDescriptor, ValueStateDescriptor
 from tamias.state.declared import Described, declare, merged
 from tamias.state.evolution.pickled_classes import Noting
+from tests.state.backends import BACKENDS
+from tests.state.evolving import INTO, MODULE, program, restored, snapshot_of
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +40,7 @@ def define(head, fields):
     return program(f"{head}\nclass Visit:\n{lines}\n" if head else f"class Visit(NamedTuple):\n{lines}\n").Visit
 
 
-def reborn(
-    head, old_fields, values, new_fields, *, wrap=lambda visit: visit, declared=None, backends=("heap", "heap")
-):
+def reborn(head, old_fields, values, new_fields, *, wrap=lambda visit: visit, declared=None, backends=("heap", "heap")):
     """Save an instance of a class, change the class, and restore it."""
     before = BACKENDS[backends[0]]()
     before.cell[0] = "key"

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 
 import pytest
-from backends import BACKENDS
-from evolving import evolve, restored, snapshot_of
 
 from tamias.common import Row, Types, TypeSerializer, TypeSerializerSchemaCompatibility, TypeSerializerSnapshot
 from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
@@ -13,6 +11,8 @@ from tamias.errors import StateError, StateMigrationError
 from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.state.evolution.type_descriptions import describe, spell
 from tamias.state.operator_state import OperatorStates
+from tests.state.backends import BACKENDS
+from tests.state.evolving import evolve, restored, snapshot_of
 
 ROW = Types.ROW_NAMED
 PERSON = ROW(["name", "age"], [Types.STRING(), Types.INT()])

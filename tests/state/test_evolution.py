@@ -6,8 +6,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from backends import BACKENDS
-from evolving import MODULE, evolve, program, restored, snapshot_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +26,8 @@ from tamias.state.evolution.incompatible import Incompatible
 from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import redistribute
+from tests.state.backends import BACKENDS
+from tests.state.evolving import MODULE, evolve, program, restored, snapshot_of
 
 ROW = Types.ROW_NAMED
 PERSON = ROW(["name", "age"], [Types.STRING(), Types.INT()])

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from evolving import MODULE, program
 
 from tamias.common import Configuration, Duration, RestartStrategies, Row, Time, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import TimestampAssigner
@@ -20,6 +19,7 @@ from tamias.datastream.window import (
 )
 from tamias.errors import JobExecutionError
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from tests.state.evolving import MODULE, program
 
 BACKENDS = [("hashmap", "hashmap"), ("rocksdb", "rocksdb"), ("hashmap", "rocksdb"), ("rocksdb", "hashmap")]
 RECORDS = [(key, n) for n in range(6) for key in "ab"]

@@ -6,7 +6,6 @@ RocksDB, and jobs that go from one backend to another, go through the same machi
 import copy
 import itertools
 
-from backends import BACKENDS, GROUPS
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -23,6 +22,7 @@ from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
+from tests.state.backends import BACKENDS, GROUPS
 
 KEYS = ["a", 1, 1.0, ((1, 2.0), "n")]
 

@@ -3,8 +3,6 @@
 from functools import partial
 
 import pytest
-from backends import BACKENDS, GROUPS
-from test_keyed_backends import DESCRIPTORS, Collect, Subtask, Target
 
 from tamias.common import Time, Types
 from tamias.errors import NoCurrentKey, StateError, StateMigrationError
@@ -20,6 +18,8 @@ from tamias.functions.state_ttl import StateTtlConfig
 from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
+from tests.state.backends import BACKENDS, GROUPS
+from tests.state.test_keyed_backends import DESCRIPTORS, Collect, Subtask, Target
 
 
 @pytest.fixture(params=list(BACKENDS))

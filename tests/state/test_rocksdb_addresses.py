@@ -1,12 +1,12 @@
 """Addresses that are remembered: what is known, in which order, and when all of it is forgotten."""
 
 import pytest
-from backends import rocksdb
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.functions.state_handles import ValueStateDescriptor
 from tamias.state.rocksdb.addresses import Addresses
+from tests.state.backends import rocksdb
 
 KEYS = st.integers(0, 30)
 STEPS = st.lists(

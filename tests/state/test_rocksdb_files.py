@@ -7,7 +7,6 @@ from dataclasses import replace
 from weakref import WeakSet
 
 import pytest
-from backends import EVERYTHING, GROUPS, SMALL, heap, rocksdb
 
 from tamias.checkpoint.checkpoint_directory import Listing
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
@@ -22,6 +21,7 @@ from tamias.state.rocksdb.tables import Shared
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
+from tests.state.backends import EVERYTHING, GROUPS, SMALL, heap, rocksdb
 
 KEYS = [f"key-{n}" for n in range(2000)]
 

@@ -11,7 +11,6 @@ from collections import namedtuple
 from dataclasses import dataclass, field
 
 import pytest
-from backends import BACKENDS, rocksdb
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from tamias.state.rocksdb.value_bytes import (
     with_original,
 )
 from tamias.types.by_value import stored
+from tests.state.backends import BACKENDS, rocksdb
 
 
 class Colour(enum.Enum):
@@ -77,9 +77,9 @@ others = st.one_of(
     st.builds(Row, plain, plain),
     st.builds(lambda a, b: Row(x=a, y=b), plain, plain),
 )
-keys = st.recursive(
-    st.one_of(plain, others), lambda some: st.lists(some, max_size=3).map(tuple), max_leaves=5
-).filter(lambda key: key is not None)
+keys = st.recursive(st.one_of(plain, others), lambda some: st.lists(some, max_size=3).map(tuple), max_leaves=5).filter(
+    lambda key: key is not None
+)
 
 
 def bytes_of(key):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from backends import EVERYTHING, GROUPS, SMALL, rocksdb
 
 from tamias.errors import StateError
 from tamias.functions.state_handles import ValueStateDescriptor
@@ -16,6 +15,7 @@ from tamias.state.rocksdb import compaction as rocksdb_merging
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
+from tests.state.backends import EVERYTHING, GROUPS, SMALL, rocksdb
 
 KEYS = 30_000
 PART = KEYS // 100

@@ -3,8 +3,6 @@
 import os
 
 import pytest
-from backends import EVERYTHING, GROUPS, rocksdb
-from expiring import KINDS, TTL_MS, Target, handle_of
 
 from tamias.clock import ManualClock
 from tamias.common.time import Duration, Time
@@ -13,6 +11,8 @@ from tamias.keygroups import state_key
 from tamias.state.rocksdb import sweep as rocksdb_sweep
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
+from tests.state.backends import EVERYTHING, GROUPS, rocksdb
+from tests.state.expiring import KINDS, TTL_MS, Target, handle_of
 
 
 def configured(ttl_ms=TTL_MS):

@@ -8,8 +8,6 @@ import itertools
 import pickle
 
 import pytest
-from backends import EVERYTHING, heap, rocksdb
-from expiring import GROUPS, GROWING, KINDS, TTL_MS, Target, descriptor_of, handle_of
 
 from tamias.clock import ManualClock
 from tamias.common import WatermarkStrategy
@@ -23,6 +21,8 @@ from tamias.state.operator_state import OperatorStates
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from tests.state.backends import EVERYTHING, heap, rocksdb
+from tests.state.expiring import GROUPS, GROWING, KINDS, TTL_MS, Target, descriptor_of, handle_of
 
 BACKENDS = {"heap": heap, "rocksdb": rocksdb}
 ON_HEAP = pytest.mark.parametrize("backends", ["heap"], indirect=True)  # RocksDB's cleanup: test_rocksdb_ttl.py

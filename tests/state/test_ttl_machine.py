@@ -6,8 +6,6 @@ Operations, clocks that go on and back, snapshots, restores at another paralleli
 import itertools
 import pickle
 
-from backends import heap
-from expiring import GROUPS, ONE_STAMP, TTL_MS, Target, handle_of
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -17,6 +15,8 @@ from tamias.functions.state_ttl import StateTtlConfig
 from tamias.keygroups import key_group, key_group_range, subtask_of
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
+from tests.state.backends import heap
+from tests.state.expiring import GROUPS, ONE_STAMP, TTL_MS, Target, handle_of
 
 UPDATES = ("update_ttl_on_create_and_write", "update_ttl_on_read_and_write")
 VISIBILITIES = ("never_return_expired", "return_expired_if_not_cleaned_up")

@@ -84,9 +84,7 @@ class CheckpointStorage:
         assert self._ownership is not None, "initialise() comes first"
         return self._ownership
 
-    def initialise(
-        self, driver: Driver, now_ms: int, *, lease_ms: int = LEASE_MS, take_over: bool = False
-    ) -> None:
+    def initialise(self, driver: Driver, now_ms: int, *, lease_ms: int = LEASE_MS, take_over: bool = False) -> None:
         """Make the directories, prove that they can be written to, and claim them for this driver.
 
         Raises:

@@ -301,9 +301,7 @@ def _decode_operator(document: dict[str, Any]) -> OperatorMetadata:
     uid = None if document["uid"] is None else _text(document["uid"])
     parallelism = _number(document["parallelism"], at_least=1)
     max_parallelism = _number(document["max_parallelism"], at_least=parallelism)
-    states = tuple(
-        _decode_info(s["name"], s["kind"], s["type"], s["ttl"], s.get("schema")) for s in document["states"]
-    )
+    states = tuple(_decode_info(s["name"], s["kind"], s["type"], s["ttl"], s.get("schema")) for s in document["states"])
     if len(document["subtasks"]) != parallelism:
         raise ValueError(f"{len(document['subtasks'])} subtasks of {name!r}, but parallelism {parallelism}")
     finished = {_number(index, at_least=0) for index in document["finished"]}

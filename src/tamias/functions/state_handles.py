@@ -360,9 +360,7 @@ class AggregatingStateDescriptor(StateDescriptor):
 
     kind = "aggregating"
 
-    def __init__(
-        self, name: str, agg_function: AggregateFunction, state_type_info: StateType | None = None
-    ) -> None:
+    def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: StateType | None = None) -> None:
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):
             raise TypeError(f"state {name!r}: expected an AggregateFunction object, got {agg_function!r}")

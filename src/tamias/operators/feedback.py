@@ -103,7 +103,9 @@ class FeedbackTail(RuntimeOperator):
         if self._queue:  # the head finished first
             _log.warning(
                 "%d records were fed back to %s after the loop had ended, and are lost; "
-                "raise max_wait_time_millis if that is too early", len(self._queue), self.place.name,
+                "raise max_wait_time_millis if that is too early",
+                len(self._queue),
+                self.place.name,
             )
             self._queue.clear()
 

@@ -401,7 +401,7 @@ class DataStream(OperatorSettings):
         if isinstance(sink, SupportsPreprocessing):
             transformer = sink.get_transformer()
             if transformer is not None:
-                prepared = transformer.apply(self)
+                prepared: DataStream = transformer.apply(self)
                 return prepared._sink("Writer", WriterSpec(sink))
         return self._sink("Writer", WriterSpec(sink))
 

@@ -189,4 +189,3 @@ class KeyedStateBackend(KeyedStates):
 
     def close(self) -> None:
         """Release memory and files."""
-

@@ -66,9 +66,7 @@ def merged(infos: Iterable[StateInfo]) -> tuple[StateInfo, ...]:
         known = together.setdefault(name, info)
         if known.schema != info.schema:
             one, other = Described.decode(known.schema, info.name), Described.decode(info.schema, info.name)
-            both = replace(
-                other, classes=one.classes | other.classes, key_classes=one.key_classes | other.key_classes
-            )
+            both = replace(other, classes=one.classes | other.classes, key_classes=one.key_classes | other.key_classes)
             together[name] = replace(info, schema=both.encode())
     return tuple(together.values())
 

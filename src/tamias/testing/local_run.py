@@ -1,9 +1,9 @@
 """Whole programs on the local engine: no JVM, no processes, the same runtime.
 
-    with on_local_engine():
-        env.execute()
+with on_local_engine():
+    env.execute()
 
-    assert collect_locally(env.from_collection([1, 2]).map(lambda x: x + 1)) == [2, 3]
+assert collect_locally(env.from_collection([1, 2]).map(lambda x: x + 1)) == [2, 3]
 """
 
 from __future__ import annotations

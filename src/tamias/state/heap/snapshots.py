@@ -199,9 +199,7 @@ def _read_native(
     return list(read_instance(part, store, restored.max_parallelism, key_groups)), beside_of(part).files
 
 
-def neutral_chunks(
-    store: FileStore, file: StateFile
-) -> Iterator[tuple[str, str, list[Any], list[Any], list[Any]]]:
+def neutral_chunks(store: FileStore, file: StateFile) -> Iterator[tuple[str, str, list[Any], list[Any], list[Any]]]:
     """The chunks of a file in the neutral format: name, kind, keys, values, and keys that are gone."""
     return _read_chunks(read_state(store, file), file.path or "inline state")
 

@@ -56,6 +56,7 @@ from tamias.storage.file_store import FileStore
 if TYPE_CHECKING:
     from tamias.state.heap.backend import Table
 
+
 class _RocksStates(TableStates):
     """Hands out handles on tables: per key, or per key and window."""
 

@@ -15,6 +15,7 @@ from tamias.types.by_value import dumps
 
 _PIECE = 1000  # elements in one entry of RocksDB, at most
 
+
 class KnownList:
     """What is known of one key's list."""
 

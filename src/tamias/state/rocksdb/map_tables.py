@@ -27,6 +27,7 @@ GONE: Any = type("Gone", (), {"__repr__": lambda self: "GONE"})()
 
 _EAGER = 256  # entries of a map that are kept in the dictionary once all have been looked at
 
+
 class KnownMap:
     """What is known of one key's map."""
 

@@ -110,9 +110,7 @@ def _add_instance(rocks: RocksTables, part: KeyedFiles, store: FileStore) -> Non
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _entries(
-    store: RocksStore, groups: tuple[int, int], renumbered: dict[int, int]
-) -> Iterator[tuple[bytes, bytes]]:
+def _entries(store: RocksStore, groups: tuple[int, int], renumbered: dict[int, int]) -> Iterator[tuple[bytes, bytes]]:
     """The entries of some key groups, in order, as if states had other numbers."""
     for group in range(groups[0], groups[1] + 1):
         for number in sorted(renumbered):

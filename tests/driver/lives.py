@@ -1,0 +1,246 @@
+"""A job that lives many times: stopped, drained, cancelled, killed, and started again from what the life before left.
+
+Everything about a schedule follows from its seed. Two transactional sinks take note of every record: whatever happens
+on the way, each must be there once in the end.
+"""
+
+import itertools
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tamias.checkpoint.savepoint_files import dispose_savepoint
+from tamias.common import Encoder, JobStatus, WatermarkStrategy
+from tamias.common.job_id import JobID
+from tamias.datastream import ExternalizedCheckpointRetention
+from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from tamias.datastream.functions import MapFunction
+from tamias.datastream.state import ListStateDescriptor
+from tamias.functions.checkpointed import CheckpointedFunction
+from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
+from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, split_evenly, start_scripted
+from tests.driver.savepoint_programs import Ask, counting, environment
+
+LONG, SHORT, APART = list(range(40)), list(range(100, 105)), list(range(200, 230))
+MODULUS = 5
+MOST_LIVES = 8
+POINTS = (
+    *("before-deploy", "after-deploy", "before-epoch", "in-epoch", "after-epoch"),
+    *("before-notify", "in-notify", "after-notify"),
+)
+
+
+class Till(TwoPhaseCommitSinkFunction):
+    """Keeps what was committed, by transaction."""
+
+    committed: dict[int, list] = {}
+    numbers = itertools.count()
+
+    def begin_transaction(self):
+        return [next(Till.numbers), []]
+
+    def invoke(self, transaction, value, context):
+        transaction[1].append(value)
+
+    def pre_commit(self, transaction):
+        pass
+
+    def commit(self, transaction):
+        Till.committed.setdefault(transaction[0], list(transaction[1]))
+
+    def abort(self, transaction):
+        pass
+
+
+class Keeper(MapFunction, CheckpointedFunction):
+    """Keeps what it has seen, split and united."""
+
+    restored: list[tuple[str, list, list]] = []
+
+    def __init__(self, name):
+        self.name = name
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        self.split = store.get_list_state(ListStateDescriptor("split"))
+        self.union = store.get_union_list_state(ListStateDescriptor("union"))
+        self.seen = list(self.split.get())
+        Keeper.restored.append((self.name, self.seen[:], list(self.union.get())))
+
+    def map(self, value):
+        self.seen.append(value)
+        return value
+
+    def snapshot_state(self, context):
+        self.split.update(self.seen)
+        self.union.update(self.seen)
+
+
+class Stumble(MapFunction):
+    """Fails at some records, the first time that they come."""
+
+    ahead: set[int] = set()
+
+    def map(self, value):
+        if value in Stumble.ahead:
+            Stumble.ahead.remove(value)
+            raise RuntimeError(f"stumbled over {value}")
+        return value
+
+
+def program(env, out, rolling_policy):
+    """Two sources, one of which ends early; an operator with state in the chain of the other, one behind both.
+
+    Beside them a pipeline of its own, which is a region of its own.
+    """
+
+    def source(splits, name):
+        scripted = ScriptedSource(splits, (2,))
+        return env.from_source(scripted, WatermarkStrategy.no_watermarks(), name).uid(name)
+
+    long = source(split_evenly(LONG, 3), "long").map(Keeper("in the chain")).uid("in the chain").map(Stumble())
+    both = long.union(source([SHORT], "short")).map(Keeper("behind both")).uid("behind both")
+    counting(both, modulus=MODULUS).add_sink(Till()).uid("till")
+    apart = source(split_evenly(APART, 2), "apart").map(Stumble()).map(Keeper("apart")).uid("keeper apart")
+    apart.add_sink(Till()).uid("till apart")
+    files = FileSink.for_row_format(str(out), Encoder.simple_string_encoder()).with_rolling_policy(rolling_policy)
+    both.sink_to(files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()).uid("files")
+
+
+@dataclass
+class Lives:
+    """The lives of one job, from the first to the one that reads all input."""
+
+    seed: int
+    base: Path
+    origin: str | None = None  # what the next life starts from
+    job_id: JobID = field(default_factory=JobID.generate)
+    story: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.chance = random.Random(self.seed)
+        self.rolling_policy = self.chance.choice(
+            [RollingPolicy.on_checkpoint_rolling_policy(), RollingPolicy.default_rolling_policy(part_size=20)]
+        )
+        self.out = self.base / "out"
+        self.out.mkdir()
+        Till.committed = {}
+
+    def run(self):
+        """Live until all input is read."""
+        for life in range(MOST_LIVES):
+            if self._live(life, may_end_early=life < MOST_LIVES - 1):
+                return
+
+    def _live(self, life, *, may_end_early):
+        """One life; True when it was the last."""
+        chance = self.chance
+        end = chance.choice(["stop", "drain", "cancel", "retained", "dies", "dies"]) if may_end_early else "finish"
+        deeds = self._savepoints_on_the_way()
+        last = None
+        if end in {"stop", "drain", "cancel"}:
+            last = Ask(self.base / "savepoints", then=end, native=chance.random() < 0.3)
+            deeds[chance.randint(1, 7)] = last
+        elif end == "retained":
+            deeds[chance.randint(1, 7)] = lambda handle: handle.cancel()
+        env, script = self._environment(), self._script(deeds, driver_dies=end == "dies")
+        claim_mode = chance.choice(["NO_CLAIM", "CLAIM"])
+        self.story.append(f"life {life}: {end}, parallelism {env.get_parallelism()}, {claim_mode}, {script}")
+        Keeper.restored = []
+        Stumble.ahead = set(chance.sample([*LONG, *APART], chance.choice([0, 0, 1, 3])))
+        try:
+            run = start_scripted(env, script, job_id=self.job_id, restore_path=self.origin, claim_mode=claim_mode)
+        except DriverDied:
+            return False  # the next driver goes on with the same job
+        finally:
+            self._check_operator_state()
+        if run.status is JobStatus.FAILED:
+            run.handle.wait(0)
+        ended_so = last is not None and last.future is not None and last.error is None
+        if run.status is JobStatus.FINISHED and not ended_so:
+            return True
+        self.origin = last.path if ended_so else self._retained()
+        self.job_id = JobID.generate()
+        return False
+
+    def _environment(self):
+        chance = self.chance
+        env = environment(
+            self.base / "checkpoints",
+            restarts=30,
+            parallelism=chance.choice([1, 1, 2, 3, 5]),
+            timeout="300 ms",
+            max_concurrent_checkpoints=chance.choice([1, 1, 2, 3]),
+            tolerable_failed_checkpoints=1000,
+            num_retained=chance.choice([1, 2]),
+            prefer_checkpoint_for_recovery=chance.choice([True, False]),
+            data_inline_threshold=chance.choice([0, 20_000]),
+        )
+        env.set_max_parallelism(8)
+        retention = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+        env.get_checkpoint_config().set_externalized_checkpoint_retention(retention)
+        program(env, self.out, self.rolling_policy)
+        return env
+
+    def _script(self, deeds, *, driver_dies):
+        chance = self.chance
+        crashes = [Crash(chance.choice(POINTS), chance.randint(1, 12)) for _ in range(chance.choice([0, 0, 1, 2, 3]))]
+        return Script(
+            checkpoints=[*(chance.random() < 0.7 for _ in range(7)), True],
+            crashes=crashes,
+            kill=chance.random() < 0.6,
+            driver_dies=driver_dies,
+            deeds=deeds,
+            failed_snapshots=set(chance.sample(range(1, 60), chance.choice([0, 0, 4]))),
+            late_snapshots={n: chance.randint(1, 3) for n in chance.sample(range(1, 60), chance.choice([0, 0, 8]))},
+        )
+
+    def _savepoints_on_the_way(self):
+        """Savepoints that the job goes on after; some are disposed of while it does."""
+        deeds = {}
+        for _ in range(self.chance.choice([0, 0, 1, 2])):
+            ask, epoch = Ask(self.base / "savepoints"), self.chance.randint(1, 6)
+            deeds[epoch] = ask
+            if self.chance.random() < 0.4:
+                deeds[epoch + 2] = lambda handle, ask=ask: _dispose(ask)
+        return deeds
+
+    def _retained(self):
+        """The newest checkpoint of a job that was cancelled; else it is still to start from where it started.
+
+        A savepoint counts where a restart would have gone back to it: what it held may have been committed so.
+        """
+        job = self.base / "checkpoints" / str(self.job_id)
+        found = {int(path.parent.name.partition("-")[2]): path.parent for path in job.glob("chk-*/_metadata")}
+        noted = {int(note.name): Path(json.loads(note.read_text())["path"]) for note in job.glob("savepoints/*")}
+        found |= {number: path for number, path in noted.items() if (path / "_metadata").exists()}
+        return str(found[max(found)]) if found else self.origin
+
+    def _check_operator_state(self):
+        for name, split, union in Keeper.restored:
+            assert len(set(union)) == len(union), f"{name}: an element of union state came twice"
+            assert set(split) <= set(union), f"{name}: a part is not in the whole"
+
+    def outcome(self):
+        """What is too much and what is missing, of both sinks."""
+        values = [*LONG, *SHORT]  # those apart go to the till as they are
+        keys = Counter(value % MODULUS for value in values)
+        counts = [(key, n + 1) for key, many in keys.items() for n in range(many)]
+        parts = [path for path in self.out.iterdir() if not path.name.startswith(".")]
+        lines = [int(line) for path in parts for line in path.read_text().split()]
+        return {
+            "till": _difference((v for vs in Till.committed.values() for v in vs), [*counts, *APART]),
+            "files": _difference(lines, values),
+        }
+
+
+def _dispose(ask):
+    if ask.future is not None and ask.future.done() and ask.error is None:
+        dispose_savepoint(ask.path)
+
+
+def _difference(found, expected):
+    found, expected = Counter(found), Counter(expected)
+    return {"too many": list((found - expected).elements()), "missing": list((expected - found).elements())}

@@ -1,0 +1,300 @@
+"""Remote stores beyond what every store does: who opens what, whole objects, second tries, and secrets kept."""
+
+import errno
+import logging
+import random
+import sys
+import traceback
+
+import pytest
+
+from tamias.errors import ConfigurationError
+from tamias.storage.file_store import open_files
+from tamias.storage.locations import join, masked, secrets_of, shown, split_last
+from tamias.storage.remote import ArrowAccess, RemoteFiles
+from tamias.storage.retry import Patience, is_final
+from tests.object_store import FakeObjects
+from tests.s3_server import ACCESS_KEY
+
+# ------------------------------------------------------------------------------------------------------------ opening
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("nosuch://bucket/dir", "neither pyarrow nor fsspec knows it"),
+        ("s3:///dir", "Missing bucket"),
+        ("s3://bucket/dir?nonsense=1&region=x", "Unexpected query parameter"),
+        ("s3://bucket/../other?region=x", "no '..'"),
+        ("s3://?region=x", "names no bucket"),
+        ("s3:/bucket/dir", "write s3://"),
+        ("hdfs://namenode:8020/dir", "cannot open 'hdfs://namenode:8020/dir'"),
+        ("", "no directory given"),
+    ],
+)
+def test_an_address_that_cannot_be_opened_says_why(address, words):
+    with pytest.raises(ConfigurationError) as raised:
+        open_files(address)
+    assert words in str(raised.value)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'tamias\[fsspec\]'"):
+        open_files("sftp://host/dir")
+
+
+def test_a_package_that_a_scheme_needs_is_named():
+    with pytest.raises(ConfigurationError, match=r"what opens 'oci://bucket/dir' is not installed: .*ocifs"):
+        open_files("oci://bucket/dir")
+
+
+def test_a_store_opens_again_from_its_address(s3_url):
+    store = open_files(s3_url("dir")).below("job/chk-1")
+    store.write("a", b"x")
+    assert open_files(store.address).read("a") == b"x"
+    above, name = split_last(store.address)
+    assert name == "chk-1"
+    assert open_files(above).read("chk-1/a") == b"x"
+
+
+# ------------------------------------------------------------------------------------------------------------- secrets
+
+
+def test_what_is_shown_has_no_credentials_and_no_options(s3_url):
+    store = open_files(s3_url("dir"))
+    for text in (store.url, repr(store), store.below("job").url):
+        assert ACCESS_KEY not in text and "canary" not in text and "endpoint" not in text
+    assert store.below("job").url.endswith("/dir/job")
+
+
+@pytest.mark.parametrize("bucket", ["checkpoints", "missing"])
+def test_errors_have_no_credentials_in_them(s3_url, bucket, caplog):
+    caplog.set_level(logging.DEBUG)
+    store = open_files(s3_url("dir", bucket=bucket))
+    errors = []
+    for call in (store.read, store.size):
+        with pytest.raises(OSError) as raised:
+            call("nothing")
+        errors.append(raised.value)
+    if bucket == "missing":
+        with pytest.raises(OSError, match="NO_SUCH_BUCKET") as raised:
+            store.write("a", b"x")
+        errors.append(raised.value)
+    said = caplog.text + "".join(line for error in errors for line in traceback.format_exception(error))
+    assert ACCESS_KEY not in said
+    assert "canary" not in said
+
+
+def test_a_library_that_repeats_the_secret_is_not_quoted():
+    class Careless:
+        whole_puts = True
+
+        def get(self, path):
+            raise RuntimeError("403 for user:pass7word and pass7word at sftp://user:pass7word@host")
+
+    store = RemoteFiles(Careless(), "dir", "sftp://user:pass7word@host/dir", patience=Patience(tries=1))
+    with pytest.raises(OSError) as raised:
+        store.read("a")
+    assert "pass7word" not in str(raised.value)
+    assert str(raised.value).count("***") == 3
+    assert "sftp://user@host/dir/a" in str(raised.value)
+
+
+def test_a_url_that_is_refused_is_shown_without_its_secrets():
+    with pytest.raises(ConfigurationError) as raised:
+        open_files("s3://AKIAKEY:topsecret7@bucket/dir?nonsense=classified9")
+    assert "topsecret7" not in str(raised.value)
+    assert "classified9" not in str(raised.value)
+    assert raised.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("/var/lib/x", "/var/lib/x"),
+        ("s3://key:secret@bucket/dir/", "s3://bucket/dir"),
+        ("s3a://bucket/dir?access_key=k&secret_key=s", "s3a://bucket/dir"),
+        ("abfss://container:key@account.dfs.core.windows.net/d", "abfss://container@account.dfs.core.windows.net/d"),
+        ("hdfs://me@namenode:8020/d", "hdfs://me@namenode:8020/d"),
+        ("gs://bucket/dir", "gs://bucket/dir"),
+    ],
+)
+def test_shown_addresses(address, public):
+    assert shown(address) == public
+
+
+def test_addresses_are_put_together_before_their_options():
+    assert join("s3://bucket/dir?a=1/2", "x/y") == "s3://bucket/dir/x/y?a=1/2"
+    assert split_last("s3://bucket/dir/x/?a=1/2") == ("s3://bucket/dir?a=1/2", "x")
+    assert join("/a", "b") == "/a/b"
+    assert join("sftp:///a", "b") == "sftp:///a/b"
+    assert split_last("sftp:///a/b") == ("sftp:///a", "b")
+
+
+def test_encoded_secrets_are_masked_as_they_are_and_as_they_were():
+    secrets = secrets_of("s3://KEY7:a%2Fb%2Bc@bucket/dir")
+    assert masked("KEY7 a%2Fb%2Bc a/b+c", secrets) == "*** *** ***"
+
+
+# ------------------------------------------------------------------------------------------------------- second tries
+
+
+class Flaky:
+    """Objects behind a connection that fails by chance: before the effect, or after it with the answer lost."""
+
+    whole_puts = True
+
+    def __init__(self, objects, rate, chance):
+        self._objects, self._rate, self._chance = objects, rate, chance
+        self.failures = 0
+
+    def __getattr__(self, name):
+        inner = getattr(self._objects, name)
+
+        def call(*args):
+            failing = self._chance.random() < self._rate
+            if failing and self._chance.random() < 0.5:
+                self.failures += 1
+                raise OSError("connection reset")
+            result = inner(*args)
+            if failing:
+                self.failures += 1
+                raise OSError("503 slow down")
+            return result
+
+        return call
+
+
+def patient(pauses):
+    return Patience(sleep=pauses.append, chance=random.Random(1))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.2])
+def test_one_call_in_ten_may_fail_and_nobody_notices(rate):
+    pauses = []
+    flaky = Flaky(FakeObjects(), rate, random.Random(7))
+    store = RemoteFiles(flaky, "dir", "fake://dir", patience=patient(pauses))
+    for n in range(300):
+        store.publish(f"chk-{n}/_metadata", b"%d" % n)
+        store.replace("alive", b"%d" % n)
+        assert store.read(f"chk-{n}/_metadata") == b"%d" % n
+        if n > 2:
+            store.delete(f"chk-{n - 2}/_metadata")
+            store.delete_tree(f"chk-{n - 2}")
+    assert store.list() == ["alive", "chk-0", "chk-298", "chk-299"]
+    assert flaky.failures > 100
+    assert len(pauses) == flaky.failures
+
+
+def test_pauses_grow_and_end():
+    pauses = []
+
+    def fail():
+        raise OSError("503")
+
+    with pytest.raises(OSError, match="503"):
+        patient(pauses).call(fail)
+    assert len(pauses) == 5
+    assert all(0.05 * 2**n <= pause <= 0.15 * 2**n for n, pause in enumerate(pauses))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError("a"),
+        FileExistsError("a"),
+        PermissionError("a"),
+        OSError(errno.ENOSPC, "full"),
+        OSError(errno.EROFS, "read-only"),
+        OSError("AWS Error ACCESS_DENIED during PutObject operation"),
+        OSError("AWS Error NO_SUCH_BUCKET"),
+        ConfigurationError("a"),
+    ],
+)
+def test_what_will_not_change_is_not_tried_again(error):
+    calls = []
+
+    def fail():
+        calls.append(1)
+        raise error
+
+    with pytest.raises(type(error)):
+        patient([]).call(fail)
+    assert calls == [1]
+    assert is_final(error)
+
+
+# ---------------------------------------------------------------------------------------------------- file systems
+
+
+class LikeHdfs:
+    """A file system as pyarrow shows HDFS: what is being written can be seen, and no rename goes over a file."""
+
+    def __init__(self):
+        self.files = {}
+        self.lose_answer = False
+
+    def create_dir(self, path, *, recursive):
+        pass
+
+    def open_output_stream(self, path):
+        files = self.files
+
+        class Stream:
+            def __enter__(self):
+                files[path] = b""
+                return self
+
+            def write(self, data):
+                files[path] += data
+
+            def __exit__(self, *exc):
+                return False
+
+        return Stream()
+
+    def open_input_file(self, path):
+        import io
+
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return io.BytesIO(self.files[path])
+
+    def get_file_info(self, path):
+        from pyarrow.fs import FileInfo, FileType
+
+        return FileInfo(path, FileType.File if path in self.files else FileType.NotFound)
+
+    def delete_file(self, path):
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        del self.files[path]
+
+    def move(self, source, target):
+        if target in self.files:
+            raise OSError("rename failed: the target exists")
+        self.files[target] = self.files.pop(source)
+        if self.lose_answer:
+            self.lose_answer = False
+            raise OSError("connection reset")
+
+
+def test_on_a_file_system_drafts_are_renamed():
+    hdfs = LikeHdfs()
+    store = RemoteFiles(ArrowAccess(hdfs, whole_puts=False), "/dir", "hdfs://h/dir", patience=patient([]))
+    store.publish("chk-1/_metadata", b"one")
+    with pytest.raises(FileExistsError):
+        store.publish("chk-1/_metadata", b"two")
+    store.replace("alive", b"1")
+    store.replace("alive", b"2")
+    assert hdfs.files == {"/dir/chk-1/_metadata": b"one", "/dir/alive": b"2"}
+
+
+def test_a_rename_whose_answer_is_lost_was_a_rename():
+    hdfs = LikeHdfs()
+    store = RemoteFiles(ArrowAccess(hdfs, whole_puts=False), "/dir", "hdfs://h/dir", patience=patient([]))
+    hdfs.lose_answer = True
+    store.publish("a", b"x")
+    assert hdfs.files == {"/dir/a": b"x"}
