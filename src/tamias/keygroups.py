@@ -20,7 +20,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Callable
-from typing import Any, NewType
+from typing import Any, NamedTuple, NewType
 
 from tamias.errors import InvalidKeyError, preview
 from tamias.types.row import Row, make_row
@@ -70,15 +70,22 @@ def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
     return group * parallelism // max_parallelism
 
 
-def key_group_range(max_parallelism: int, parallelism: int, index: int) -> tuple[int, int]:
-    """The first and the last key group of a subtask, both inclusive; the ranges partition all groups.
+class KeyGroupRange(NamedTuple):
+    """A run of key groups, both ends inclusive."""
 
-    >>> [key_group_range(10, 3, i) for i in range(3)]
+    first: int
+    last: int
+
+
+def key_group_range(max_parallelism: int, parallelism: int, index: int) -> KeyGroupRange:
+    """Return the key groups of a subtask; the ranges of all subtasks partition the key groups.
+
+    >>> [tuple(key_group_range(10, 3, i)) for i in range(3)]
     [(0, 3), (4, 6), (7, 9)]
     """
     first = (index * max_parallelism + parallelism - 1) // parallelism
     last = ((index + 1) * max_parallelism - 1) // parallelism
-    return first, last
+    return KeyGroupRange(first, last)
 
 
 def stable_hash(key: Any) -> int:

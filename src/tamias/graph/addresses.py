@@ -1,0 +1,19 @@
+"""Addresses inside a running job: of a subtask, and of a channel that it receives from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SubtaskId(NamedTuple):
+    """One parallel instance of a vertex."""
+
+    vertex: int
+    subtask: int
+
+
+class ChannelId(NamedTuple):
+    """One input channel of a subtask: the exchange it belongs to, and the subtask index of the sender."""
+
+    exchange: int
+    sender: int
