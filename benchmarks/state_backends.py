@@ -31,7 +31,7 @@ from tamias.clock import SystemClock
 from tamias.common import Types
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction
-from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.keygroups import key_group_range
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost

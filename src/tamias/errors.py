@@ -33,7 +33,6 @@ __all__ = [
     "StateMigrationError",
     "StateMigrationException",
     "StateNotKeyed",
-    "StateTypeMismatch",
     "TamiasError",
     "UnsupportedOperationError",
     "UserFunctionError",
@@ -467,22 +466,3 @@ class Fenced(CheckpointError):
 
 class RestoreError(TamiasError, RuntimeError):
     """The job could not start from the checkpoint or savepoint it was given."""
-
-
-class StateTypeMismatch(RestoreError):
-    """A savepoint's type for a state is not the one the job declares."""
-
-    def __init__(self, uid: str, state: str, saved: str, declared: str) -> None:
-        super().__init__(uid, state, saved, declared)
-
-    uid = _Field[str](0)
-    state = _Field[str](1)
-    saved = _Field[str](2)
-    declared = _Field[str](3)
-
-    def __str__(self) -> str:
-        uid, state, saved, declared = self.args
-        return (
-            f"cannot restore state {state!r} of operator {uid!r}: the savepoint holds {saved}, "
-            f"the job declares {declared}; declare {saved}, or rename the state to start it empty"
-        )

@@ -11,8 +11,8 @@ from tamias.checkpoint.names import created_for
 from tamias.common import RestartStrategies, WatermarkStrategy
 from tamias.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.errors import JobCancelledError
-from tamias.functions.record_functions import KeyedProcessFunction
-from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.functions.process_functions import KeyedProcessFunction
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 RECORDS = [(f"key-{(n * 7919) % 400}", n) for n in range(6000)]

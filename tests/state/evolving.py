@@ -7,7 +7,7 @@ import textwrap
 import types
 from dataclasses import replace
 
-from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles

@@ -3,7 +3,7 @@
 import itertools
 
 from tamias.functions.record_functions import AggregateFunction
-from tamias.functions.state_handles import (
+from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,

@@ -6,7 +6,7 @@ import pytest
 
 from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from tamias.errors import StateError, StateMigrationError
-from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.functions.state_descriptors import ValueStateDescriptor
 from tests.state.backends import BACKENDS
 from tests.state.evolving import INTO, evolve
 

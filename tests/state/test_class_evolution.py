@@ -11,7 +11,7 @@ import pytest
 
 from tamias.common import Row
 from tamias.errors import StateMigrationError
-from tamias.functions.state_handles import ListStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor, ValueStateDescriptor
 from tamias.state.declared import Described, declare, merged
 from tamias.state.evolution.pickled_classes import Noting
 from tests.state.backends import BACKENDS

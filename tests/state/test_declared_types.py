@@ -8,7 +8,7 @@ import pytest
 from tamias.common import Row, Types, TypeSerializer, TypeSerializerSchemaCompatibility, TypeSerializerSnapshot
 from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from tamias.errors import StateError, StateMigrationError
-from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.state.evolution.type_descriptions import describe, spell
 from tamias.state.operator_state import OperatorStates
 from tests.state.backends import BACKENDS

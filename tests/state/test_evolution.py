@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tamias.common import ManualClock, Row, Time, Types
 from tamias.errors import CorruptFileError, StateError, StateMigrationError
 from tamias.functions.record_functions import AggregateFunction
-from tamias.functions.state_handles import (
+from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,

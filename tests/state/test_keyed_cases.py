@@ -6,7 +6,7 @@ import pytest
 
 from tamias.common import Time, Types
 from tamias.errors import NoCurrentKey, StateError, StateMigrationError
-from tamias.functions.state_handles import (
+from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tamias.common import Types
 from tamias.errors import StateError
-from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.state.rocksdb.addresses import Addresses
 from tests.state.backends import rocksdb
 

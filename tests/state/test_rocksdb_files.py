@@ -13,7 +13,7 @@ from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.checkpoint.names import SnapshotNames
 from tamias.checkpoint.retention import Retention
 from tamias.errors import CorruptFileError, StateError
-from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.keygroups import key_group, key_group_range, state_key
 from tamias.state.rocksdb import instance_files as rocksdb_files
 from tamias.state.rocksdb.store import RocksStore

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tamias.common.types import Row
 from tamias.errors import StateError
-from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.keygroups import key_group, state_key, user_key
 from tamias.state.rocksdb.key_bytes import PREFIX, address_of, entry_bytes, read_part, window_bytes
 from tamias.state.rocksdb.value_bytes import (

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tamias.errors import StateError
-from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.state.rocksdb import compaction as rocksdb_merging
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state

@@ -14,8 +14,8 @@ from tamias.common import WatermarkStrategy
 from tamias.common.time import Time
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import NoCurrentKey, StateError, StateMigrationError
-from tamias.functions.record_functions import KeyedProcessFunction
-from tamias.functions.state_handles import ReducingStateDescriptor, ValueStateDescriptor
+from tamias.functions.process_functions import KeyedProcessFunction
+from tamias.functions.state_descriptors import ReducingStateDescriptor, ValueStateDescriptor
 from tamias.functions.state_ttl import StateTtlConfig
 from tamias.state.operator_state import OperatorStates
 from tamias.state.snapshots import OperatorRestore

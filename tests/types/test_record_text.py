@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.common import Instant, Row, RowKind, Types
-from tamias.types.factory import record_file_text, record_text
 from tamias.types.java_text import double_text, float_text, instant_text
+from tamias.types.record_text import record_file_text, record_text
 
 INT, LONG, STRING = Types.INT(), Types.LONG(), Types.STRING()
 PAIR = Types.ROW([INT, INT])

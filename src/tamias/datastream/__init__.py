@@ -8,23 +8,25 @@ from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from tamias.functions.output_tag import OutputTag
+from tamias.functions.process_functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
 from tamias.functions.record_functions import (
     AggregateFunction,
-    BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
-    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     FoldFunction,
     Function,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
-    ProcessFunction,
     ReduceFunction,
 )
 from tamias.functions.runtime_context import RuntimeContext

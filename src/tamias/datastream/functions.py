@@ -10,32 +10,34 @@ from tamias.functions.checkpointed import (
     FunctionSnapshotContext,
     ListCheckpointed,
 )
-from tamias.functions.record_functions import (
-    AggregateFunction,
+from tamias.functions.process_functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from tamias.functions.record_functions import (
+    AggregateFunction,
     CoFlatMapFunction,
     CoMapFunction,
-    CoProcessFunction,
     FieldKeySelector,
     FilterFunction,
     FlatMapFunction,
     FoldFunction,
     Function,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
-    ProcessFunction,
     ReduceFunction,
 )
 from tamias.functions.runtime_context import DistributedCache, RuntimeContext
 from tamias.functions.selection import OutputSelector
 from tamias.functions.sink_contract import SinkContext, SinkFunction, TwoPhaseCommitSinkFunction
 from tamias.functions.source_contract import ParallelSourceFunction, SourceContext, SourceFunction
-from tamias.functions.state_handles import KeyedStateStore
+from tamias.functions.state_stores import KeyedStateStore
 from tamias.functions.timer_service import TimerService
 from tamias.functions.window_functions import (
     AllWindowFunction,

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from tamias.functions.state_descriptors import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
 from tamias.functions.state_handles import (
     AggregatingState,
-    AggregatingStateDescriptor,
     AppendingState,
     BroadcastState,
     FoldingState,
-    FoldingStateDescriptor,
-    KeyedStateStore,
     ListState,
-    ListStateDescriptor,
     MapState,
-    MapStateDescriptor,
     MergingState,
-    OperatorStateStore,
     ReadOnlyBroadcastState,
     ReducingState,
-    ReducingStateDescriptor,
     State,
-    StateDescriptor,
     ValueState,
-    ValueStateDescriptor,
 )
+from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
 from tamias.functions.state_ttl import StateTtlConfig
 
 __all__ = [

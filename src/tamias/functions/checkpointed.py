@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from tamias.functions.state_handles import KeyedStateStore, OperatorStateStore
+from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from tamias.functions.state_handles import KeyedStateStore
+from tamias.functions.state_stores import KeyedStateStore
 
 if TYPE_CHECKING:
     from tamias.config.configuration import Configuration

@@ -8,7 +8,6 @@ back on restore, at any parallelism. A source therefore holds no state of its ow
 from __future__ import annotations
 
 import enum
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -136,6 +135,3 @@ class SourceFunction(Function, ABC, Generic[T]):
 
 class ParallelSourceFunction(SourceFunction[T], ABC, Generic[T]):
     """A `SourceFunction` that may run with a parallelism above 1, one instance per subtask."""
-
-
-CheckpointLock = threading.RLock

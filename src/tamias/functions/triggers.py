@@ -7,7 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from tamias.functions.state_handles import ReducingState, ReducingStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_descriptors import ReducingStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_handles import ReducingState
 from tamias.functions.window_contract import TimeWindow, Trigger, TriggerResult, Window
 from tamias.types.factory import Types
 from tamias.types.time import Duration, Time, millis_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from tamias.errors import InvalidProgramError, preview
-from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.functions.triggers import (
     CountTrigger,
     EndOfStreamTrigger,

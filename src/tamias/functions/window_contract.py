@@ -18,7 +18,7 @@ from tamias.types.time_bounds import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
     from tamias.functions.runtime_context import RuntimeContext
-    from tamias.functions.state_handles import StateDescriptor
+    from tamias.functions.state_descriptors import StateDescriptor
     from tamias.metrics.metricbase import MetricGroup
 
 T = TypeVar("T")

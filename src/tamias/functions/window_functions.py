@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tamias.functions.record_functions import Emitted, Function
+from tamias.functions.process_functions import Emitted
+from tamias.functions.record_functions import Function
 
 if TYPE_CHECKING:
-    from tamias.functions.state_handles import KeyedStateStore
+    from tamias.functions.state_stores import KeyedStateStore
 
 IN = TypeVar("IN")
 IN1 = TypeVar("IN1")

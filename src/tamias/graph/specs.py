@@ -10,7 +10,7 @@ from tamias.functions.async_functions import AsyncRetryStrategy
 from tamias.functions.record_functions import AggregateFunction
 from tamias.functions.sink_contract import Sink, SinkFunction
 from tamias.functions.source_contract import Source, SourceFunction
-from tamias.functions.state_handles import MapStateDescriptor
+from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.functions.watermark_strategy import WatermarkStrategy
 from tamias.functions.window_contract import Evictor, Trigger, WindowAssigner
 from tamias.types.type_information import TypeInformation

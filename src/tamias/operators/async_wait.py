@@ -16,7 +16,7 @@ from tamias.codegen.blame import user_error
 from tamias.codegen.source_code import Code
 from tamias.errors import preview
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction
-from tamias.functions.state_handles import ListStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import AsyncSpec
 from tamias.operators.async_queue import Entry, OrderedQueue, Queue, UnorderedQueue

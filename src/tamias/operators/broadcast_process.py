@@ -11,18 +11,21 @@ from typing import Any, NoReturn
 
 from tamias.codegen.source_code import Code
 from tamias.errors import StateError, UnsupportedOperationError
-from tamias.functions.record_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from tamias.functions.state_handles import (
+from tamias.functions.process_functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedStateFunction,
+)
+from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
-    KeyedStateFunction,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
-    State,
     StateDescriptor,
     ValueStateDescriptor,
 )
+from tamias.functions.state_handles import State
 from tamias.functions.timer_service import TimerService
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import BroadcastProcessSpec

@@ -10,25 +10,26 @@ from tamias.errors import AccumulatorError, StateNotKeyed, UnsupportedOperationE
 from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
 from tamias.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
 from tamias.functions.job_id import JobID
-from tamias.functions.record_functions import KeyedProcessFunction
+from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.runtime_context import DistributedCache, RuntimeContext
 from tamias.functions.sink_contract import SinkContext
-from tamias.functions.state_handles import (
-    AggregatingState,
+from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
-    FoldingState,
     FoldingStateDescriptor,
-    KeyedStateStore,
-    ListState,
     ListStateDescriptor,
-    MapState,
     MapStateDescriptor,
-    OperatorStateStore,
-    ReducingState,
     ReducingStateDescriptor,
-    ValueState,
     ValueStateDescriptor,
 )
+from tamias.functions.state_handles import (
+    AggregatingState,
+    FoldingState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+)
+from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
 from tamias.functions.timer_service import TimerService
 from tamias.keygroups import user_key
 from tamias.metrics.metricbase import MetricGroup

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 
 from tamias.codegen.source_code import Code
-from tamias.functions.state_handles import ListStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
 from tamias.operators.epoch import EpochOrder

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tamias.codegen.source_code import Code
-from tamias.functions.state_handles import MapState, MapStateDescriptor
+from tamias.functions.state_descriptors import MapStateDescriptor
+from tamias.functions.state_handles import MapState
 from tamias.functions.window_assigners import no_timestamp
 from tamias.functions.window_functions import ProcessJoinFunction
 from tamias.graph.job_graph import Operator

@@ -11,7 +11,7 @@ from tamias.errors import preview
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from tamias.functions.record_functions import Function, WrappingFunction
 from tamias.functions.runtime_context import RuntimeContext
-from tamias.functions.state_handles import ListStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.keygroups import key_group_range
 from tamias.metrics.metricbase import MetricGroup

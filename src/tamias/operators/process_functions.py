@@ -7,7 +7,7 @@ from typing import Any
 
 from tamias.codegen.source_code import Code
 from tamias.functions.output_tag import OutputTag
-from tamias.functions.record_functions import KeyedProcessFunction
+from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.timer_service import TimeDomain
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec

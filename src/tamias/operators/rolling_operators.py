@@ -12,7 +12,7 @@ from typing import Any
 from tamias.codegen.source_code import Code
 from tamias.errors import InvalidProgramError
 from tamias.functions.record_functions import FoldFunction, ReduceFunction
-from tamias.functions.state_handles import ValueStateDescriptor
+from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FoldSpec, ReduceSpec, WithStateSpec
 from tamias.operators.keys import write_key

@@ -14,7 +14,7 @@ from typing import Any
 from tamias.codegen.source_code import Code
 from tamias.faults import point
 from tamias.functions.sink_contract import SinkFunction, WriterContext
-from tamias.functions.state_handles import ListStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
 from tamias.operators.contexts import Clocks, ElementContext
@@ -22,7 +22,7 @@ from tamias.operators.keys import key_function
 from tamias.operators.operator import Emit, RuntimeOperator
 from tamias.operators.place import Place
 from tamias.types.by_value import own
-from tamias.types.factory import record_text
+from tamias.types.record_text import record_text
 from tamias.types.row import Row
 
 _COMMITTABLES = ListStateDescriptor("_committables")

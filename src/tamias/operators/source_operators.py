@@ -15,7 +15,8 @@ from typing import Any
 
 from tamias.codegen.source_code import Code
 from tamias.functions.source_contract import Batch, Boundedness, SourceContext, SourceFunction, Split, SplitReader
-from tamias.functions.state_handles import ListState, ListStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor
+from tamias.functions.state_handles import ListState
 from tamias.functions.watermark_strategy import Watermark, WatermarkAlignment
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SourceFunctionSpec, SourceSpec

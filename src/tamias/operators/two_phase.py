@@ -9,7 +9,7 @@ from tamias.codegen.source_code import Code
 from tamias.errors import preview
 from tamias.faults import point
 from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
-from tamias.functions.state_handles import ListStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SinkFunctionSpec
 from tamias.operators.operator import Emit

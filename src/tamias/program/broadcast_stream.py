@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tamias.errors import InvalidProgramError
-from tamias.functions.record_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from tamias.functions.state_handles import MapStateDescriptor
+from tamias.functions.process_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.graph.specs import BroadcastProcessSpec
 from tamias.graph.stream_graph import Edge
 from tamias.program.closure_check import check_function, check_sendable

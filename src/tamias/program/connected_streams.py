@@ -6,13 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from tamias.errors import InvalidProgramError
-from tamias.functions.record_functions import (
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
-    FieldKeySelector,
-    KeyedCoProcessFunction,
-)
+from tamias.functions.process_functions import CoProcessFunction, KeyedCoProcessFunction
+from tamias.functions.record_functions import CoFlatMapFunction, CoMapFunction, FieldKeySelector
 from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec, KeySpec, OperatorSpec
 from tamias.graph.stream_graph import Edge
 from tamias.program.closure_check import check_function, check_single_result

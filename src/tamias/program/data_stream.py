@@ -9,19 +9,18 @@ from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.connectors.delivery import SupportsPreprocessing
 from tamias.errors import InvalidProgramError
 from tamias.functions.output_tag import OutputTag
+from tamias.functions.process_functions import KeyedProcessFunction, ProcessFunction
 from tamias.functions.record_functions import (
     FieldKeySelector,
     FilterFunction,
     FlatMapFunction,
-    KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
-    ProcessFunction,
 )
 from tamias.functions.selection import OutputSelector
 from tamias.functions.sink_contract import Sink, SinkFunction
-from tamias.functions.state_handles import MapStateDescriptor
+from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.functions.timestamp_extractors import (
     AscendingBy,
     AssignerWithPeriodicWatermarks,

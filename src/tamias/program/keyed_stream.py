@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from tamias.errors import UnsupportedOperationError
+from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.record_fields import Field
 from tamias.functions.record_functions import (
     FilterFunction,
     FlatMapFunction,
     FoldFunction,
-    KeyedProcessFunction,
     MapFunction,
     Partitioner,
     ReduceFunction,

@@ -12,19 +12,21 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tamias.errors import NoCurrentKey
+from tamias.functions.state_descriptors import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
 from tamias.functions.state_handles import (
     AggregatingState,
-    AggregatingStateDescriptor,
     FoldingState,
-    FoldingStateDescriptor,
     ListState,
-    ListStateDescriptor,
     MapState,
-    MapStateDescriptor,
     ReducingState,
-    ReducingStateDescriptor,
     ValueState,
-    ValueStateDescriptor,
 )
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
 from tamias.storage.file_store import FileStore

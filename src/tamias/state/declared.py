@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamias.errors import CorruptFileError, StateError
-from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from tamias.keygroups import user_key
 from tamias.state.codecs import Codec, MapKeyCodec, PickledCodec, SerializerCodec, codec_for
 from tamias.state.evolution.pickled_classes import ClassFields, Noting

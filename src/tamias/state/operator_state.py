@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tamias.errors import StateError
-from tamias.functions.state_handles import ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
+from tamias.functions.state_handles import ListState
+from tamias.functions.state_stores import OperatorStateStore
 from tamias.state.broadcast_state import BroadcastStore
 from tamias.state.codecs import Codec
 from tamias.state.declared import Declaration, declare

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias
 from tamias.clock import ManualClock
 from tamias.config.configuration import Configuration
 from tamias.functions.output_tag import OutputTag
-from tamias.functions.state_handles import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from tamias.functions.watermark_strategy import WatermarkStrategy
 from tamias.program.data_stream import DataStream
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment

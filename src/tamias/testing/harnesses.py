@@ -13,23 +13,25 @@ from typing import Any, TypedDict, Unpack
 
 from tamias.config.configuration import Configuration
 from tamias.functions.output_tag import OutputTag
-from tamias.functions.record_functions import (
+from tamias.functions.process_functions import (
     BroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
     CoProcessFunction,
-    FilterFunction,
-    FlatMapFunction,
-    Function,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    ProcessFunction,
+)
+from tamias.functions.record_functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
     KeySelector,
     MapFunction,
-    ProcessFunction,
     ReduceFunction,
 )
-from tamias.functions.state_handles import MapStateDescriptor
+from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.program.connected_streams import ConnectedStreams
 from tamias.program.data_stream import DataStream
 from tamias.program.keyed_stream import KeyedStream

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tamias.types.basic_types import (
-    BasicTypeInfo,
     BigDecimalTypeInfo,
     BigIntegerTypeInfo,
     BooleanTypeInfo,
@@ -32,33 +30,7 @@ from tamias.types.composite_types import (
 from tamias.types.pojo import PojoTypeInfo
 from tamias.types.type_information import TypeInformation
 
-__all__ = [
-    "BasicArrayTypeInfo",
-    "BasicTypeInfo",
-    "BigDecimalTypeInfo",
-    "BigIntegerTypeInfo",
-    "BooleanTypeInfo",
-    "DateTypeInfo",
-    "DoubleTypeInfo",
-    "FloatTypeInfo",
-    "InstantTypeInfo",
-    "IntegerTypeInfo",
-    "ListTypeInfo",
-    "MapTypeInfo",
-    "ObjectArrayTypeInfo",
-    "PickledBytesTypeInfo",
-    "PojoTypeInfo",
-    "PrimitiveArrayTypeInfo",
-    "RowTypeInfo",
-    "StringTypeInfo",
-    "TimeTypeInfo",
-    "TimestampTypeInfo",
-    "TupleTypeInfo",
-    "TypeInformation",
-    "Types",
-    "record_file_text",
-    "record_text",
-]
+__all__ = ["Types"]
 
 _STRING = StringTypeInfo("String")
 _CHAR = StringTypeInfo("Char")
@@ -209,13 +181,3 @@ class Types:
     def LIST(element_type_info: TypeInformation) -> ListTypeInfo:
         """A ``list``; its elements are never None."""
         return ListTypeInfo(element_type_info)
-
-
-def record_text(type_info: TypeInformation | None, value: Any) -> str:
-    """The line ``print`` writes: by the declared type, or Python's own ``str`` where none was declared."""
-    return str(value) if type_info is None else type_info.text(value)
-
-
-def record_file_text(type_info: TypeInformation | None, value: Any) -> str:
-    """The line a text sink writes: by the declared type, or Python's own ``str`` where none was declared."""
-    return str(value) if type_info is None else type_info.file_text(value)

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from typing import IO, Any, Generic, Protocol, TypeVar
 
 from tamias.errors import ConfigurationError, RecordTypeError, preview
-from tamias.types.factory import Types, record_file_text
+from tamias.types.factory import Types
+from tamias.types.record_text import record_file_text
 from tamias.types.type_information import TypeInformation
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tamias.errors import UnsupportedOperationError
-from tamias.functions.state_handles import KeyedStateStore
+from tamias.functions.state_stores import KeyedStateStore
 from tamias.functions.timer_service import TimerService
 from tamias.functions.window_functions import (
     AllWindowFunction,

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from tamias.codegen.source_code import Code
 from tamias.errors import UnsupportedOperationError
 from tamias.functions.record_functions import FoldFunction, ReduceFunction
-from tamias.functions.state_handles import (
+from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,

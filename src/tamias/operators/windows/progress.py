@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from tamias.functions.state_handles import ListState, ListStateDescriptor
+from tamias.functions.state_descriptors import ListStateDescriptor
+from tamias.functions.state_handles import ListState
 from tamias.keygroups import key_group, user_key
 from tamias.state.operator_state import OperatorStates
 from tamias.types.time_bounds import MIN_TIMESTAMP

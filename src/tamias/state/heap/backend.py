@@ -12,20 +12,22 @@ from typing import Any, Protocol, TypeVar
 from tamias.clock import Clock, SystemClock
 from tamias.errors import StateError
 from tamias.functions.record_functions import FoldFunction, ReduceFunction
-from tamias.functions.state_handles import (
-    AggregatingState,
+from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
-    FoldingState,
     FoldingStateDescriptor,
-    ListState,
     ListStateDescriptor,
-    MapState,
     MapStateDescriptor,
-    ReducingState,
     ReducingStateDescriptor,
     StateDescriptor,
-    ValueState,
     ValueStateDescriptor,
+)
+from tamias.functions.state_handles import (
+    AggregatingState,
+    FoldingState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
 )
 from tamias.functions.state_ttl import StateTtlConfig
 from tamias.keygroups import user_key

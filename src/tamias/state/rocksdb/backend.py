@@ -25,14 +25,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tamias.clock import Clock, SystemClock
-from tamias.functions.state_handles import (
-    ListState,
-    ListStateDescriptor,
-    MapState,
-    MapStateDescriptor,
-    ValueState,
-    ValueStateDescriptor,
-)
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.functions.state_handles import ListState, MapState, ValueState
 from tamias.keygroups import user_key
 from tamias.state.backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
 from tamias.state.heap.backend import HeapStateBackend, TableStates

@@ -1,0 +1,220 @@
+"""State descriptors: declare a state of an operator by name, kind and type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from tamias.functions.record_functions import AggregateFunction, FoldFunction, Function, ReduceFunction
+from tamias.functions.state_ttl import StateTtlConfig
+from tamias.types.factory import Types
+from tamias.types.pojo import PojoTypeInfo
+from tamias.types.record_classes import is_record_class
+from tamias.types.serializer import SerializerTypeInfo, TypeSerializer
+from tamias.types.type_information import TypeInformation
+
+StateType = TypeInformation | TypeSerializer[Any] | type
+"""What a descriptor accepts as a type: type information, the program's own serializer, a dataclass or a NamedTuple."""
+
+
+class StateDescriptor:
+    """Declares one state of an operator: its name, kind and type.
+
+    The name is unique within the operator. Declaring it again gives the same state; declaring it with
+    another kind or type is an error. A value that does not fit the declared type is refused when it is written.
+    """
+
+    kind: ClassVar[str] = ""
+    checks_values: ClassVar[bool] = True
+    """Whether what is written is held against the declared type."""
+
+    def __init__(self, name: str, type_info: StateType | None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a {type(self).__name__} must be a string, got {name!r}")
+        if not name:
+            raise ValueError(f"the name of a {type(self).__name__} must not be empty")
+        self.name = name
+        self.type_info = self._checked_type(type_info)
+        self.ttl_config: StateTtlConfig | None = None
+
+    def get_name(self) -> str:
+        """The state's name."""
+        return self.name
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let values of this state expire."""
+        if not isinstance(ttl_config, StateTtlConfig):
+            raise TypeError(
+                f"state {self.name!r}: expected a StateTtlConfig from StateTtlConfig.new_builder(...).build(), "
+                f"got {ttl_config!r}"
+            )
+        self.ttl_config = ttl_config if ttl_config.is_enabled() else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StateDescriptor) and (other.kind, other.name) == (self.kind, self.name)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.name))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.type_info})"
+
+    def _checked_type(self, type_info: object) -> TypeInformation | None:
+        if type_info is None or isinstance(type_info, TypeInformation):
+            return type_info
+        if isinstance(type_info, TypeSerializer):
+            return SerializerTypeInfo(type_info)
+        if isinstance(type_info, type) and is_record_class(type_info):
+            return PojoTypeInfo(type_info)
+        raise TypeError(
+            f"state {self.name!r}: expected a type such as Types.LONG(), a dataclass, a TypeSerializer, or None for "
+            f"any Python object, got {type_info!r}"
+        )
+
+
+class ValueStateDescriptor(StateDescriptor):
+    """Declares a `ValueState`.
+
+    Example:
+        >>> from tamias.common import Types
+        >>> ValueStateDescriptor("seen", Types.BOOLEAN()).get_name()
+        'seen'
+    """
+
+    kind = "value"
+
+    def __init__(self, name: str, value_type_info: StateType | None = None, default_value: Any = None) -> None:
+        """Declare the state.
+
+        Args:
+            name: unique within the operator.
+            value_type_info: type of the value, or its serializer; None for any Python object.
+            default_value: what `value()` gives (as a fresh copy) while nothing is stored. It is not
+                stored, and it is ignored when the state has a time to live.
+        """
+        super().__init__(name, value_type_info)
+        self.default_value = default_value
+
+    def get_default_value(self) -> Any:
+        """What `value()` gives while nothing is stored."""
+        return self.default_value
+
+
+class ListStateDescriptor(StateDescriptor):
+    """Declares a `ListState`."""
+
+    kind = "list"
+
+    def __init__(self, name: str, elem_type_info: StateType | None = None) -> None:
+        super().__init__(name, None)
+        self.element_type = self._checked_type(elem_type_info)
+        self.type_info = None if self.element_type is None else Types.LIST(self.element_type)
+
+
+class MapStateDescriptor(StateDescriptor):
+    """Declares a `MapState`, or with `broadcast` a broadcast state."""
+
+    kind = "map"
+
+    def __init__(
+        self,
+        name: str,
+        key_type_info: StateType | None = None,
+        value_type_info: StateType | None = None,
+    ) -> None:
+        super().__init__(name, None)
+        self.key_type = self._checked_type(key_type_info)
+        self.value_type = self._checked_type(value_type_info)
+        if self.key_type is not None and self.value_type is not None:
+            self.type_info = Types.MAP(self.key_type, self.value_type)
+
+
+class ReducingStateDescriptor(StateDescriptor):
+    """Declares a `ReducingState` with the function that reduces it."""
+
+    kind = "reducing"
+
+    def __init__(
+        self,
+        name: str,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        type_info: StateType | None = None,
+    ) -> None:
+        super().__init__(name, type_info)
+        given = _checked_function(name, reduce_function, ReduceFunction)
+        self.reduce_function = given if isinstance(given, ReduceFunction) else PlainReduce(given)
+
+    def get_reduce_function(self) -> ReduceFunction:
+        """The function that reduces two values to one."""
+        return self.reduce_function
+
+
+class AggregatingStateDescriptor(StateDescriptor):
+    """Declares an `AggregatingState` with the function that aggregates it; the type is the accumulator's."""
+
+    kind = "aggregating"
+
+    def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: StateType | None = None) -> None:
+        super().__init__(name, state_type_info)
+        if not isinstance(agg_function, AggregateFunction):
+            raise TypeError(f"state {name!r}: expected an AggregateFunction object, got {agg_function!r}")
+        self.agg_function = agg_function
+
+    def get_agg_function(self) -> AggregateFunction:
+        """The function that aggregates values."""
+        return self.agg_function
+
+
+class FoldingStateDescriptor(StateDescriptor):
+    """Declares a `FoldingState` with its initial accumulator and the function that folds into it."""
+
+    kind = "folding"
+
+    def __init__(
+        self,
+        name: str,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        type_info: StateType | None = None,
+    ) -> None:
+        super().__init__(name, type_info)
+        self.initial_value = initial_value
+        given = _checked_function(name, fold_function, FoldFunction)
+        self.fold_function = given if isinstance(given, FoldFunction) else PlainFold(given)
+
+    def get_fold_function(self) -> FoldFunction:
+        """The function that folds a value into the accumulator."""
+        return self.fold_function
+
+
+class PlainReduce(ReduceFunction):
+    """A plain callable as a ReduceFunction."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """What the callable makes of two values."""
+        return self.function(value1, value2)
+
+
+class PlainFold(FoldFunction):
+    """A plain callable as a FoldFunction."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def fold(self, accumulator: Any, value: Any) -> Any:
+        """What the callable makes of the accumulator and a value."""
+        return self.function(accumulator, value)
+
+
+F = TypeVar("F")
+
+
+def _checked_function(state: str, function: F, kind: type) -> F:
+    if isinstance(function, type):
+        raise TypeError(f"state {state!r}: {function.__name__} is a class; give an object of it: {function.__name__}()")
+    if isinstance(function, kind) or (callable(function) and not isinstance(function, Function)):
+        return function
+    raise TypeError(f"state {state!r}: expected a {kind.__name__} or a callable of two arguments, got {function!r}")

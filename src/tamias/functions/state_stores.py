@@ -1,0 +1,76 @@
+"""State stores: hand out the handle of a state that a descriptor declares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from tamias.functions.state_descriptors import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from tamias.functions.state_handles import (
+    AggregatingState,
+    BroadcastState,
+    FoldingState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+)
+
+
+class KeyedStateStore(ABC):
+    """Hands out keyed state; asking on a stream without keys raises `StateNotKeyed`."""
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """The value state that the descriptor declares."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """The list state that the descriptor declares."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """The map state that the descriptor declares."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """The reducing state that the descriptor declares."""
+
+    @abstractmethod
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """The aggregating state that the descriptor declares."""
+
+    @abstractmethod
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
+        """The folding state that the descriptor declares."""
+
+
+class OperatorStateStore(ABC):
+    """Hands out state that belongs to a subtask rather than to a key."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list whose elements are split evenly over the subtasks when the parallelism changes."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list of which every subtask gets all elements of all subtasks on restore."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """A map that is the same on every subtask."""
+
+    @abstractmethod
+    def get_registered_state_names(self) -> set[str]:
+        """Names of the list states asked for or restored so far."""
+
+    @abstractmethod
+    def get_registered_broadcast_state_names(self) -> set[str]:
+        """Names of the broadcast states asked for or restored so far."""
