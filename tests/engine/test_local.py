@@ -183,7 +183,7 @@ def test_snapshots_of_an_attempt_that_is_over_are_not_written(host):
     class Slow:
         def __init__(self, inner):
             self.inner = inner
-            self.place, self.checkpoint_id, self.savepoint = inner.place, inner.checkpoint_id, None
+            self.environment, self.checkpoint_id, self.savepoint = inner.environment, inner.checkpoint_id, None
 
         def write(self, target):
             written.set()

@@ -15,7 +15,7 @@ from tamias.datastream import (
 )
 from tamias.errors import InvalidProgramError
 from tamias.functions.source_contract import Boundedness, Source
-from tamias.graph.job_graph import Link
+from tamias.graph.job_graph import ChainLink
 from tamias.graph.specs import Broadcast, CollectSpec, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
 from tamias.graph.translation import default_max_parallelism
 
@@ -99,7 +99,7 @@ def test_operators_of_equal_parallelism_share_a_vertex(env):
     env.from_collection([1]).map(same).filter(bool).print()
     graph = build(env)
     assert names(graph) == ["Source: Collection Source -> Map -> Filter -> Sink: Print to Std. Out"]
-    assert graph.vertices[0].links == (Link(0, 1), Link(1, 2), Link(2, 3))
+    assert graph.vertices[0].links == (ChainLink(0, 1), ChainLink(1, 2), ChainLink(2, 3))
     assert graph.exchanges == ()
 
 
@@ -120,7 +120,7 @@ def test_branches_of_one_operator_are_chained_to_it(env):
     assert vertex.name == (
         "Source: Collection Source -> Map -> (Filter -> Sink: Print to Std. Out, FlatMap -> Sink: Unnamed)"
     )
-    assert vertex.links == (Link(0, 1), Link(1, 2), Link(2, 3), Link(1, 4), Link(4, 5))
+    assert vertex.links == (ChainLink(0, 1), ChainLink(1, 2), ChainLink(2, 3), ChainLink(1, 4), ChainLink(4, 5))
 
 
 def test_a_side_output_is_chained_under_its_tag(env):
@@ -128,7 +128,7 @@ def test_a_side_output_is_chained_under_its_tag(env):
     split.print()
     split.get_side_output(TAG).map(same)
     (vertex,) = build(env).vertices
-    assert vertex.links == (Link(0, 1), Link(1, 2), Link(1, 3, "side"))
+    assert vertex.links == (ChainLink(0, 1), ChainLink(1, 2), ChainLink(1, 3, "side"))
     assert vertex.operators[3].input_type == Types.STRING()
 
 

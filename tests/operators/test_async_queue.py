@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.operators.async_queue import Entry, OrderedQueue, UnorderedQueue
+from tamias.operators.async_queue import OrderedQueue, PendingRecord, UnorderedQueue
 
 
 class Driven:
@@ -17,7 +17,7 @@ class Driven:
         self.left = []
 
     def add(self):
-        entry = Entry(len(self.came), None)
+        entry = PendingRecord(len(self.came), None)
         self.came.append(entry.kept)
         self.open.append(entry)
         self.queue.add(entry)
@@ -36,7 +36,7 @@ class Driven:
 
     def take_all(self):
         while (item := self.queue.take()) is not None:
-            if isinstance(item, Entry):
+            if isinstance(item, PendingRecord):
                 assert item.results is not None, "it left before its results were there"
                 self.left.append(item.kept)
             else:

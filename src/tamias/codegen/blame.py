@@ -6,7 +6,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from tamias.codegen.source_code import Compiled
+from tamias.codegen.code_builder import CompiledCode
 from tamias.errors import InvalidKeyError, RecordTypeError, UserFunctionError, preview
 from tamias.graph.job_graph import Operator, Vertex
 
@@ -14,7 +14,7 @@ _NOTHING: Any = object()
 
 
 def blame(
-    error: BaseException, vertex: Vertex, index: int, compiled: Compiled | None = None, operator: int = 0
+    error: BaseException, vertex: Vertex, index: int, compiled: CompiledCode | None = None, operator: int = 0
 ) -> UserFunctionError:
     """Say which operator failed, in which subtask, on which record.
 
@@ -25,11 +25,11 @@ def blame(
     frame = error.__traceback__
     while frame is not None:
         if compiled is not None and frame.tb_frame.f_code.co_filename == compiled.filename:
-            place = compiled.place(frame.tb_lineno)
-            if place is not None:
+            origin = compiled.origin(frame.tb_lineno)
+            if origin is not None:
                 variables = frame.tb_frame.f_locals
-                operator, record = place.operator, variables.get(place.record, _NOTHING)
-                key = variables.get(place.key, _NOTHING) if place.key is not None else _NOTHING
+                operator, record = origin.operator, variables.get(origin.record, _NOTHING)
+                key = variables.get(origin.key, _NOTHING) if origin.key is not None else _NOTHING
             frames = frame.tb_next
         frame = frame.tb_next
     shown = None if record is _NOTHING else preview(record)

@@ -48,7 +48,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainLink:
     """Inside a chain: what operator `source` emits (under a side output's tag id, or mainly) goes to `target`."""
 
     source: int
@@ -85,7 +85,7 @@ class Vertex:
     id: VertexId
     name: str
     operators: tuple[Operator, ...]
-    links: tuple[Link, ...]
+    links: tuple[ChainLink, ...]
     parallelism: int
     max_parallelism: int
     slot_group: str = "default"

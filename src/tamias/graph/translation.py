@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from tamias.config.execution_mode import RuntimeExecutionMode
 from tamias.errors import InvalidProgramError
 from tamias.functions.source_contract import Boundedness
-from tamias.graph.job_graph import Exchange, ExecutionSettings, JobGraph, Link, Operator, OperatorId, Vertex, VertexId
+from tamias.graph.job_graph import (
+    ChainLink,
+    Exchange,
+    ExecutionSettings,
+    JobGraph,
+    Operator,
+    OperatorId,
+    Vertex,
+    VertexId,
+)
 from tamias.graph.operator_ids import operator_ids
 from tamias.graph.specs import (
     FeedbackHeadSpec,
@@ -284,7 +293,9 @@ def _vertex(
         name=_chain_name(chain),
         operators=tuple(_operator(node, ids[node.id]) for node in chain.members),
         links=tuple(
-            Link(parent[0], place, parent[1].tag) for place, parent in enumerate(chain.parents) if parent is not None
+            ChainLink(parent[0], place, parent[1].tag)
+            for place, parent in enumerate(chain.parents)
+            if parent is not None
         ),
         parallelism=head.parallelism,
         max_parallelism=width.max_parallelism,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamias.functions.async_functions import AsyncRetryStrategy
-from tamias.operators.async_queue import Entry
+from tamias.operators.async_queue import PendingRecord
 from tamias.types.by_value import loaded
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class Request:
     __slots__ = ("argument", "entries", "error", "left", "results", "settled", "timer")
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[PendingRecord] = []
         self.argument: Any = None  # what the user's function is given
         self.results: list[list[Any]] = []  # of each entry
         self.error: BaseException | None = None

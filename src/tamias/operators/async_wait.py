@@ -13,16 +13,16 @@ from operator import itemgetter
 from typing import Any
 
 from tamias.codegen.blame import user_error
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import AsyncSpec
-from tamias.operators.async_queue import Entry, OrderedQueue, Queue, UnorderedQueue
+from tamias.operators.async_queue import OrderedQueue, PendingRecord, Queue, UnorderedQueue
 from tamias.operators.async_requests import Calls, Request, Requests
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
@@ -35,8 +35,8 @@ class AsyncWaitOperator(RuntimeOperator):
     needs_out = True
     holds_watermarks = True
 
-    def __init__(self, operator: Operator, spec: AsyncSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: AsyncSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._spec = spec
         self._function = spec.function
         self._queue: Queue = OrderedQueue() if spec.ordered else UnorderedQueue()
@@ -57,11 +57,11 @@ class AsyncWaitOperator(RuntimeOperator):
     def open(self) -> None:
         super().open()
         calls = _single(self._function) if self._spec.batch_size is None else _batched(self._function)
-        self._requests = Requests(calls, self._spec.timeout_ms, self._spec.retry, f"async-{self.place.name}")
+        self._requests = Requests(calls, self._spec.timeout_ms, self._spec.retry, f"async-{self.environment.name}")
 
     # ------------------------------------------------------------------------------------------- records come
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._add, 'ask')}({value}, {time})")
 
     def _add(self, value: Any, time: int | None) -> None:
@@ -71,15 +71,15 @@ class AsyncWaitOperator(RuntimeOperator):
             self._filling = Request()
             self._sent += 1
             if self._spec.batch_timeout_ms is not None:
-                self._due_ms = self.place.clock.now_ms() + self._spec.batch_timeout_ms
-        entry = Entry(stored(value), time)
+                self._due_ms = self.environment.clock.now_ms() + self._spec.batch_timeout_ms
+        entry = PendingRecord(stored(value), time)
         entry.request = self._filling
         self._filling.entries.append(entry)
         self._queue.add(entry)
         if len(self._filling.entries) >= (self._spec.batch_size or 1):
             self._send()
         else:
-            self._send_if_due(self.place.clock.now_ms())
+            self._send_if_due(self.environment.clock.now_ms())
 
     def _send_if_due(self, now_ms: int) -> None:
         if self._due_ms is not None and now_ms >= self._due_ms:
@@ -112,12 +112,12 @@ class AsyncWaitOperator(RuntimeOperator):
                 entry.results = results
                 queue.complete(entry)
         while (item := queue.take()) is not None:
-            if isinstance(item, Entry):
+            if isinstance(item, PendingRecord):
                 self._emit(item)
             else:
                 item()
 
-    def _emit(self, entry: Entry) -> None:
+    def _emit(self, entry: PendingRecord) -> None:
         entry.request.left -= 1
         if entry.request.left == 0:
             self._sent -= 1
@@ -129,7 +129,7 @@ class AsyncWaitOperator(RuntimeOperator):
         values = [loaded(entry.kept) for entry in request.entries]
         record = values[0] if self._spec.batch_size is None else values
         frames = error.__traceback__.tb_next if error.__traceback__ is not None else None  # the first is ours
-        return user_error(error, self.operator, self.place.index, preview(record), frames)
+        return user_error(error, self.operator, self.environment.index, preview(record), frames)
 
     def _wait_while(self, condition: Callable[[], bool]) -> None:
         assert self._requests is not None
@@ -160,7 +160,7 @@ class AsyncWaitOperator(RuntimeOperator):
         return self._sent - (self._filling is not None)
 
     def next_timer_ms(self) -> int | None:
-        return self.place.clock.now_ms() if self._in_flight else self._due_ms
+        return self.environment.clock.now_ms() if self._in_flight else self._due_ms
 
     # ------------------------------------------------------------------------------------------- the end
 

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import StateError, UnsupportedOperationError
 from tamias.functions.process_functions import (
     BroadcastProcessFunction,
@@ -32,10 +32,10 @@ from tamias.graph.specs import BroadcastProcessSpec
 from tamias.keygroups import state_key
 from tamias.operators.co_streams import FIRST, SECOND, TwoInputOperator
 from tamias.operators.contexts import Clocks, ElementContext
-from tamias.operators.keys import write_key
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_key
 from tamias.operators.operator import Emit
-from tamias.operators.place import Place
-from tamias.operators.process_functions import KeyedProcessOperator, OnTimerContext, write_process
+from tamias.operators.process_functions import KeyedProcessOperator, OnTimerContext, generate_process_call
 from tamias.state.backend import NO_KEY, KeyedStateBackend
 from tamias.state.broadcast_state import BroadcastStore, BroadcastView
 from tamias.state.operator_state import OperatorStates
@@ -48,11 +48,11 @@ class BroadcastProcessOperator(TwoInputOperator):
 
     first_input = SECOND
 
-    def __init__(self, operator: Operator, spec: BroadcastProcessSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: BroadcastProcessSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._spec = spec
         self._function = spec.function
-        self._clocks = Clocks(place)
+        self._clocks = Clocks(environment)
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
@@ -66,13 +66,13 @@ class BroadcastProcessOperator(TwoInputOperator):
     def on_watermark(self, watermark_ms: int) -> None:
         self._clocks.watermark_ms = watermark_ms
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_element
-        write_process(code, process, self._data_context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._data_context, value=value, time=time, emit=emit, side=side)
 
-    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_broadcast_element
-        write_process(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
 
 
 class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
@@ -80,8 +80,8 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
 
     first_input = SECOND
 
-    def __init__(self, operator: Operator, spec: BroadcastProcessSpec, place: Place) -> None:
-        super().__init__(operator, spec, place)
+    def __init__(self, operator: Operator, spec: BroadcastProcessSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment)
         self._spec = spec
 
     def open(self) -> None:
@@ -92,15 +92,15 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
         self._broadcast_context = BroadcastContext(self.timers, stores, self._apply_to_keyed_state)
         super().open()
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value, FIRST)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value, FIRST)
         process = self._function.process_element
-        write_process(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
 
-    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._cell, 'cell')}[0] = {code.bind(NO_KEY, 'no_key')}")
         process = self._function.process_broadcast_element
-        write_process(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
 
     def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
         assert self.backend is not None

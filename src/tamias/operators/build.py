@@ -14,71 +14,71 @@ from tamias.operators import process_functions as process
 from tamias.operators import rolling_operators as rolling
 from tamias.operators import sink_operators as sinks
 from tamias.operators import source_operators as sources
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.windows.choice import window_operator
 
 
-def build(operator: Operator, place: Place, report: sinks.Report) -> RuntimeOperator:
+def build(operator: Operator, environment: SubtaskEnvironment, driver_output: sinks.DriverOutput) -> RuntimeOperator:
     """Make one operator of a subtask."""
     match operator.spec:
         case specs.SourceSpec() as spec:
-            return sources.SplitSourceOperator(operator, spec, place)
+            return sources.SplitSourceOperator(operator, spec, environment)
         case specs.SourceFunctionSpec() as spec:
-            return sources.SourceFunctionOperator(operator, spec, place)
+            return sources.SourceFunctionOperator(operator, spec, environment)
         case specs.MapSpec() as spec:
-            return stateless.MapOperator(operator, spec, place)
+            return stateless.MapOperator(operator, spec, environment)
         case specs.FlatMapSpec() as spec:
-            return stateless.FlatMapOperator(operator, spec, place)
+            return stateless.FlatMapOperator(operator, spec, environment)
         case specs.FilterSpec() as spec:
-            return stateless.FilterOperator(operator, spec, place)
+            return stateless.FilterOperator(operator, spec, environment)
         case specs.ProjectSpec() as spec:
-            return stateless.ProjectOperator(operator, spec, place)
+            return stateless.ProjectOperator(operator, spec, environment)
         case specs.ProcessSpec() as spec:
             if operator.key is not None:
-                return process.KeyedProcessOperator(operator, spec, place)
-            return process.ProcessOperator(operator, spec, place)
+                return process.KeyedProcessOperator(operator, spec, environment)
+            return process.ProcessOperator(operator, spec, environment)
         case specs.ReduceSpec() as spec:
-            return rolling.ReduceOperator(operator, spec, place)
+            return rolling.ReduceOperator(operator, spec, environment)
         case specs.FoldSpec() as spec:
-            return rolling.FoldOperator(operator, spec, place)
+            return rolling.FoldOperator(operator, spec, environment)
         case specs.WithStateSpec() as spec:
-            return rolling.WithStateOperator(operator, spec, place)
+            return rolling.WithStateOperator(operator, spec, environment)
         case specs.WindowSpec() as spec:
-            return window_operator(operator, spec, place)
+            return window_operator(operator, spec, environment)
         case specs.IntervalJoinSpec() as spec:
-            return joins.IntervalJoinOperator(operator, spec, place)
+            return joins.IntervalJoinOperator(operator, spec, environment)
         case specs.CoMapSpec() as spec:
-            return co_streams.CoMapOperator(operator, spec, place)
+            return co_streams.CoMapOperator(operator, spec, environment)
         case specs.CoFlatMapSpec() as spec:
-            return co_streams.CoFlatMapOperator(operator, spec, place)
+            return co_streams.CoFlatMapOperator(operator, spec, environment)
         case specs.CoProcessSpec() as spec:
             if operator.key is not None:
-                return co_streams.KeyedCoProcessOperator(operator, spec, place)
-            return co_streams.CoProcessOperator(operator, spec, place)
+                return co_streams.KeyedCoProcessOperator(operator, spec, environment)
+            return co_streams.CoProcessOperator(operator, spec, environment)
         case specs.BroadcastProcessSpec() as spec:
             if operator.key is not None:
-                return broadcast.KeyedBroadcastProcessOperator(operator, spec, place)
-            return broadcast.BroadcastProcessOperator(operator, spec, place)
+                return broadcast.KeyedBroadcastProcessOperator(operator, spec, environment)
+            return broadcast.BroadcastProcessOperator(operator, spec, environment)
         case specs.FeedbackHeadSpec() as spec:
-            return feedback.FeedbackHead(operator, spec, place)
+            return feedback.FeedbackHead(operator, spec, environment)
         case specs.FeedbackTailSpec() as spec:
-            return feedback.FeedbackTail(operator, spec, place)
+            return feedback.FeedbackTail(operator, spec, environment)
         case specs.AsyncSpec() as spec:
-            return async_wait.AsyncWaitOperator(operator, spec, place)
+            return async_wait.AsyncWaitOperator(operator, spec, environment)
         case specs.SplitSpec() as spec:
-            return splitting.SplitOperator(operator, spec, place)
+            return splitting.SplitOperator(operator, spec, environment)
         case specs.TimestampsSpec() as spec:
-            return timestamps.TimestampsOperator(operator, spec.watermarks, place)
+            return timestamps.TimestampsOperator(operator, spec.watermarks, environment)
         case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):
-            return two_phase.TwoPhaseOperator(operator, spec, place)
+            return two_phase.TwoPhaseOperator(operator, spec, environment)
         case specs.SinkFunctionSpec() as spec:
-            return sinks.SinkFunctionOperator(operator, spec, place)
+            return sinks.SinkFunctionOperator(operator, spec, environment)
         case specs.WriterSpec() as spec:
-            return sinks.WriterOperator(operator, spec, place)
+            return sinks.WriterOperator(operator, spec, environment)
         case specs.PrintSpec() as spec:
-            return sinks.PrintOperator(operator, spec, place, report)
+            return sinks.PrintOperator(operator, spec, environment, driver_output)
         case specs.CollectSpec() as spec:
-            return sinks.CollectOperator(operator, spec, place, report)
+            return sinks.CollectOperator(operator, spec, environment, driver_output)
         case _:
             assert_never(operator.spec)

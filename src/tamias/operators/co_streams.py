@@ -6,47 +6,47 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec
 from tamias.operators.contexts import Clocks, ElementContext
-from tamias.operators.keys import write_key
-from tamias.operators.operator import Emit, RuntimeOperator, Write
-from tamias.operators.place import Place
-from tamias.operators.process_functions import KeyedProcessOperator, write_process
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_key
+from tamias.operators.operator import Emit, GenerateRecord, RuntimeOperator
+from tamias.operators.process_functions import KeyedProcessOperator, generate_process_call
 
 FIRST, SECOND = 0, 1
 
 
 class TwoInputOperator(RuntimeOperator):
-    """The head of a chain that two streams flow into: `write` is for the first, `write_second` for the second."""
+    """The head of a chain that two streams flow into: `generate` is for the first, `generate_second` for the second."""
 
-    def inputs(self) -> tuple[Write, ...]:
-        return self.write, self.write_second
+    def inputs(self) -> tuple[GenerateRecord, ...]:
+        return self.generate, self.generate_second
 
     @abstractmethod
-    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        """Write the statements that take one record of the second input."""
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        """Generate the statements that take one record of the second input."""
 
 
 class CoMapOperator(TwoInputOperator):
-    def __init__(self, operator: Operator, spec: CoMapSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: CoMapSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function = spec.function
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value, FIRST)
-        self._write_map(code, code.bind(self._function.map1, "map"), value, time, emit)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value, FIRST)
+        self._generate_map(code, code.bind(self._function.map1, "map"), value, time, emit)
 
-    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value, SECOND)
-        self._write_map(code, code.bind(self._function.map2, "map"), value, time, emit)
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value, SECOND)
+        self._generate_map(code, code.bind(self._function.map2, "map"), value, time, emit)
 
     @staticmethod
-    def _write_map(code: Code, call: str, value: str, time: str, emit: Emit) -> None:
+    def _generate_map(code: CodeBuilder, call: str, value: str, time: str, emit: Emit) -> None:
         result = code.fresh("v")
         code.line(f"{result} = {call}({value})")
         with code.block(f"if {result} is not None:"):  # Flink: PyFlink's co-map leaves None out, unlike its map
@@ -54,23 +54,23 @@ class CoMapOperator(TwoInputOperator):
 
 
 class CoFlatMapOperator(TwoInputOperator):
-    def __init__(self, operator: Operator, spec: CoFlatMapSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: CoFlatMapSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function = spec.function
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value, FIRST)
-        self._write_flat_map(code, code.bind(self._function.flat_map1, "flat_map"), value, time, emit)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value, FIRST)
+        self._generate_flat_map(code, code.bind(self._function.flat_map1, "flat_map"), value, time, emit)
 
-    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value, SECOND)
-        self._write_flat_map(code, code.bind(self._function.flat_map2, "flat_map"), value, time, emit)
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value, SECOND)
+        self._generate_flat_map(code, code.bind(self._function.flat_map2, "flat_map"), value, time, emit)
 
     @staticmethod
-    def _write_flat_map(code: Code, call: str, value: str, time: str, emit: Emit) -> None:
+    def _generate_flat_map(code: CodeBuilder, call: str, value: str, time: str, emit: Emit) -> None:
         results, result = code.fresh("r"), code.fresh("v")
         code.line(f"{results} = {call}({value})")
         with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
@@ -80,10 +80,10 @@ class CoFlatMapOperator(TwoInputOperator):
 class CoProcessOperator(TwoInputOperator):
     """`process` on two streams without keys: both clocks can be read."""
 
-    def __init__(self, operator: Operator, spec: CoProcessSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: CoProcessSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function = spec.function
-        self._clocks = Clocks(place)
+        self._clocks = Clocks(environment)
         self._context = ElementContext(self._clocks, None)
 
     def functions(self) -> Iterable[Any]:
@@ -92,24 +92,24 @@ class CoProcessOperator(TwoInputOperator):
     def on_watermark(self, watermark_ms: int) -> None:
         self._clocks.watermark_ms = watermark_ms
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_element1
-        write_process(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
 
-    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_element2
-        write_process(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
 
 
 class KeyedCoProcessOperator(KeyedProcessOperator, TwoInputOperator):
     """`process` on two keyed streams: a key's state and timers are the same for both."""
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value, FIRST)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value, FIRST)
         process = self._function.process_element1
-        write_process(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
 
-    def write_second(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value, SECOND)
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value, SECOND)
         process = self._function.process_element2
-        write_process(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)

@@ -33,7 +33,7 @@ from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
 from tamias.functions.timer_service import TimerService
 from tamias.keygroups import user_key
 from tamias.metrics.metricbase import MetricGroup
-from tamias.operators.place import Place
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.state.backend import KeyedStateBackend, KeyedStates
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
@@ -76,37 +76,37 @@ class SubtaskContext(StateStore, RuntimeContext):
 
     def __init__(
         self,
-        place: Place,
+        environment: SubtaskEnvironment,
         backend: KeyedStateBackend | None,
         operator_name: str,
         metrics: MetricGroup,
         parameters: dict[str, str] | None = None,
     ) -> None:
         super().__init__(backend, operator_name)
-        self._place = place
+        self._environment = environment
         self._metrics = metrics
         self._parameters = parameters or {}
 
     def get_task_name(self) -> str:
-        return self._place.vertex.name
+        return self._environment.vertex.name
 
     def get_task_name_with_subtasks(self) -> str:
-        return self._place.name
+        return self._environment.name
 
     def get_number_of_parallel_subtasks(self) -> int:
-        return self._place.vertex.parallelism
+        return self._environment.vertex.parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
-        return self._place.vertex.max_parallelism
+        return self._environment.vertex.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        return self._place.index
+        return self._environment.index
 
     def get_attempt_number(self) -> int:
-        return self._place.attempt
+        return self._environment.attempt
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        return self._place.graph.settings.job_parameters.get(key, default_value)
+        return self._environment.graph.settings.job_parameters.get(key, default_value)
 
     def get_operator_parameters(self) -> Configuration:
         return Configuration.from_dict(self._parameters)
@@ -115,13 +115,13 @@ class SubtaskContext(StateStore, RuntimeContext):
         return self._metrics
 
     def get_job_id(self) -> JobID:
-        return JobID(self._place.job_id)
+        return JobID(self._environment.job_id)
 
     def get_execution_config(self) -> ExecutionConfig:
-        settings = self._place.graph.settings
+        settings = self._environment.graph.settings
         config = ExecutionConfig()
-        config.set_parallelism(self._place.vertex.parallelism)
-        config.set_max_parallelism(self._place.vertex.max_parallelism)
+        config.set_parallelism(self._environment.vertex.parallelism)
+        config.set_max_parallelism(self._environment.vertex.max_parallelism)
         config.set_auto_watermark_interval(settings.auto_watermark_interval_ms)
         config.set_global_job_parameters(dict(settings.job_parameters))
         if settings.object_reuse:
@@ -129,18 +129,18 @@ class SubtaskContext(StateStore, RuntimeContext):
         return config
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        if name in self._place.accumulators:
+        if name in self._environment.accumulators:
             raise AccumulatorError(
-                f"accumulator {name!r} exists already in {self._place.name}; use get_accumulator, or another name"
+                f"accumulator {name!r} exists already in {self._environment.name}; use get_accumulator, or another name"
             )
-        self._place.accumulators[name] = accumulator
+        self._environment.accumulators[name] = accumulator
 
     def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
         try:
-            return self._place.accumulators[name]
+            return self._environment.accumulators[name]
         except KeyError:
             raise AccumulatorError(
-                f"no accumulator {name!r} in {self._place.name}; add_accumulator comes first"
+                f"no accumulator {name!r} in {self._environment.name}; add_accumulator comes first"
             ) from None
 
     def get_int_counter(self, name: str) -> IntCounter:
@@ -156,7 +156,7 @@ class SubtaskContext(StateStore, RuntimeContext):
         return self._on_demand(name, Histogram)
 
     def _on_demand(self, name: str, kind: type[A]) -> A:
-        found = self._place.accumulators.setdefault(name, kind())
+        found = self._environment.accumulators.setdefault(name, kind())
         if type(found) is not kind:
             raise AccumulatorError(
                 f"accumulator {name!r} is a {type(found).__name__}, not a {kind.__name__}; use another name"
@@ -164,22 +164,22 @@ class SubtaskContext(StateStore, RuntimeContext):
         return found
 
     def get_distributed_cache(self) -> DistributedCache:
-        return _Cache(self._place)
+        return _Cache(self._environment)
 
 
 class _Cache(DistributedCache):
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, environment: SubtaskEnvironment) -> None:
+        self._environment = environment
 
     def get_file(self, name: str) -> str:
-        return self._place.cached_file(name)
+        return self._environment.cached_file(name)
 
 
 class Clocks(TimerService):
     """The timer service of an operator without timers: both clocks can be read."""
 
-    def __init__(self, place: Place) -> None:
-        self._clock = place.clock
+    def __init__(self, environment: SubtaskEnvironment) -> None:
+        self._clock = environment.clock
         self.watermark_ms = MIN_TIMESTAMP
 
     def current_processing_time(self) -> int:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.types.by_value import own
 
 _log = logging.getLogger(__name__)
@@ -34,16 +34,16 @@ class FeedbackHead(RuntimeOperator):
 
     needs_out = True
 
-    def __init__(self, operator: Operator, spec: FeedbackHeadSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: FeedbackHeadSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._loop = spec.loop
         self._max_wait_ms = spec.max_wait_ms
         self._tag = spec.tag
-        self._queue = place.loops.setdefault((spec.loop, place.index), deque())
+        self._queue = environment.feedback_queues.setdefault((spec.loop, environment.index), deque())
         self._waiting_since_ms: int | None = None  # for something to be fed back, the input having ended
         self._over = False
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         emit(value, time)
 
     def begin_epoch(self, order: EpochOrder) -> None:
@@ -52,9 +52,9 @@ class FeedbackHead(RuntimeOperator):
 
     def end_epoch(self) -> None:
         # Only a tail in this subtask can have put something here during the epoch.
-        until_ms = self.place.clock.monotonic() * 1000 + _SPIN_MS
+        until_ms = self.environment.clock.monotonic() * 1000 + _SPIN_MS
         for _ in range(_SPIN_ROUNDS):
-            if not self._queue or self.place.clock.monotonic() * 1000 >= until_ms:
+            if not self._queue or self.environment.clock.monotonic() * 1000 >= until_ms:
                 break
             self._drain()
 
@@ -77,7 +77,7 @@ class FeedbackHead(RuntimeOperator):
 
     def next_timer_ms(self) -> int | None:
         if self._queue:
-            return self.place.clock.now_ms()
+            return self.environment.clock.now_ms()
         if self._waiting_since_ms is None or self._max_wait_ms == 0:
             return None
         return self._waiting_since_ms + self._max_wait_ms
@@ -86,17 +86,17 @@ class FeedbackHead(RuntimeOperator):
 class FeedbackTail(RuntimeOperator):
     """Takes what is to be fed back."""
 
-    def __init__(self, operator: Operator, spec: FeedbackTailSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: FeedbackTailSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._loop = spec.loop
-        self._queue = place.loops.setdefault((spec.loop, place.index), deque())
+        self._queue = environment.feedback_queues.setdefault((spec.loop, environment.index), deque())
 
     def initialize(self) -> None:
         super().initialize()
         self._queue.clear()  # what an attempt left that has failed
         self._queue.extend(self.states.get_list_state(_UNDER_WAY).get())
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._queue.append, 'feed_back')}(({code.bind(own, 'own')}({value}), {time}))")
 
     def finish(self) -> None:
@@ -105,7 +105,7 @@ class FeedbackTail(RuntimeOperator):
                 "%d records were fed back to %s after the loop had ended, and are lost; "
                 "raise max_wait_time_millis if that is too early",
                 len(self._queue),
-                self.place.name,
+                self.environment.name,
             )
             self._queue.clear()
 
@@ -117,4 +117,4 @@ class FeedbackTail(RuntimeOperator):
         return self._loop if self._queue else None
 
     def next_timer_ms(self) -> int | None:
-        return self.place.clock.now_ms() if self._queue else None
+        return self.environment.clock.now_ms() if self._queue else None

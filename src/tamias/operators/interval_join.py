@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.functions.state_handles import MapState
 from tamias.functions.window_assigners import no_timestamp
 from tamias.functions.window_functions import ProcessJoinFunction
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import IntervalJoinSpec
-from tamias.operators.keys import write_key
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_key
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.process_functions import emit_results
 from tamias.operators.timers import Timers
 from tamias.operators.windows.late import LateRecords
@@ -32,13 +32,13 @@ class IntervalJoinOperator(RuntimeOperator):
 
     needs_out = True
 
-    def __init__(self, operator: Operator, spec: IntervalJoinSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: IntervalJoinSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
         self._spec = spec
         self._cell, self._time_cell = self.backend.cell, self.backend.window_cell
         # A timer's window is the side and the time of the records that it removes.
-        self.timers = Timers(self.backend, self._time_cell, place.clock, prefix="_join/timers", windowed=True)
+        self.timers = Timers(self.backend, self._time_cell, environment.clock, prefix="_join/timers", windowed=True)
         self._late = (
             LateRecords(self, spec.left_late_tag, "numLeftLateRecordsDropped"),
             LateRecords(self, spec.right_late_tag, "numRightLateRecordsDropped"),
@@ -61,8 +61,8 @@ class IntervalJoinOperator(RuntimeOperator):
         )
         super().open()
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         code.line(f"{code.bind(self._take, 'take')}({value}[0], {value}[1], {time})")
 
     def _take(self, side: int, record: Any, time_ms: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import InvalidKeyError, RecordTypeError
 from tamias.functions.record_functions import FieldKeySelector, KeySelector
 from tamias.graph.specs import KeySpec
@@ -28,34 +28,34 @@ _EXACT: dict[str, type] = {  # declared types, and the class of values that are 
 }
 
 
-def write_key(code: Code, operator: RuntimeOperator, value: str, input_index: int = 0) -> None:
-    """Write the statements that make a record's key the current key; nothing for an operator without keys."""
+def generate_key(code: CodeBuilder, operator: RuntimeOperator, value: str, input_index: int = 0) -> None:
+    """Generate the statements that make a record's key the current key; nothing for an operator without keys."""
     spec = operator.operator.key_of(input_index)
     if spec is None or operator.backend is None:
         return
-    key = write_key_of(code, spec, value)
+    key = generate_key_of(code, spec, value)
     plain, wrap, cell = (
         code.bind(_PLAIN, "plain"),
         code.bind(state_key, "state_key"),
         code.bind(operator.backend.cell, "cell"),
     )
     code.line(f"{cell}[0] = {key} if {key}.__class__ in {plain} else {wrap}({key})")
-    _write_cleanups(code, operator)
+    _generate_cleanups(code, operator)
 
 
-def write_state_key(code: Code, operator: RuntimeOperator, value: str) -> str:
-    """Write the statements that find a record's key as tables hold it; answers the variable that holds it."""
+def generate_state_key(code: CodeBuilder, operator: RuntimeOperator, value: str) -> str:
+    """Generate the statements that find a record's key as tables hold it; answers the variable that holds it."""
     spec = operator.operator.key
     assert spec is not None, "the stream graph puts this operator on keyed streams only"
-    key = write_key_of(code, spec, value)
+    key = generate_key_of(code, spec, value)
     with code.block(f"if {key}.__class__ not in {code.bind(_PLAIN, 'plain')}:"):
         code.line(f"{key} = {code.bind(state_key, 'state_key')}({key})")
-    _write_cleanups(code, operator)
+    _generate_cleanups(code, operator)
     return key
 
 
-def _write_cleanups(code: Code, operator: RuntimeOperator) -> None:
-    """Write what states that expire want called with every record; nothing if no state wants anything.
+def _generate_cleanups(code: CodeBuilder, operator: RuntimeOperator) -> None:
+    """Generate what states that expire want called with every record; nothing if no state wants anything.
 
     States are asked for in `open`, before the chain is written. One that is asked for later than that is cleaned up
     when it is accessed and when timers and windows fire.
@@ -65,8 +65,8 @@ def _write_cleanups(code: Code, operator: RuntimeOperator) -> None:
         code.line(f"{code.bind(clean_up, 'clean_up')}()")
 
 
-def write_key_of(code: Code, spec: KeySpec, value: str) -> str:
-    """Write the statements that find the key of the record in a variable; answers the variable that holds it."""
+def generate_key_of(code: CodeBuilder, spec: KeySpec, value: str) -> str:
+    """Generate the statements that find the key of the record in a variable; answers the variable that holds it."""
     key, selector = code.fresh("k"), spec.selector
     if isinstance(selector, FieldKeySelector) and all(type(f) is int for f in selector.fields):
         get = code.bind(selector.get_key, "key")

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from tamias.functions.record_functions import Function, WrappingFunction
@@ -16,8 +16,8 @@ from tamias.graph.job_graph import Operator
 from tamias.keygroups import key_group_range
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
-from tamias.operators.place import Place
 from tamias.state.backend import NO_KEY, KeyedStateBackend, Restored
 from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.heap.backend import HeapStateBackend
@@ -28,10 +28,10 @@ from tamias.state.snapshots import OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore
 
 Emit = Callable[[str, str], None]
-"""Writes what happens to an emitted record: given the variables of its value and its time."""
+"""Generates what happens to an emitted record: given the variables of its value and its time."""
 
-Write = Callable[[Code, str, str, Emit, dict[str, Emit]], None]
-"""Writes the statements that take one record: what `RuntimeOperator.write` is."""
+GenerateRecord = Callable[[CodeBuilder, str, str, Emit, dict[str, Emit]], None]
+"""Generates the statements that take one record: what `RuntimeOperator.generate` is."""
 
 Out = Callable[[Any, int | None], None]
 """Emits a record from outside the loop: its value and its time."""
@@ -64,25 +64,25 @@ class RuntimeOperator(ABC):
     first_input: int | None = None
     """The input, if any, whose records of an epoch come before all others', and in BATCH mode all of them."""
 
-    def __init__(self, operator: Operator, place: Place) -> None:
+    def __init__(self, operator: Operator, environment: SubtaskEnvironment) -> None:
         self.operator = operator
-        self.place = place
+        self.environment = environment
         self.out: Out = _nowhere
         self.side_out: dict[str, Out] = {}
         self.pass_watermark: Callable[[int], None] = _nothing_held
         self.pass_idle: Callable[[bool], None] = _nothing_held
-        self.backend: KeyedStateBackend | None = make_backend(place) if operator.key is not None else None
+        self.backend: KeyedStateBackend | None = make_backend(environment) if operator.key is not None else None
         if self.backend is not None and operator.key is not None:
             self.backend.key_type = operator.key.type_info
         self.states = OperatorStates()
 
     @abstractmethod
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        """Write the statements that take one record, held by variable `value`, with its time (or `None`)."""
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        """Generate the statements that take one record, held by variable `value`, with its time (or `None`)."""
 
-    def inputs(self) -> tuple[Write, ...]:
+    def inputs(self) -> tuple[GenerateRecord, ...]:
         """What writes the loop of each input: one, but for those that take two streams, the head of a chain each."""
-        return (self.write,)
+        return (self.generate,)
 
     def functions(self) -> Iterable[Any]:
         """The user's function objects in this operator."""
@@ -109,8 +109,8 @@ class RuntimeOperator(ABC):
 
     def key_groups(self) -> tuple[int, int]:
         """The first and last key group of this subtask."""
-        vertex = self.place.vertex
-        return key_group_range(vertex.max_parallelism, vertex.parallelism, self.place.index)
+        vertex = self.environment.vertex
+        return key_group_range(vertex.max_parallelism, vertex.parallelism, self.environment.index)
 
     def initialize(self) -> None:
         """Let the user's functions ask for their state."""
@@ -139,19 +139,19 @@ class RuntimeOperator(ABC):
     def runtime_context(self) -> RuntimeContext:
         """The context given to `open`."""
         metrics, parameters = self.metric_group(), self.operator.parameters
-        return SubtaskContext(self.place, self.backend, self.operator.name, metrics, parameters)
+        return SubtaskContext(self.environment, self.backend, self.operator.name, metrics, parameters)
 
     def metric_group(self) -> MetricGroup:
         """Where the operator's metrics are, its function's among them."""
-        place, operator = self.place, self.operator
+        environment, operator = self.environment, self.operator
         variables = {
-            "job_id": place.job_id,
-            "task_name": place.vertex.name,
+            "job_id": environment.job_id,
+            "task_name": environment.vertex.name,
             "operator_id": operator.id,
             "operator_name": operator.name,
-            "subtask_index": str(place.index),
+            "subtask_index": str(environment.index),
         }
-        return place.metrics.setdefault(operator.id, MetricGroup(place.clock, variables))
+        return environment.metrics.setdefault(operator.id, MetricGroup(environment.clock, variables))
 
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
         """Event time has advanced; emit what is due. The subtask forwards the watermark, unless it is held here."""
@@ -234,30 +234,30 @@ class RuntimeOperator(ABC):
     _restored: OperatorRestore | None = None
 
 
-def make_backend(place: Place) -> KeyedStateBackend:
+def make_backend(environment: SubtaskEnvironment) -> KeyedStateBackend:
     """The keyed state backend that the job is configured with."""
-    tracked = place.graph.settings.checkpointing
-    if place.on_rocksdb:
-        return _make_rocksdb(place, tracked=tracked)
-    return HeapStateBackend(tracked=tracked, incremental=place.incremental, clock=place.clock)
+    tracked = environment.graph.settings.checkpointing
+    if environment.on_rocksdb:
+        return _make_rocksdb(environment, tracked=tracked)
+    return HeapStateBackend(tracked=tracked, incremental=environment.incremental, clock=environment.clock)
 
 
-def _make_rocksdb(place: Place, *, tracked: bool) -> KeyedStateBackend:
+def _make_rocksdb(environment: SubtaskEnvironment, *, tracked: bool) -> KeyedStateBackend:
     from tamias.state.rocksdb.backend import RocksDBKeyedBackend
 
-    settings = place.rocksdb or RocksDBSettings()
-    folder = local_folder(settings.local_directories or (place.scratch_root(),), place.index)
-    vertex = place.vertex
+    settings = environment.rocksdb or RocksDBSettings()
+    folder = local_folder(settings.local_directories or (environment.scratch_root(),), environment.index)
+    vertex = environment.vertex
     return RocksDBKeyedBackend(
         folder.path,
         on_close=folder.close,
         max_parallelism=vertex.max_parallelism,
-        key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, place.index),
+        key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, environment.index),
         settings=settings,
         tracked=tracked,
-        incremental=place.incremental,
-        clock=place.clock,
-        reuses_restored=place.reuses_restored,
+        incremental=environment.incremental,
+        clock=environment.clock,
+        reuses_restored=environment.reuses_restored,
     )
 
 

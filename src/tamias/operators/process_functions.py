@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.timer_service import TimeDomain
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
 from tamias.operators.contexts import Clocks, ElementContext
-from tamias.operators.keys import write_key
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_key
 from tamias.operators.operator import Emit, Out, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.splitting import RefusedSides
 from tamias.operators.timers import Timers
 
@@ -22,10 +22,10 @@ from tamias.operators.timers import Timers
 class ProcessOperator(RuntimeOperator):
     """`process` on a stream without keys: both clocks can be read."""
 
-    def __init__(self, operator: Operator, spec: ProcessSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: ProcessSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function = spec.function
-        self._clocks = Clocks(place)
+        self._clocks = Clocks(environment)
         self._context = ElementContext(self._clocks, None)
 
     def functions(self) -> Iterable[Any]:
@@ -34,8 +34,10 @@ class ProcessOperator(RuntimeOperator):
     def on_watermark(self, watermark_ms: int) -> None:
         self._clocks.watermark_ms = watermark_ms
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_process(code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_process_call(
+            code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side
+        )
 
 
 class KeyedProcessOperator(RuntimeOperator):
@@ -44,14 +46,17 @@ class KeyedProcessOperator(RuntimeOperator):
     needs_out = True
 
     def __init__(
-        self, operator: Operator, spec: ProcessSpec | CoProcessSpec | BroadcastProcessSpec, place: Place
+        self,
+        operator: Operator,
+        spec: ProcessSpec | CoProcessSpec | BroadcastProcessSpec,
+        environment: SubtaskEnvironment,
     ) -> None:
-        super().__init__(operator, place)
+        super().__init__(operator, environment)
         assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
         self._function = spec.function
         self._cell = self.backend.cell
         self._cleanups = self.backend.every_record
-        self.timers = Timers(self.backend, self._cell, place.clock)
+        self.timers = Timers(self.backend, self._cell, environment.clock)
         self._context = ElementContext(self.timers, self._cell)
         self._timer_context = OnTimerContext(self.timers, self._cell)
 
@@ -62,9 +67,11 @@ class KeyedProcessOperator(RuntimeOperator):
         self.timers.open()
         super().open()
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
-        write_process(code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
+        generate_process_call(
+            code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side
+        )
 
     def on_watermark(self, watermark_ms: int) -> None:
         self.timers.advance_watermark(watermark_ms, self._on_event_time)
@@ -106,8 +113,8 @@ class OnTimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
         return self.domain
 
 
-def write_process(
-    code: Code,
+def generate_process_call(
+    code: CodeBuilder,
     process: Callable[[Any, Any], Any],
     context: ElementContext,
     *,
@@ -116,16 +123,16 @@ def write_process(
     emit: Emit,
     side: dict[str, Emit],
 ) -> None:
-    """Write the call of a process function and the loop over its results."""
+    """Generate the call of a process function and the loop over its results."""
     name = code.bind(context, "context")
     code.line(f"{name}.time = {time}")
     results = code.fresh("r")
     code.line(f"{results} = {code.bind(process, 'process')}({value}, {name})")
-    write_results(code, results, time, emit, side)
+    generate_results(code, results, time, emit, side)
 
 
-def write_results(code: Code, results: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-    """Write the loop over what a process function gave back: records, and pairs of a tag and a record."""
+def generate_results(code: CodeBuilder, results: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    """Generate the loop over what a process function gave back: records, and pairs of a tag and a record."""
     result, tag = code.fresh("v"), code.bind(OutputTag, "OutputTag")
     with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
         tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import InvalidProgramError
 from tamias.functions.record_functions import FoldFunction, ReduceFunction
 from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FoldSpec, ReduceSpec, WithStateSpec
-from tamias.operators.keys import write_key
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_key
 from tamias.operators.operator import Emit, RuntimeOperator, method_of
-from tamias.operators.place import Place
 from tamias.types.by_value import own
 from tamias.types.time_bounds import MAX_TIMESTAMP
 
@@ -31,12 +31,12 @@ class _SoFar(ValueStateDescriptor):
 class _OneValuePerKey(RuntimeOperator):
     """An operator whose own state is one value per key, beside what its function keeps."""
 
-    def __init__(self, operator: Operator, place: Place, function: Any, state_name: str) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, environment: SubtaskEnvironment, function: Any, state_name: str) -> None:
+        super().__init__(operator, environment)
         assert self.backend is not None, "the stream graph puts rolling operators on keyed streams only"
         self._function = function
         self._descriptor: ValueStateDescriptor = _SoFar(state_name, operator.output_type)
-        self._batch = place.graph.settings.batch
+        self._batch = environment.graph.settings.batch
         self.needs_out = self._batch
 
     def functions(self) -> Iterable[Any]:
@@ -55,11 +55,11 @@ class _OneValuePerKey(RuntimeOperator):
 
 
 class ReduceOperator(_OneValuePerKey):
-    def __init__(self, operator: Operator, spec: ReduceSpec, place: Place) -> None:
-        super().__init__(operator, place, spec.function, "_reduce")
+    def __init__(self, operator: Operator, spec: ReduceSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment, spec.function, "_reduce")
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         so_far, result = code.fresh("s"), code.fresh("v")
         reduce = code.bind(method_of(self._function, ReduceFunction, "reduce"), "reduce")
         code.line(f"{so_far} = {code.bind(self.value.value, 'value')}()")
@@ -76,12 +76,12 @@ def _refuse_none() -> None:
 
 
 class FoldOperator(_OneValuePerKey):
-    def __init__(self, operator: Operator, spec: FoldSpec, place: Place) -> None:
-        super().__init__(operator, place, spec.function, "_fold")
+    def __init__(self, operator: Operator, spec: FoldSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment, spec.function, "_fold")
         self._initial = spec.initial
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         so_far, result = code.fresh("s"), code.fresh("v")
         fold = code.bind(method_of(self._function, FoldFunction, "fold"), "fold")
         copy, initial = code.bind(own, "own"), code.bind(self._initial, "initial")
@@ -95,8 +95,8 @@ class FoldOperator(_OneValuePerKey):
 class WithStateOperator(_OneValuePerKey):
     """`map_with_state` and its kin: `function(value, state) -> (result, state)`; a state of None clears it."""
 
-    def __init__(self, operator: Operator, spec: WithStateSpec, place: Place) -> None:
-        super().__init__(operator, place, spec.function, "_with_state")
+    def __init__(self, operator: Operator, spec: WithStateSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment, spec.function, "_with_state")
         self._descriptor = ValueStateDescriptor("_with_state")  # the declared type is that of the results
         self._form = spec.form
         self.needs_out = False
@@ -104,8 +104,8 @@ class WithStateOperator(_OneValuePerKey):
     def end_key(self) -> None:
         """Every record gave its result already."""
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         result, state = code.fresh("v"), code.fresh("s")
         call, before = code.bind(self._function, "with_state"), code.bind(self.value.value, "value")
         code.line(f"{result}, {state} = {call}({value}, {before}())")

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.faults import point
 from tamias.functions.sink_contract import SinkFunction, WriterContext
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
 from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import key_function
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.types.by_value import own
 from tamias.types.record_text import record_text
 from tamias.types.row import Row
@@ -32,10 +32,10 @@ _WRITERS = ListStateDescriptor("_writers")
 class SinkFunctionOperator(RuntimeOperator):
     """A `SinkFunction`: called once per record."""
 
-    def __init__(self, operator: Operator, spec: SinkFunctionSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: SinkFunctionSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function: SinkFunction[Any] = spec.function
-        self._clocks = Clocks(place)
+        self._clocks = Clocks(environment)
         self._context = ElementContext(self._clocks, None)
 
     def functions(self) -> Iterable[Any]:
@@ -44,7 +44,7 @@ class SinkFunctionOperator(RuntimeOperator):
     def on_watermark(self, watermark_ms: int) -> None:
         self._clocks.watermark_ms = watermark_ms
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         context = code.bind(self._context, "context")
         code.line(f"{context}.time = {time}")
         code.line(f"{code.bind(self._function.invoke, 'invoke')}({value}, {context})")
@@ -56,12 +56,12 @@ class SinkFunctionOperator(RuntimeOperator):
 class WriterOperator(RuntimeOperator):
     """A `Sink`: its writer, and the committables that wait for their checkpoint."""
 
-    def __init__(self, operator: Operator, spec: WriterSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: WriterSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._sink = spec.sink.with_input_type(operator.input_type)
         self._committer = self._sink.create_committer()
         self._waiting: list[tuple[int, Any]] = []  # (checkpoint, committable), oldest first
-        settings = place.graph.settings
+        settings = environment.graph.settings
         self._checkpointing = settings.checkpointing
         self._at_once = settings.checkpointing and settings.releases_at_once
 
@@ -69,18 +69,18 @@ class WriterOperator(RuntimeOperator):
         super().initialize()
         self._commit([c for _, c in self.states.get_list_state(_COMMITTABLES).get()])
         self.states.get_list_state(_COMMITTABLES).clear()
-        place = self.place
+        environment = self.environment
         context = WriterContext(
-            subtask_index=place.index,
-            subtask_count=place.vertex.parallelism,
-            attempt=place.attempt,
-            job_id=place.job_id,
+            subtask_index=environment.index,
+            subtask_count=environment.vertex.parallelism,
+            attempt=environment.attempt,
+            job_id=environment.job_id,
             operator_id=self.operator.id,
             exactly_once=not self._at_once,
         )
         self._writer = self._sink.create_writer(context, list(self.states.get_list_state(_WRITERS).get()))
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._writer.write, 'write')}({value}, {time})")
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
@@ -107,9 +107,9 @@ class WriterOperator(RuntimeOperator):
 
     def _commit(self, committables: list[Any]) -> None:
         if committables and self._committer is not None:
-            point("sink-commit", self.place.index)
+            point("sink-commit", self.environment.index)
             self._committer.commit(committables)
-            point("sink-committed", self.place.index)
+            point("sink-committed", self.environment.index)
 
     def close(self) -> None:
         writer = getattr(self, "_writer", None)
@@ -118,7 +118,7 @@ class WriterOperator(RuntimeOperator):
         super().close()
 
 
-class Report:
+class DriverOutput:
     """What a subtask sends to the driver with its acknowledgement: printed lines and collected records."""
 
     def __init__(self) -> None:
@@ -135,30 +135,34 @@ class Report:
 class PrintOperator(RuntimeOperator):
     """`print`: a line per record, shown by the driver."""
 
-    def __init__(self, operator: Operator, spec: PrintSpec, place: Place, report: Report) -> None:
-        super().__init__(operator, place)
-        self._report = report
-        parallelism, number = place.vertex.parallelism, place.index + 1
+    def __init__(
+        self, operator: Operator, spec: PrintSpec, environment: SubtaskEnvironment, driver_output: DriverOutput
+    ) -> None:
+        super().__init__(operator, environment)
+        self._driver_output = driver_output
+        parallelism, number = environment.vertex.parallelism, environment.index + 1
         parts = [p for p in (spec.identifier, str(number) if parallelism > 1 else None) if p]
         self._prefix = ":".join(parts) + "> " if parts else ""
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._print, 'show')}({value})")
 
     def _print(self, value: Any) -> None:
-        self._report.lines.append(self._prefix + record_text(self.operator.input_type, value))
+        self._driver_output.lines.append(self._prefix + record_text(self.operator.input_type, value))
 
 
 class CollectOperator(RuntimeOperator):
     """`execute_and_collect`: records travel to the driver with the epoch's acknowledgements."""
 
-    def __init__(self, operator: Operator, spec: CollectSpec, place: Place, report: Report) -> None:
-        super().__init__(operator, place)
-        self._report = report
+    def __init__(
+        self, operator: Operator, spec: CollectSpec, environment: SubtaskEnvironment, driver_output: DriverOutput
+    ) -> None:
+        super().__init__(operator, environment)
+        self._driver_output = driver_output
         self._key = key_function(spec.key) if spec.key is not None else None
         self._type = operator.input_type
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._collect, 'collect')}({value})")
 
     def _collect(self, value: Any) -> None:
@@ -167,4 +171,4 @@ class CollectOperator(RuntimeOperator):
             value = self._type.collected(self._type.conform([value])[0])
         if self._key is not None:
             value = Row(f0=key, f1=value)
-        self._report.records.append(own(value))
+        self._driver_output.records.append(own(value))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.source_contract import Batch, Boundedness, SourceContext, SourceFunction, Split, SplitReader
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.functions.state_handles import ListState
@@ -21,8 +21,8 @@ from tamias.functions.watermark_strategy import Watermark, WatermarkAlignment
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SourceFunctionSpec, SourceSpec
 from tamias.keygroups import stable_hash
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.watermarks import SourceEvent, SplitWatermarks
 
 BATCH_RECORDS = 4096
@@ -61,15 +61,15 @@ class SourceHead(RuntimeOperator):
     def release(self) -> None:
         """Go on after a `cut`."""
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         emit(value, time)
 
 
 class SplitSourceOperator(SourceHead):
     """Reads the splits of a `Source` that fall to this subtask, in turn."""
 
-    def __init__(self, operator: Operator, spec: SourceSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: SourceSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._source = spec.source
         self._readers: dict[str, tuple[Split, SplitReader]] = {}
         self._known: set[str] = set()  # every split ever seen, by any subtask, so that none is read twice
@@ -78,9 +78,11 @@ class SplitSourceOperator(SourceHead):
         self.watermarks: SplitWatermarks | None = None
         self.alignment: WatermarkAlignment | None = None
         if spec.watermarks is not None:
-            settings = place.graph.settings
+            settings = environment.graph.settings
             periodic = settings.auto_watermark_interval_ms > 0
-            self.watermarks = SplitWatermarks(spec.watermarks, place.clock, batch=settings.batch, periodic=periodic)
+            self.watermarks = SplitWatermarks(
+                spec.watermarks, environment.clock, batch=settings.batch, periodic=periodic
+            )
             self.alignment = None if settings.batch else spec.watermarks.alignment
 
     def initialize(self) -> None:
@@ -109,21 +111,21 @@ class SplitSourceOperator(SourceHead):
 
     def _is_mine(self, split_id: str) -> bool:
         # By its id alone: subtasks look at different times, so what is third for one may be fourth for another.
-        return stable_hash(split_id) % self.place.vertex.parallelism == self.place.index
+        return stable_hash(split_id) % self.environment.vertex.parallelism == self.environment.index
 
     def open(self) -> None:
         super().open()
         if self._restored is None:
             self._discover()
         interval = self._source.discovery_interval_ms
-        self._next_discovery_ms = None if interval is None else self.place.clock.now_ms() + interval
+        self._next_discovery_ms = None if interval is None else self.environment.clock.now_ms() + interval
 
     def _discover(self) -> None:
-        parallelism = self.place.vertex.parallelism
+        parallelism = self.environment.vertex.parallelism
         for number, split in enumerate(self._source.discover_splits(parallelism)):
             if split.id not in self._known:
                 self._known.add(split.id)
-                mine = self._is_mine(split.id) if self._searches else number % parallelism == self.place.index
+                mine = self._is_mine(split.id) if self._searches else number % parallelism == self.environment.index
                 if mine:
                     self._readers[split.id] = (split, self._source.create_reader(split, None))
 
@@ -133,7 +135,7 @@ class SplitSourceOperator(SourceHead):
             yield from self.watermarks.emit_periodic()
 
     def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-        clock = self.place.clock
+        clock = self.environment.clock
         stop_ms = clock.now_ms() + budget.max_ms
         if self._next_discovery_ms is not None and clock.now_ms() >= self._next_discovery_ms:
             self._discover()
@@ -207,8 +209,8 @@ class SourceFunctionOperator(SourceHead):
     snapshotted, while the function is between two steps of its own.
     """
 
-    def __init__(self, operator: Operator, spec: SourceFunctionSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: SourceFunctionSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function: SourceFunction[Any] = spec.function
         self._context = _Collector()
         self._thread: threading.Thread | None = None
@@ -231,7 +233,7 @@ class SourceFunctionOperator(SourceHead):
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"source {self.operator.name}", daemon=True)
             self._thread.start()
-        clock = self.place.clock
+        clock = self.environment.clock
         stop_ms = clock.now_ms() + budget.max_ms
         while True:
             ended = self._context.finished  # before looking: what it collected last is then seen below

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import UnsupportedOperationError, preview
 from tamias.functions.selection import OutputSelector, names_in
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SplitSpec
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import Emit, RuntimeOperator, method_of
-from tamias.operators.place import Place
 from tamias.types.by_value import own
 
 
 class SplitOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: SplitSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: SplitSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._selector = spec.selector
         self._select = method_of(spec.selector, OutputSelector, "select")
 
     def functions(self) -> Iterable[Any]:
         return (self._selector,)
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         if side:
             names = code.fresh("names")
             code.line(f"{names} = {code.bind(self._names_of, 'names_of')}({value})")

@@ -5,41 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.record_fields import read_field
 from tamias.functions.record_functions import FilterFunction, FlatMapFunction, MapFunction
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
-from tamias.operators.keys import write_key
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_key
 from tamias.operators.operator import Emit, RuntimeOperator, method_of
-from tamias.operators.place import Place
 
 
 class MapOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: MapSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: MapSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function = spec.function
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         result = code.fresh("v")
         code.line(f"{result} = {code.bind(method_of(self._function, MapFunction, 'map'), 'map')}({value})")
         emit(result, time)
 
 
 class FlatMapOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: FlatMapSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: FlatMapSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function = spec.function
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         results, result = code.fresh("r"), code.fresh("v")
         code.line(
             f"{results} = {code.bind(method_of(self._function, FlatMapFunction, 'flat_map'), 'flat_map')}({value})"
@@ -49,26 +49,26 @@ class FlatMapOperator(RuntimeOperator):
 
 
 class FilterOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: FilterSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: FilterSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._function = spec.function
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         keep = code.bind(method_of(self._function, FilterFunction, "filter"), "filter")
         with code.block(f"if {keep}({value}):"):
             emit(value, time)
 
 
 class ProjectOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: ProjectSpec, place: Place) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: ProjectSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
         self._fields = spec.fields
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         result, read = code.fresh("v"), code.bind(read_field, "read_field")
         fields = "".join(f"{read}({value}, {field}), " for field in self._fields)
         code.line(f"{result} = ({fields})")

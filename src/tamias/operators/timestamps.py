@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.watermark_strategy import Watermark, WatermarkOutput, WatermarkStrategy
 from tamias.graph.job_graph import Operator
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.watermarks import make_generator
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
@@ -52,16 +52,16 @@ class TimestampsOperator(RuntimeOperator):
 
     generates_watermarks = True
 
-    def __init__(self, operator: Operator, strategy: WatermarkStrategy, place: Place) -> None:
-        super().__init__(operator, place)
-        settings = place.graph.settings
+    def __init__(self, operator: Operator, strategy: WatermarkStrategy, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        settings = environment.graph.settings
         self._strategy = strategy
-        self._generator = make_generator(strategy, place.clock)
+        self._generator = make_generator(strategy, environment.clock)
         self._generates = not settings.batch
         self._periodic = settings.auto_watermark_interval_ms > 0
         self.emitter = WatermarkEmitter()  # the subtask says where it leads before the first record
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         assigner = self._strategy.timestamp_assigner
         if assigner is not None:
             before = time

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
 from tamias.faults import point
 from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SinkFunctionSpec
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import Emit
-from tamias.operators.place import Place
 from tamias.operators.sink_operators import SinkFunctionOperator
 
 log = logging.getLogger(__name__)
@@ -28,15 +28,15 @@ class TwoPhaseOperator(SinkFunctionOperator):
 
     _function: TwoPhaseCommitSinkFunction[Any, Any]
 
-    def __init__(self, operator: Operator, spec: SinkFunctionSpec, place: Place) -> None:
-        super().__init__(operator, spec, place)
+    def __init__(self, operator: Operator, spec: SinkFunctionSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment)
         self._waiting: list[tuple[int, int, Any]] = []  # (checkpoint, when it was begun, transaction), oldest first
         self._open: Any = None
         self._begun_ms = 0
         self._is_open = False
         self._wrote = False  # in the open transaction, in this epoch
         self._ended = False  # the input
-        settings = place.graph.settings
+        settings = environment.graph.settings
         self._checkpointing = settings.checkpointing
         self._at_once = settings.checkpointing and settings.releases_at_once
 
@@ -56,7 +56,7 @@ class TwoPhaseOperator(SinkFunctionOperator):
         function, handled = self._function, []
         function._user_context = saved["context"]
         for _, begun_ms, transaction in saved["prepared"]:
-            point("sink-recover", self.place.index)
+            point("sink-recover", self.environment.index)
             self._recover(transaction, begun_ms)
             handled.append(transaction)
         if saved["open"] is not None:
@@ -71,13 +71,13 @@ class TwoPhaseOperator(SinkFunctionOperator):
         try:
             function.recover_and_commit(transaction)
         except Exception:
-            elapsed_ms = self.place.clock.now_ms() - begun_ms
+            elapsed_ms = self.environment.clock.now_ms() - begun_ms
             if not function._ignores_late_failures or timeout_ms is None or elapsed_ms <= timeout_ms:
                 raise
             log.exception(
                 "%s: transaction %s could not be committed %d ms after it was begun, later than its timeout of %d ms; "
                 "what was written in it is lost",
-                self.place.name,
+                self.environment.name,
                 preview(transaction),
                 elapsed_ms,
                 timeout_ms,
@@ -88,12 +88,12 @@ class TwoPhaseOperator(SinkFunctionOperator):
         self._begin()
 
     def _begin(self) -> None:
-        self._open, self._begun_ms = self._function.begin_transaction(), self.place.clock.now_ms()
+        self._open, self._begun_ms = self._function.begin_transaction(), self.environment.clock.now_ms()
         self._is_open, self._wrote = True, False
 
     # ------------------------------------------------------------------------------------------------- records
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         context, sink = code.bind(self._context, "context"), code.bind(self, "sink")
         code.line(f"{context}.time = {time}")
         code.line(f"{code.bind(self._function.invoke, 'invoke')}({sink}._open, {value}, {context})")
@@ -151,17 +151,17 @@ class TwoPhaseOperator(SinkFunctionOperator):
 
     def _commit(self, begun_ms: int, transaction: Any) -> None:
         self._warn_if_late(transaction, begun_ms)
-        point("sink-commit", self.place.index)
+        point("sink-commit", self.environment.index)
         self._function.commit(transaction)
-        point("sink-committed", self.place.index)
+        point("sink-committed", self.environment.index)
 
     def _warn_if_late(self, transaction: Any, begun_ms: int) -> None:
         timeout_ms, ratio = self._function._transaction_timeout_ms, self._function._warning_ratio
-        elapsed_ms = self.place.clock.now_ms() - begun_ms
+        elapsed_ms = self.environment.clock.now_ms() - begun_ms
         if timeout_ms is not None and ratio is not None and elapsed_ms > timeout_ms * ratio:
             log.warning(
                 "%s: transaction %s is %d ms old, its timeout is %d ms",
-                self.place.name,
+                self.environment.name,
                 preview(transaction),
                 elapsed_ms,
                 timeout_ms,

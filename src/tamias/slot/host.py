@@ -17,8 +17,8 @@ from tamias.errors import SlotLostError
 from tamias.faults import point
 from tamias.graph.job_graph import Vertex
 from tamias.graph.regions import regions
+from tamias.operators.environment import FeedbackQueues, SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder
-from tamias.operators.place import Loops, Place
 from tamias.slot.cached_files import CachedFiles
 from tamias.slot.deployment import Deployment, SlotEvent
 from tamias.slot.local_copies import LocalCopies
@@ -44,7 +44,7 @@ class SlotHost:
         self._subtasks: dict[SubtaskId, Subtask] = {}
         self._deployment: Deployment | None = None
         self._epochs_run: dict[SubtaskId, int] = {}
-        self._loops: Loops = {}
+        self._feedback_queues: FeedbackQueues = {}
         self._dirty: set[SubtaskId] = set()
         self._regions: dict[SubtaskId, int] = {}
         self._writer = SnapshotWriter(report)
@@ -73,7 +73,7 @@ class SlotHost:
                 self._subtasks[vertex_id, index] = kept[vertex_id, index]  # in the order of the graph again
                 continue
             vertex = deployment.graph.vertices[vertex_id]
-            subtask = Subtask(self._place(deployment, vertex, index))
+            subtask = Subtask(self._environment(deployment, vertex, index))
             self._subtasks[vertex_id, index] = subtask
             saved = restore.subtasks.get((vertex_id, index)) if restore is not None else None
             self._open(subtask, saved, store)
@@ -95,15 +95,15 @@ class SlotHost:
         missing = [subtask for subtask in going_on if subtask not in self._subtasks or subtask in self._dirty]
         if missing:
             raise SlotLostError(self.slot, f"it has no state any more of subtasks that were to go on: {missing}")
-        epochs_run, loops = dict(self._epochs_run), dict(self._loops)
+        epochs_run, feedback_queues = dict(self._epochs_run), dict(self._feedback_queues)
         kept = {subtask: self._subtasks.pop(subtask) for subtask in going_on}
         self.discard()
         self._epochs_run.update({subtask: epochs_run[subtask] for subtask in going_on if subtask in epochs_run})
-        self._loops.update(loops)  # a tail that starts anew empties its own
+        self._feedback_queues.update(feedback_queues)  # a tail that starts anew empties its own
         return kept
 
-    def _place(self, deployment: Deployment, vertex: Vertex, index: int) -> Place:
-        return Place(
+    def _environment(self, deployment: Deployment, vertex: Vertex, index: int) -> SubtaskEnvironment:
+        return SubtaskEnvironment(
             job_id=deployment.job_id,
             graph=deployment.graph,
             vertex=vertex,
@@ -117,7 +117,7 @@ class SlotHost:
             incremental=deployment.incremental,
             reuses_restored=_restores_its_own(deployment),
             scratch=self._scratch,
-            loops=self._loops,
+            feedback_queues=self._feedback_queues,
         )
 
     def _scratch(self) -> str:
@@ -185,7 +185,7 @@ class SlotHost:
     def _forget(self) -> None:
         self._subtasks.clear()
         self._epochs_run.clear()
-        self._loops.clear()
+        self._feedback_queues.clear()
         self._dirty.clear()
 
     def shutdown(self) -> None:

@@ -68,31 +68,31 @@ class SnapshotWriter:
                 self._report(self._write(deployment, captured))
 
     def _write(self, deployment: Deployment, captured: Captured) -> SlotEvent:
-        place = captured.place
+        environment = captured.environment
         try:
-            point("snapshot", place.index)
+            point("snapshot", environment.index)
             snapshot = captured.write(self._target(deployment, captured))
-            point("state-written", place.index)
+            point("state-written", environment.index)
             if self._copies is not None and captured.savepoint is None:
                 self._copies.written(captured.checkpoint_id, snapshot)
         except Exception as error:  # whatever went wrong, the coordinator decides what it means
             return SnapshotNotWritten(
                 captured.checkpoint_id,
                 deployment.attempt,
-                place.vertex.id,
-                place.index,
-                f"{place.name}: {type(error).__name__}: {error}",
+                environment.vertex.id,
+                environment.index,
+                f"{environment.name}: {type(error).__name__}: {error}",
             )
         return SnapshotWritten(captured.checkpoint_id, deployment.attempt, snapshot)
 
     def _target(self, deployment: Deployment, captured: Captured) -> SnapshotTarget:
-        place = captured.place
+        environment = captured.environment
         if captured.savepoint is not None:
             store = open_files(captured.savepoint.directory, write_buffer=deployment.write_buffer)
             return _SavepointTarget(deployment, captured, store)
         if self._store is None:
             return _MemoryTarget(deployment, captured)
-        names = SnapshotNames(place.vertex.id, place.index, f"{deployment.term}.{deployment.attempt}")
+        names = SnapshotNames(environment.vertex.id, environment.index, f"{deployment.term}.{deployment.attempt}")
         return _CheckpointTarget(deployment, captured, self._store, names)
 
 
@@ -142,8 +142,8 @@ class _SavepointTarget(_Target):
         return self.exclusive(label)
 
     def exclusive(self, label: str) -> str:
-        place = self._captured.place
-        return savepoint_file(place.vertex.id, place.index, secrets.token_hex(8))
+        environment = self._captured.environment
+        return savepoint_file(environment.vertex.id, environment.index, secrets.token_hex(8))
 
     def write(self, path: str, payload: bytes) -> StateFile:
         deployment = self._deployment

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tamias.codegen.source_code import Code, Compiled
+from tamias.codegen.code_builder import CodeBuilder, CompiledCode
 from tamias.errors import RecordTypeError
 from tamias.functions.record_functions import Partitioner
-from tamias.graph.job_graph import Exchange, JobGraph, Link, Vertex
+from tamias.graph.job_graph import ChainLink, Exchange, JobGraph, Vertex
 from tamias.graph.specs import (
     Broadcast,
     Custom,
@@ -25,8 +25,8 @@ from tamias.graph.specs import (
     Shuffle,
     SplitSpec,
 )
-from tamias.operators.keys import write_key_of
-from tamias.operators.operator import Emit, Out, RuntimeOperator, Write
+from tamias.operators.keys import generate_key_of
+from tamias.operators.operator import Emit, GenerateRecord, Out, RuntimeOperator
 from tamias.operators.splitting import RefusedSides
 from tamias.subtask.outbox import Outbox, Router
 from tamias.types.by_value import IMMUTABLE, own
@@ -36,7 +36,7 @@ _DEEPEST = 12  # blocks inside one another before the rest goes into a function:
 _LONGEST = 40  # operators inside one another before the rest does: writing them is recursion
 
 
-class Loops(NamedTuple):
+class InputLoops(NamedTuple):
     """The loops over runs of one input's records: without and with timestamps."""
 
     process: Callable[[list[Any]], None]
@@ -64,12 +64,12 @@ class Chain:
         self._modes: list[tuple[str, str]] = []
         self.compiled = self._compile()
         self.loops = tuple(
-            Loops(self.compiled.function(f"process_{n}"), self.compiled.function(f"process_timed_{n}"))
+            InputLoops(self.compiled.function(f"process_{n}"), self.compiled.function(f"process_timed_{n}"))
             for n in range(len(operators[0].inputs()))
         )
 
-    def _compile(self) -> Compiled:
-        code = Code()
+    def _compile(self) -> CompiledCode:
+        code = CodeBuilder()
         for number, write in enumerate(self.operators[0].inputs()):
             self._write_loops(code, number, write)
         for index, operator in enumerate(self.operators):
@@ -90,18 +90,18 @@ class Chain:
                 self.operators[index].side_out[tag] = out
         return compiled
 
-    def _write_loops(self, code: Code, number: int, write: Write) -> None:
-        """Write the loops over records of one input of the head."""
+    def _write_loops(self, code: CodeBuilder, number: int, write: GenerateRecord) -> None:
+        """Generate the loops over records of one input of the head."""
         with code.function(f"def process_{number}(values):"):
             self._with_modes(code, lambda: self._loop(code, "for v in values:", "None", write))
         with code.function(f"def process_timed_{number}(values, times):"):
             self._with_modes(code, lambda: self._loop(code, "for v, t in zip(values, times):", "t", write))
 
-    def _loop(self, code: Code, header: str, time: str, write: Write) -> None:
+    def _loop(self, code: CodeBuilder, header: str, time: str, write: GenerateRecord) -> None:
         with code.block(header):
             self._write(code, 0, "v", time, write)
 
-    def _with_modes(self, code: Code, write: Callable[[], None]) -> None:
+    def _with_modes(self, code: CodeBuilder, write: Callable[[], None]) -> None:
         """Write a function's body, and before it which exchanges it writes to with timestamps and which without."""
         outer, self._modes = self._modes, []
         position = code.position()
@@ -110,7 +110,7 @@ class Chain:
             code.insert(position, f"{writer}.mode({timed})")
         self._modes = outer
 
-    def _write(self, code: Code, index: int, value: str, time: str, write: Write) -> None:
+    def _write(self, code: CodeBuilder, index: int, value: str, time: str, write: GenerateRecord) -> None:
         """Write operator `index` on the record in a variable."""
         sides = {tag: self._emit_to(code, index, tag) for tag in self._tags(index)}
         self._inside += 1
@@ -124,11 +124,11 @@ class Chain:
             )
         self._inside -= 1
 
-    def _emit_to(self, code: Code, index: int, tag: str) -> Emit:
+    def _emit_to(self, code: CodeBuilder, index: int, tag: str) -> Emit:
         return lambda v, t: self._emit(code, index, tag, v, t)
 
-    def _emit(self, code: Code, index: int, tag: str | None, value: str, time: str) -> None:
-        """Write what happens to a record that operator `index` emits."""
+    def _emit(self, code: CodeBuilder, index: int, tag: str | None, value: str, time: str) -> None:
+        """Generate what happens to a record that operator `index` emits."""
         if code.depth > _DEEPEST or self._inside > _LONGEST:
             code.line(f"{self._emit_function(code, index, tag)}({value}, {time})")
             return
@@ -140,7 +140,7 @@ class Chain:
         for link in links:
             self._follow(code, link, value, time, last=link is links[-1])
 
-    def _follow(self, code: Code, link: Link, value: str, time: str, *, last: bool) -> None:
+    def _follow(self, code: CodeBuilder, link: ChainLink, value: str, time: str, *, last: bool) -> None:
         """Hand a record to the next operator: as it is to the last one, as a copy to those before."""
         if not last and not self._reuse:
             copy = code.fresh("v")
@@ -149,11 +149,11 @@ class Chain:
         declared = self._vertex.operators[link.target].input_type
         if link.tag is not None and declared is not None:
             value = self._conform(code, link, declared, value)
-        self._write(code, link.target, value, time, self.operators[link.target].write)
+        self._write(code, link.target, value, time, self.operators[link.target].generate)
 
     @staticmethod
-    def _conform(code: Code, link: Link, declared: TypeInformation, value: str) -> str:
-        """Write the conversion of a side output's record to its declared type; answers the variable that holds it.
+    def _conform(code: CodeBuilder, link: ChainLink, declared: TypeInformation, value: str) -> str:
+        """Generate the conversion of a side output's record to its declared type; answers the variable that holds it.
 
         PyFlink: functions of a chain hand each other what they like, but a side output leaves the chain.
         """
@@ -162,7 +162,7 @@ class Chain:
             code.line(f"{converted} = {code.bind(_converter(declared, link.source), 'as_declared')}({value})")
         return converted
 
-    def _send(self, code: Code, exchanges: list[Exchange], value: str, time: str) -> None:
+    def _send(self, code: CodeBuilder, exchanges: list[Exchange], value: str, time: str) -> None:
         """Put a record into the channels of exchanges; one that could be changed later goes in as a copy."""
         changeable = [e for e in exchanges if e.type_info is None or not e.type_info.is_immutable()]
         if changeable and not self._reuse:
@@ -173,7 +173,7 @@ class Chain:
         for exchange in exchanges:
             self._send_over(code, exchange, value, time)
 
-    def _send_over(self, code: Code, exchange: Exchange, value: str, time: str) -> None:
+    def _send_over(self, code: CodeBuilder, exchange: Exchange, value: str, time: str) -> None:
         router = self._routers[exchange.id]
         self._modes.append((code.bind(router.writer, "exchange"), str(time != "None")))
         append, add_time = code.fresh("a"), code.fresh("at")
@@ -188,7 +188,7 @@ class Chain:
                 else:
                     code.line(f"{append}, {add_time} = {code.bind(router.next, 'next_channel')}()")
             case Hash(key):
-                k, found = write_key_of(code, key, value), code.fresh("c")
+                k, found = generate_key_of(code, key, value), code.fresh("c")
                 with code.looking_up(k):
                     code.line(f"{found} = {code.bind(router.routes.get, 'route')}({k})")
                 with code.block(f"if {found} is None:"):
@@ -196,7 +196,7 @@ class Chain:
                 append, add_time = f"{found}[0]", f"{found}[1]"
             case Custom(partitioner, key):
                 choose = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
-                k = write_key_of(code, key, value)
+                k = generate_key_of(code, key, value)
                 target = f"{code.bind(choose, 'partition')}({k}, {len(router.appends)})"
                 code.line(f"{append}, {add_time} = {code.bind(router.custom, 'custom')}({target})")
             case Broadcast():
@@ -206,12 +206,12 @@ class Chain:
         self._append(code, append, add_time, value, time)
 
     @staticmethod
-    def _append(code: Code, append: str, add_time: str, value: str, time: str) -> None:
+    def _append(code: CodeBuilder, append: str, add_time: str, value: str, time: str) -> None:
         code.line(f"{append}({value})")
         if time != "None":
             code.line(f"{add_time}({time})")
 
-    def _emit_function(self, code: Code, index: int, tag: str | None) -> str:
+    def _emit_function(self, code: CodeBuilder, index: int, tag: str | None) -> str:
         """The name of a function that emits one record of an operator; it is written when this one is."""
         name = self._functions.get((index, tag))
         if name is None:
@@ -219,7 +219,7 @@ class Chain:
             self._unwritten.append((index, tag))
         return name
 
-    def _write_emit_function(self, code: Code, index: int, tag: str | None) -> None:
+    def _write_emit_function(self, code: CodeBuilder, index: int, tag: str | None) -> None:
         with code.function(f"def {self._functions[index, tag]}(v, t):"):
             self._with_modes(code, lambda: self._emit(code, index, tag, "v", "t"))
 

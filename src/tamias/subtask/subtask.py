@@ -15,11 +15,11 @@ from tamias.graph.channels import senders_of
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import Custom, Hash
 from tamias.operators.build import build
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
 from tamias.operators.keys import key_function
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.place import Place
-from tamias.operators.sink_operators import Report
+from tamias.operators.sink_operators import DriverOutput
 from tamias.operators.source_operators import Budget, SourceHead, SourceProgress, SplitSourceOperator
 from tamias.operators.timestamps import TimestampsOperator
 from tamias.operators.watermarks import SourceEvent, SourceTime
@@ -40,39 +40,41 @@ from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 class Subtask:
     """One parallel instance of a vertex, in one attempt of the job."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.report = Report()
+    def __init__(self, environment: SubtaskEnvironment) -> None:
+        self.environment = environment
+        self.driver_output = DriverOutput()
         self.operators: list[RuntimeOperator] = []
         self.finished = False
         self.chain: Chain | None = None
         self._input_ended = False
         self._drained = False  # its input was ended by a request to stop, with more to read
         self._ended_before = False  # restored from a checkpoint taken after its input had ended
-        graph, vertex = place.graph, place.vertex
-        self.outbox = Outbox(graph, vertex, place.index)
+        graph, vertex = environment.graph, environment.vertex
+        self.outbox = Outbox(graph, vertex, environment.index)
         self._inputs_of = graph.inputs_of(vertex.id)
         self.inputs = Inputs(
             (e.id, sender)
             for e in self._inputs_of
-            for sender in senders_of(e, graph.vertices[e.source], vertex, place.index)
+            for sender in senders_of(e, graph.vertices[e.source], vertex, environment.index)
         )
         self._input_of = {e.id: e.input_index for e in self._inputs_of}
         self._read_first: frozenset[int] = frozenset()  # exchanges whose blobs come before all others in an epoch
         self._held: Held | None = None
         self._records_in = 0
         settings = graph.settings
-        self._source_time = SourceTime(settings.time_characteristic, place.clock, settings.auto_watermark_interval_ms)
+        self._source_time = SourceTime(
+            settings.time_characteristic, environment.clock, settings.auto_watermark_interval_ms
+        )
 
     # ------------------------------------------------------------------------------------------------ the start
 
     def open(self, restored: SubtaskRestore | None, store: FileStore | None) -> None:
         """Build the operators, hand them their state, and open them: from the end of the chain to its head."""
-        place = self.place
+        environment = self.environment
         self._ended_before = restored is not None and restored.finished
-        for number, spec in enumerate(place.vertex.operators):
+        for number, spec in enumerate(environment.vertex.operators):
             with self._blaming(number):
-                self.operators.append(build(spec, place, self.report))
+                self.operators.append(build(spec, environment, self.driver_output))
         for number in reversed(range(len(self.operators))):
             operator = self.operators[number]
             saved = restored.of(operator.operator.id) if restored is not None else None
@@ -83,8 +85,8 @@ class Subtask:
         for number, helper in self._helpers():
             with self._blaming(number):
                 helper.open(self.operators[number].runtime_context())
-        seed = place.vertex.id * 100_003 + place.index
-        self.chain = Chain(place.graph, place.vertex, self.operators, self.outbox, seed)
+        seed = environment.vertex.id * 100_003 + environment.index
+        self.chain = Chain(environment.graph, environment.vertex, self.operators, self.outbox, seed)
         for number, operator in enumerate(self.operators):
             if isinstance(operator, TimestampsOperator):
                 operator.emitter.on_watermark = partial(self._forward, number)
@@ -94,12 +96,12 @@ class Subtask:
                 operator.pass_idle = partial(self._forward_idle, number)
         first = self.operators[0].first_input
         self._read_first = frozenset(e.id for e in self._inputs_of if e.input_index == first)
-        if place.graph.settings.batch:
+        if environment.graph.settings.batch:
             self._held = self._held_in_batch()
 
     def _held_in_batch(self) -> Held | None:
         """What keeps records in BATCH mode until their turn comes; None where they are processed as they come."""
-        head, spec, scratch = self.operators[0], self.place.vertex.operators[0], self.place.scratch
+        head, spec, scratch = self.operators[0], self.environment.vertex.operators[0], self.environment.scratch
         assert scratch is not None
         if head.backend is not None:
             assert spec.key is not None
@@ -110,11 +112,11 @@ class Subtask:
 
     def _helpers(self) -> Iterator[tuple[int, Function]]:
         """Key selectors and partitioners, with the operator that calls them."""
-        for number, operator in enumerate(self.place.vertex.operators):
+        for number, operator in enumerate(self.environment.vertex.operators):
             for key in operator.keys or (operator.key,):
                 if key is not None and isinstance(key.selector, Function):
                     yield number, key.selector
-        for exchange in self.place.graph.outputs_of(self.place.vertex.id):
+        for exchange in self.environment.graph.outputs_of(self.environment.vertex.id):
             match exchange.partitioning:
                 case Hash(key):
                     candidates = [key.selector]
@@ -131,7 +133,7 @@ class Subtask:
             return None
         assert store is not None
         old = [None if f is None else decode_operator_state(read_state(store, f)) for f in saved.operator_state]
-        return redistribute(old, self.place.vertex.parallelism, self.place.index)
+        return redistribute(old, self.environment.vertex.parallelism, self.environment.index)
 
     # ------------------------------------------------------------------------------------------------ an epoch
 
@@ -139,7 +141,7 @@ class Subtask:
         """Push one epoch through the chain in order; yield what leaves it. `ack` is there once it is exhausted."""
         assert self.chain is not None, "open comes before the first epoch"
         started = time.perf_counter()
-        ack = Ack(self.place.vertex.id, self.place.index, order.number)
+        ack = Ack(self.environment.vertex.id, self.environment.index, order.number)
         self._records_in = 0
         self._drained = self._drained or (order.drain and not self.finished)
         with self._blaming():
@@ -172,7 +174,7 @@ class Subtask:
         if not self.finished:
             for number, operator in enumerate(self.operators):
                 with self._blaming(number):
-                    operator.on_clock(self.place.clock.now_ms())
+                    operator.on_clock(self.environment.clock.now_ms())
 
     def _read_blobs(self, blobs: list[bytes]) -> Iterator[Parcel]:
         for blob in in_order([Blob.decode(b) for b in blobs], self._read_first):
@@ -311,11 +313,11 @@ class Subtask:
 
     def _behind(self, number: int) -> list[int]:
         """The operators linked behind one, the first of them last."""
-        return [link.target for link in reversed(self.place.vertex.links) if link.source == number]
+        return [link.target for link in reversed(self.environment.vertex.links) if link.source == number]
 
     def _finish_if_over(self) -> Iterator[Parcel]:
         """The input has ended: finish, unless a loop may still bring records."""
-        now_ms = self.place.clock.now_ms()
+        now_ms = self.environment.clock.now_ms()
         ready = [operator.may_finish(now_ms) for operator in self.operators]  # each begins to wait, ready or not
         if not self.finished and (self._ended_before or all(ready)):
             yield from self._finish()
@@ -357,13 +359,13 @@ class Subtask:
         timers = [t for t in (o.next_timer_ms() for o in self.operators) if t is not None]
         ack.next_timer_ms = min(timers, default=None)
         if not self.finished:
-            now_ms = self.place.clock.now_ms()
+            now_ms = self.environment.clock.now_ms()
             ack.open_loops = frozenset(n for n in (o.open_loop(now_ms) for o in self.operators) if n is not None)
-        ack.lines, ack.records = self.report.take()
-        ack.accumulators = {name: a.clone() for name, a in self.place.accumulators.items()}
+        ack.lines, ack.records = self.driver_output.take()
+        ack.accumulators = {name: a.clone() for name, a in self.environment.accumulators.items()}
         ack.metrics = {
             (operator, name): report
-            for operator, group in self.place.metrics.items()
+            for operator, group in self.environment.metrics.items()
             for name, report in group.reports().items()
         }
 
@@ -375,7 +377,7 @@ class Subtask:
         """The synchronous part of a snapshot, at the end of the epoch that carries the checkpoint: tail first."""
         started = time.perf_counter()
         if triggered_ms is None:
-            triggered_ms = self.place.clock.now_ms()
+            triggered_ms = self.environment.clock.now_ms()
         parts: list[_CapturedOperator] = []
         try:
             for number in reversed(range(len(self.operators))):
@@ -393,7 +395,7 @@ class Subtask:
         sync_ms = (time.perf_counter() - started) * 1000
         # What a drained source did not read is still there for whoever starts from the savepoint.
         finished = self.finished and not self._drained
-        return Captured(self.place, checkpoint_id, tuple(reversed(parts)), finished, sync_ms, savepoint)
+        return Captured(self.environment, checkpoint_id, tuple(reversed(parts)), finished, sync_ms, savepoint)
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Tell the operators, tail first."""
@@ -448,9 +450,9 @@ class _Blaming:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, frames: Any) -> None:
         if error is None or isinstance(error, (UserFunctionError, GeneratorExit, KeyboardInterrupt)):
             return
-        place, chain = self._subtask.place, self._subtask.chain
+        environment, chain = self._subtask.environment, self._subtask.chain
         compiled = chain.compiled if chain is not None else None
-        raise blame(error, place.vertex, place.index, compiled, self._number) from error
+        raise blame(error, environment.vertex, environment.index, compiled, self._number) from error
 
 
 def _keyed_snapshot(
@@ -475,7 +477,7 @@ class _CapturedOperator:
 class Captured:
     """The captured state of a subtask; `write` may run on another thread while the subtask goes on."""
 
-    place: Place
+    environment: SubtaskEnvironment
     checkpoint_id: int
     parts: tuple[_CapturedOperator, ...]
     finished: bool
@@ -502,8 +504,8 @@ class Captured:
                 )
             )
         return SubtaskSnapshot(
-            vertex=self.place.vertex.id,
-            subtask=self.place.index,
+            vertex=self.environment.vertex.id,
+            subtask=self.environment.index,
             operators=tuple(operators),
             finished=self.finished,
             bytes_written=target.bytes_written,

@@ -43,9 +43,9 @@ def keyed_state(operators: Sequence[RuntimeOperator], key: Any, descriptor: Stat
     having = [o for o in _named(operators, name) if o.backend is not None and _has(o, descriptor.name)]
     operator = _only_one(having, f"a keyed state {descriptor.name!r}", operators, name)
     key = _as_declared(operator, key)
-    vertex = operator.place.vertex
+    vertex = operator.environment.vertex
     index = subtask_of(key_group(key, vertex.max_parallelism), vertex.max_parallelism, vertex.parallelism)
-    backend = next(o.backend for o in having if o.operator.id == operator.operator.id and o.place.index == index)
+    backend = next(o.backend for o in having if o.operator.id == operator.operator.id and o.environment.index == index)
     assert backend is not None, "only operators with one were chosen"
     before, backend.cell[0] = backend.cell[0], state_key(key)
     try:
@@ -61,7 +61,7 @@ def operator_state(
     having = [
         o
         for o in _named(operators, name)
-        if o.place.index == subtask and descriptor.name in (info.name for info in o.states.infos())
+        if o.environment.index == subtask and descriptor.name in (info.name for info in o.states.infos())
     ]
     operator = _only_one(having, f"an operator state {descriptor.name!r} in subtask {subtask}", operators, name)
     if isinstance(descriptor, MapStateDescriptor):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.window_contract import TimeWindow
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
-from tamias.operators.place import Place
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.windows.contents import MISSING
 from tamias.operators.windows.ends import WindowEnds
 from tamias.operators.windows.layout_translation import out_of_slices, to_panes
@@ -26,8 +26,8 @@ from tamias.types.by_value import own
 class AlignedWindowOperator(TightWindowOperator):
     """Tumbling and sliding windows, by event time or by the clock."""
 
-    def __init__(self, operator: Operator, spec: WindowSpec, place: Place) -> None:
-        super().__init__(operator, spec, place, merging=False)
+    def __init__(self, operator: Operator, spec: WindowSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment, merging=False)
         assigner: Any = spec.assigner
         self._size: int = assigner.size
         self._slide: int = getattr(assigner, "slide", assigner.size)
@@ -50,13 +50,13 @@ class AlignedWindowOperator(TightWindowOperator):
 
     # ------------------------------------------------------------------------------------------------ records
 
-    def _write_record(self, code: Code, key: str, value: str, at: str, time: str) -> None:  # hot
+    def _generate_record(self, code: CodeBuilder, key: str, value: str, at: str, time: str) -> None:  # hot
         if self._slide == self._size:
-            self._write_tumbling(code, key, value, at, time)
+            self._generate_tumbling(code, key, value, at, time)
         else:
-            self._write_sliding(code, key, value, at, time)
+            self._generate_sliding(code, key, value, at, time)
 
-    def _write_tumbling(self, code: Code, key: str, value: str, at: str, time: str) -> None:
+    def _generate_tumbling(self, code: CodeBuilder, key: str, value: str, at: str, time: str) -> None:
         end, pane, size = code.fresh("e"), code.fresh("p"), self._size
         shifted = at if self._offset % size == 0 else f"({at} - {self._offset % size})"
         code.line(f"{end} = {at} - {shifted} % {size} + {size}")
@@ -66,10 +66,10 @@ class AlignedWindowOperator(TightWindowOperator):
         with code.block(f"if {pane} is None:"):
             code.line(f"{code.bind(self._late.take, 'late')}({value}, {time})")
         with code.block("else:"):
-            self._write_add(code, pane, key, value, time)
+            self._generate_add(code, pane, key, value, time)
 
-    def _write_slice_start(self, code: Code, at: str) -> str:
-        """Write the statements that find the start of the slice that holds a time; answers the variable.
+    def _generate_slice_start(self, code: CodeBuilder, at: str) -> str:
+        """Generate the statements that find the start of the slice that holds a time; answers the variable.
 
         A slice is the time between one start or end of a window and the next: all its records are in the same windows.
         """
@@ -82,8 +82,8 @@ class AlignedWindowOperator(TightWindowOperator):
                 code.line(f"{start} += {rest}")
         return start
 
-    def _write_sliding(self, code: Code, key: str, value: str, at: str, time: str) -> None:
-        start, panes, pane = self._write_slice_start(code, at), code.fresh("ps"), code.fresh("p")
+    def _generate_sliding(self, code: CodeBuilder, key: str, value: str, at: str, time: str) -> None:
+        start, panes, pane = self._generate_slice_start(code, at), code.fresh("ps"), code.fresh("p")
         code.line(f"{panes} = {code.bind(self._slices.get, 'slice')}({start})")
         with code.block(f"if {panes} is None:"):
             code.line(f"{panes} = {code.bind(self._open_slice, 'open_slice')}({start})")
@@ -94,16 +94,16 @@ class AlignedWindowOperator(TightWindowOperator):
         with code.block(f"for {pane} in {panes}:"):
             if self._contents.retains:
                 code.line(f"{mine} = {value} if {same} else {copy}({value})")
-            self._write_add(code, pane, key, mine, time)
+            self._generate_add(code, pane, key, mine, time)
         if self._event_time:
             with code.block(f"if not {panes}:"):
                 code.line(f"{code.bind(self._missed, 'missed')}({value}, {time})")
 
-    def _write_add(self, code: Code, pane: str, key: str, value: str, time: str) -> None:
+    def _generate_add(self, code: CodeBuilder, pane: str, key: str, value: str, time: str) -> None:
         kept = code.fresh("a")
         with code.looking_up(key):
             code.line(f"{kept} = {pane}.get({key}, {code.bind(MISSING, 'MISSING')})")
-        self._contents.write(code, f"{pane}[{key}]", kept, value)
+        self._contents.generate_add(code, f"{pane}[{key}]", kept, value)
         if self._heap.tracked:
             code.line(f"{pane}.changed.add({key})")
         if self._lateness or self._table.has_quiet():

@@ -18,8 +18,8 @@ from tamias.functions.window_assigners import (
 from tamias.functions.window_contract import WindowStagger
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.windows.aligned_windows import AlignedWindowOperator
 from tamias.operators.windows.combinable import slice_contents_for
 from tamias.operators.windows.combining import SliceContents
@@ -43,23 +43,25 @@ _SESSIONS = (
 )
 
 
-def window_operator(operator: Operator, spec: WindowSpec, place: Place) -> RuntimeOperator:
+def window_operator(operator: Operator, spec: WindowSpec, environment: SubtaskEnvironment) -> RuntimeOperator:
     """Make the operator of a window."""
     tight = _default_says_all(spec) and type(spec.assigner) in (*_ALIGNED, *_SESSIONS)
-    if not tight or place.on_rocksdb:  # in RocksDB what a window keeps must be where state is, not in tables beside it
-        return WindowOperator(operator, spec, place, tight_on_heap=tight)
+    if (
+        not tight or environment.on_rocksdb
+    ):  # in RocksDB what a window keeps must be where state is, not in tables beside it
+        return WindowOperator(operator, spec, environment, tight_on_heap=tight)
     if type(spec.assigner) in _SESSIONS:
-        return SessionWindowOperator(operator, spec, place)
-    return _aligned(operator, spec, place)
+        return SessionWindowOperator(operator, spec, environment)
+    return _aligned(operator, spec, environment)
 
 
-def _aligned(operator: Operator, spec: WindowSpec, place: Place) -> RuntimeOperator:
+def _aligned(operator: Operator, spec: WindowSpec, environment: SubtaskEnvironment) -> RuntimeOperator:
     assigner: Any = spec.assigner
     if type(assigner) in _SLIDING:
         contents = slice_contents_for(spec.contents, operator.input_type)
         if contents is not None and slices_pay(contents, windows_per_record=assigner.size // assigner.slide):
-            return SlicedWindowOperator(operator, spec, place, contents)
-    return AlignedWindowOperator(operator, spec, place)
+            return SlicedWindowOperator(operator, spec, environment, contents)
+    return AlignedWindowOperator(operator, spec, environment)
 
 
 def slices_pay(contents: SliceContents, *, windows_per_record: int) -> bool:

@@ -19,7 +19,7 @@ from itertools import chain
 from operator import itemgetter, le, lt
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.record_fields import Field, read_field, with_field
 from tamias.functions.rolling_aggregates import OnField
 from tamias.operators.windows.contents import MISSING, Contents
@@ -47,15 +47,15 @@ class SliceContents(ABC):
         self.contents = contents
 
     @abstractmethod
-    def write_first(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
-        """Write the statements that add a key's first record in a slice behind all that the strip has.
+    def generate_first(self, code: CodeBuilder, strip: str, start: str, number: str, value: str) -> None:
+        """Generate the statements that add a key's first record in a slice behind all that the strip has.
 
         Variables hold the strip and the record; expressions give the slice's start, which is one object for all that
         is in it, and a new number.
         """
 
     @abstractmethod
-    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
+    def generate_more(self, code: CodeBuilder, strip: str, number: str, value: str) -> None:
         """The same for a record in the slice that the strip ends with."""
 
     @abstractmethod
@@ -109,10 +109,10 @@ class AllInSlices(SliceContents):
 
     step = 3
 
-    def write_first(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
+    def generate_first(self, code: CodeBuilder, strip: str, start: str, number: str, value: str) -> None:
         code.line(f"{strip} += ({start}, {number}, {value})")
 
-    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
+    def generate_more(self, code: CodeBuilder, strip: str, number: str, value: str) -> None:
         code.line(f"{strip} += ({strip}[-3], {strip}[-2], {value})")  # the first of no window: any number will do
 
     def add(self, strip: Strip, start_ms: int, number: int, value: Any) -> None:
@@ -192,14 +192,14 @@ class ValueInSlices(SliceContents):
         self.join: Callable[[Any, Any], Any] = self._join
         self._running: dict[Any, Running] = {}
 
-    def write_first(self, code: Code, strip: str, start: str, number: str, value: str) -> None:
+    def generate_first(self, code: CodeBuilder, strip: str, start: str, number: str, value: str) -> None:
         came = code.fresh("n")
         code.line(f"{came} = {number}")
         code.line(f"{strip} += ({start}, {came}, {came}, {code.bind(MISSING, 'MISSING')})")
-        self.write_more(code, strip, number, value)
+        self.generate_more(code, strip, number, value)
 
-    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
-        self.contents.write(code, f"{strip}[-1]", f"{strip}[-1]", value)
+    def generate_more(self, code: CodeBuilder, strip: str, number: str, value: str) -> None:
+        self.contents.generate_add(code, f"{strip}[-1]", f"{strip}[-1]", value)
 
     def add(self, strip: Strip, start_ms: int, number: int, value: Any) -> None:
         position = len(strip)
@@ -305,10 +305,10 @@ class ChoiceInSlices(SumInSlices):
         self.field = function.field
         self.fits = _reading(self.field, lambda compared: type(compared) in _ORDERED and compared == compared)
 
-    def write_more(self, code: Code, strip: str, number: str, value: str) -> None:
+    def generate_more(self, code: CodeBuilder, strip: str, number: str, value: str) -> None:
         kept = code.fresh("a")
         code.line(f"{kept} = {strip}[-1]")
-        self.contents.write(code, f"{strip}[-1]", kept, value)
+        self.contents.generate_add(code, f"{strip}[-1]", kept, value)
         with code.block(f"if {strip}[-1] is not {kept}:"):
             code.line(f"{strip}[-2] = {number}")
 

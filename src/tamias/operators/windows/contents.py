@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, assert_never
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import UnsupportedOperationError
 from tamias.functions.record_functions import FoldFunction, ReduceFunction
 from tamias.functions.state_descriptors import (
@@ -41,8 +41,8 @@ class Contents(ABC):
         self.codec = PickledCodec("contents")  # how what is kept gets into a checkpoint
 
     @abstractmethod
-    def write(self, code: Code, target: str, kept: str, value: str) -> None:
-        """Write the statements that add a record: `kept` holds what was found at `target`, or MISSING."""
+    def generate_add(self, code: CodeBuilder, target: str, kept: str, value: str) -> None:
+        """Generate the statements that add a record: `kept` holds what was found at `target`, or MISSING."""
 
     @abstractmethod
     def first(self, value: Any) -> Any:
@@ -73,7 +73,7 @@ class AllRecords(Contents):
     listed = True
     retains = True
 
-    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+    def generate_add(self, code: CodeBuilder, target: str, kept: str, value: str) -> None:
         with code.block(f"if {kept} is {code.bind(MISSING, 'MISSING')}:"):
             code.line(f"{target} = [{value}]")
         with code.block("else:"):
@@ -103,7 +103,7 @@ class Reduced(Contents):
         super().__init__()
         self._reduce = method_of(spec.function, ReduceFunction, "reduce")
 
-    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+    def generate_add(self, code: CodeBuilder, target: str, kept: str, value: str) -> None:
         missing, reduce = code.bind(MISSING, "MISSING"), code.bind(self._reduce, "reduce")
         code.line(f"{target} = {value} if {kept} is {missing} else {reduce}({kept}, {value})")
 
@@ -122,7 +122,7 @@ class Aggregated(Contents):
         super().__init__()
         self._function = spec.function
 
-    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+    def generate_add(self, code: CodeBuilder, target: str, kept: str, value: str) -> None:
         missing, add = code.bind(MISSING, "MISSING"), code.bind(self._function.add, "add")
         create = code.bind(self._function.create_accumulator, "create")
         code.line(f"{target} = {add}({value}, {create}() if {kept} is {missing} else {kept})")
@@ -146,7 +146,7 @@ class Folded(Contents):
         self._initial = spec.initial
         self._fold = method_of(spec.function, FoldFunction, "fold")
 
-    def write(self, code: Code, target: str, kept: str, value: str) -> None:
+    def generate_add(self, code: CodeBuilder, target: str, kept: str, value: str) -> None:
         missing, fold = code.bind(MISSING, "MISSING"), code.bind(self._fold, "fold")
         copy, initial = code.bind(own, "own"), code.bind(self._initial, "initial")
         code.line(f"{target} = {fold}({copy}({initial}) if {kept} is {missing} else {kept}, {value})")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import UnsupportedOperationError
 from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
@@ -26,9 +26,9 @@ from tamias.functions.window_contract import MergingWindowAssigner, Trigger, Tri
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import ListContents, WindowSpec
 from tamias.metrics.metricbase import MetricGroup
-from tamias.operators.keys import write_key
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_key
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.timers import Timers
 from tamias.operators.windows.calls import CallFunction, EmitValue, WindowCall
 from tamias.operators.windows.contents import Kept
@@ -47,8 +47,10 @@ class WindowOperator(RuntimeOperator):
 
     needs_out = True
 
-    def __init__(self, operator: Operator, spec: WindowSpec, place: Place, *, tight_on_heap: bool = False) -> None:
-        super().__init__(operator, place)
+    def __init__(
+        self, operator: Operator, spec: WindowSpec, environment: SubtaskEnvironment, *, tight_on_heap: bool = False
+    ) -> None:
+        super().__init__(operator, environment)
         assert self.backend is not None, "the stream graph puts windows on keyed streams only"
         self._spec = spec
         self._layout = IN_ROCKSDB if tight_on_heap else GENERAL
@@ -57,7 +59,7 @@ class WindowOperator(RuntimeOperator):
         self._event_time = spec.assigner.is_event_time()
         self._codec = codec_for(spec.assigner.get_window_serializer())
         self._cell, self._window_cell = self.backend.cell, self.backend.window_cell
-        self.timers = Timers(self.backend, self._window_cell, place.clock, prefix="_window/timers", windowed=True)
+        self.timers = Timers(self.backend, self._window_cell, environment.clock, prefix="_window/timers", windowed=True)
         self._late = LateRecords(self, spec.late_tag)
         self._call = self._make_call()
         self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
@@ -99,8 +101,8 @@ class WindowOperator(RuntimeOperator):
 
     # ------------------------------------------------------------------------------------------------ records
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        write_key(code, self, value)
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
         code.line(f"{code.bind(self._add, 'add')}({value}, {time})")
 
     def _add(self, value: Any, time_ms: int | None) -> None:

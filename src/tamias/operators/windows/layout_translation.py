@@ -63,7 +63,7 @@ def out_of_slices(tables: Restored, spec: WindowSpec, operator: RuntimeOperator)
     if SLICES not in tables or contents is None or not hasattr(assigner, "slide"):
         return
     slicing, (info, entries) = Slicing(assigner.size, assigner.slide, assigner.offset), tables[SLICES]
-    progress, groups = SavedProgress(operator.states), operator.place.vertex.max_parallelism
+    progress, groups = SavedProgress(operator.states), operator.environment.vertex.max_parallelism
     saved = progress.of(operator.key_groups())
     if any(p.size_ms != assigner.size for p in saved) or not all(slicing.has(*address[1]) for address in entries):
         return

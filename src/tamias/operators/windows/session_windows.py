@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.window_assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from tamias.functions.window_contract import TimeWindow
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
-from tamias.operators.place import Place
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.windows.layout_translation import to_sessions
 from tamias.operators.windows.layouts import SESSIONS, check_layout
 from tamias.operators.windows.session_table import END, KEPT, QUIET, START, Session, SessionTable
@@ -24,8 +24,8 @@ from tamias.state.backend import Restored
 class SessionWindowOperator(TightWindowOperator):
     """Sessions with a fixed or a dynamic gap, by event time or by the clock."""
 
-    def __init__(self, operator: Operator, spec: WindowSpec, place: Place) -> None:
-        super().__init__(operator, spec, place, merging=True)
+    def __init__(self, operator: Operator, spec: WindowSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment, merging=True)
         self._assigner: Any = spec.assigner
         self._table = SessionTable(SESSIONS, self._lateness, self._contents, tracked=self._heap.tracked)
 
@@ -39,7 +39,7 @@ class SessionWindowOperator(TightWindowOperator):
 
     # ------------------------------------------------------------------------------------------------ records
 
-    def _write_record(self, code: Code, key: str, value: str, at: str, time: str) -> None:  # hot
+    def _generate_record(self, code: CodeBuilder, key: str, value: str, at: str, time: str) -> None:  # hot
         end, sessions, session = code.fresh("e"), code.fresh("ss"), code.fresh("s")
         fixed = type(self._assigner) in (EventTimeSessionWindows, ProcessingTimeSessionWindows)
         gap = str(self._assigner.session_gap) if fixed else f"{code.bind(self._assigner.gap_after, 'gap')}({value})"
@@ -55,7 +55,7 @@ class SessionWindowOperator(TightWindowOperator):
                 code.line(f"{session}[{START}] = {at}")
             kept = code.fresh("a")
             code.line(f"{kept} = {session}[{KEPT}]")
-            self._contents.write(code, f"{session}[{KEPT}]", kept, value)
+            self._contents.generate_add(code, f"{session}[{KEPT}]", kept, value)
             if self._heap.tracked:
                 code.line(f"{code.bind(self._table.mark, 'mark')}({key})")
             if self._lateness or self._table.has_quiet():

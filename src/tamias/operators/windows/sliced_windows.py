@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
-from tamias.operators.place import Place
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.windows.aligned_windows import AlignedWindowOperator
 from tamias.operators.windows.combining import SliceContents
 from tamias.operators.windows.contents import MISSING
@@ -31,8 +31,10 @@ from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 class SlicedWindowOperator(AlignedWindowOperator):
     """Sliding windows, by event time or by the clock, in slices."""
 
-    def __init__(self, operator: Operator, spec: WindowSpec, place: Place, contents: SliceContents) -> None:
-        super().__init__(operator, spec, place)
+    def __init__(
+        self, operator: Operator, spec: WindowSpec, environment: SubtaskEnvironment, contents: SliceContents
+    ) -> None:
+        super().__init__(operator, spec, environment)
         self._slicing = Slicing(self._size, self._slide, self._offset)
         self._in_slices = contents
         self._slice_table = SliceTable(SLICES, self._slicing, contents, tracked=self._heap.tracked)
@@ -68,7 +70,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
 
     def _even_out(self, saved: list[Progress]) -> None:
         """Keys had come to different times: what some of them have in windows up to `_cut` goes into panes."""
-        groups = self.place.vertex.max_parallelism
+        groups = self.environment.vertex.max_parallelism
         progress = {key: progress_of(key, saved, groups) for key in self._slice_table.data}
         for end in self._slice_table.windows():
             if end <= self._cut:
@@ -89,8 +91,8 @@ class SlicedWindowOperator(AlignedWindowOperator):
 
     # ------------------------------------------------------------------------------------------------ records
 
-    def _write_record(self, code: Code, key: str, value: str, at: str, time: str) -> None:  # hot
-        start, part = self._write_slice_start(code, at), code.fresh("p")
+    def _generate_record(self, code: CodeBuilder, key: str, value: str, at: str, time: str) -> None:  # hot
+        start, part = self._generate_slice_start(code, at), code.fresh("p")
         code.line(f"{part} = {code.bind(self._plain.get, 'slice')}({start})")
         with code.block(f"if {part} is None:"):
             code.line(f"{part} = {code.bind(self._plain_slice, 'plain_slice')}({start})")
@@ -100,27 +102,27 @@ class SlicedWindowOperator(AlignedWindowOperator):
         with code.block(f"if {aside}:"):
             code.line(f"{code.bind(self._add_aside, 'add_aside')}({key}, {value}, {at}, {time})")
         with code.block("else:"):
-            self._write_into_slice(code, part, key, value, start)
+            self._generate_into_slice(code, part, key, value, start)
             if self._contents.listed:
                 with code.block(f"if not {part}.changeable:"):
                     code.line(f"{part}.changeable = {code.bind(own, 'own')}({value}) is not {value}")
             if self._heap.tracked:
                 code.line(f"{part}.changed.add({key})")
 
-    def _write_into_slice(self, code: Code, part: str, key: str, value: str, start: str) -> None:
-        """Write the statements that add a record to a slice, which in most cases is its key's last or a new one."""
+    def _generate_into_slice(self, code: CodeBuilder, part: str, key: str, value: str, start: str) -> None:
+        """Generate the statements that add a record to a slice, which in most cases is its key's last or a new one."""
         strip, last, table, contents = code.fresh("l"), code.fresh("x"), self._slice_table, self._in_slices
         number = f"{code.bind(table.next_number, 'number')}()"
         with code.looking_up(key):
             code.line(f"{strip} = {code.bind(table.data.get, 'strip')}({key})")
         code.line(f"{last} = {MIN_TIMESTAMP} if {strip} is None else {strip}[-{contents.step}]")
         with code.block(f"if {last} == {start}:"):
-            contents.write_more(code, strip, number, value)
+            contents.generate_more(code, strip, number, value)
         with code.block(f"elif {last} < {start}:"):
             with code.block(f"if {strip} is None:"):
                 code.line(f"{strip} = {code.bind(table.data, 'strips')}[{key}] = []")
             code.line(f"{part}.keys.append({key})")
-            contents.write_first(code, strip, f"{part}.start", number, value)
+            contents.generate_first(code, strip, f"{part}.start", number, value)
         with code.block("else:"):
             code.line(f"{code.bind(table.add, 'add')}({part}, {key}, {value})")
 

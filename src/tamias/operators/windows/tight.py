@@ -11,15 +11,15 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.codegen.source_code import Code
+from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.window_assigners import no_timestamp
 from tamias.functions.window_contract import TimeWindow
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
 from tamias.operators.contexts import Clocks
-from tamias.operators.keys import write_state_key
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.keys import generate_state_key
 from tamias.operators.operator import Emit, RuntimeOperator
-from tamias.operators.place import Place
 from tamias.operators.windows.calls import CallFunction, WindowCall
 from tamias.operators.windows.contents import contents_for
 from tamias.operators.windows.late import LateRecords
@@ -33,11 +33,11 @@ class TightWindowOperator(RuntimeOperator):
 
     needs_out = True
 
-    def __init__(self, operator: Operator, spec: WindowSpec, place: Place, *, merging: bool) -> None:
-        super().__init__(operator, place)
+    def __init__(self, operator: Operator, spec: WindowSpec, environment: SubtaskEnvironment, *, merging: bool) -> None:
+        super().__init__(operator, environment)
         self._spec = spec
         self._event_time = spec.assigner.is_event_time()
-        self._clocks = Clocks(place)
+        self._clocks = Clocks(environment)
         self._contents = contents_for(spec.contents, operator.input_type)
         self._functions = tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
         self._lateness = spec.lateness_ms if self._event_time else 0
@@ -57,23 +57,23 @@ class TightWindowOperator(RuntimeOperator):
 
     # ------------------------------------------------------------------------------------------------ records
 
-    def write(self, code: Code, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:  # hot
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:  # hot
         if self._event_time and time == "None":
             code.line(f"{code.bind(self._refuse, 'refuse')}({value})")
             return
-        key = write_state_key(code, self, value)
+        key = generate_state_key(code, self, value)
         if self._event_time:
             with code.block(f"if {time} is None:"):
                 code.line(f"{code.bind(self._refuse, 'refuse')}({value})")
             at = time
         else:
             at = code.fresh("t")
-            code.line(f"{at} = {code.bind(self.place.clock.now_ms, 'now')}()")
-        self._write_record(code, key, value, at, time)
+            code.line(f"{at} = {code.bind(self.environment.clock.now_ms, 'now')}()")
+        self._generate_record(code, key, value, at, time)
 
     @abstractmethod
-    def _write_record(self, code: Code, key: str, value: str, at: str, time: str) -> None:
-        """Write the statements that take a record: variables hold its key, its value, when it counts and its time."""
+    def _generate_record(self, code: CodeBuilder, key: str, value: str, at: str, time: str) -> None:
+        """Generate the statements that take a record: variables hold its key, its value, when it counts and its time."""
 
     @staticmethod
     def _refuse(value: Any) -> None:

@@ -14,12 +14,12 @@ from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.metrics.metricbase import MetricGroup
 from tamias.state.rocksdb.settings import RocksDBSettings
 
-Loops = dict[tuple[int, int], deque[tuple[Any, int | None]]]
+FeedbackQueues = dict[tuple[int, int], deque[tuple[Any, int | None]]]
 """What is on its way from the tail of a loop to its head: by loop and subtask, records with their times."""
 
 
 @dataclass(frozen=True)
-class Place:
+class SubtaskEnvironment:
     """One subtask of one vertex in one attempt, with the services of its slot."""
 
     job_id: str
@@ -35,7 +35,7 @@ class Place:
     rocksdb: RocksDBSettings | None = None
     incremental: bool = True
     reuses_restored: bool = False  # checkpoints go where the restored one is, and may refer to its files
-    loops: Loops = field(default_factory=dict)  # of the slot: head and tail of a loop meet there
+    feedback_queues: FeedbackQueues = field(default_factory=dict)  # of the slot: head and tail of a loop meet there
     scratch: Callable[[], str] | None = None  # makes a folder on local disk that is removed with the job
 
     def scratch_root(self) -> str:

@@ -18,7 +18,7 @@ _unique = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodeOrigin:
     """What a generated line does: it runs an operator on the record that a local variable holds."""
 
     operator: int
@@ -26,17 +26,17 @@ class Place:
     key: str | None = None  # the variable with its key, where a line looks the key up
 
 
-class Code:
+class CodeBuilder:
     """Source text under construction, with the objects it refers to."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        self._places: list[Place | None] = []
+        self._origins: list[CodeOrigin | None] = []
         self._indent = 0
-        self._place: Place | None = None
+        self._origin: CodeOrigin | None = None
         self._names: dict[int, str] = {}
         self._count = itertools.count()
-        self._finished: list[tuple[list[str], list[Place | None]]] = []
+        self._finished: list[tuple[list[str], list[CodeOrigin | None]]] = []
         self.namespace: dict[str, Any] = {}
 
     @property
@@ -47,7 +47,7 @@ class Code:
     def line(self, text: str) -> None:
         """Add a line."""
         self._lines.append("    " * self._indent + text)
-        self._places.append(self._place)
+        self._origins.append(self._origin)
 
     def position(self) -> tuple[int, int]:
         """Where the next line of this function goes; `insert` can put a line there later."""
@@ -57,7 +57,7 @@ class Code:
         """Put a line where `position` was taken, before what was written since."""
         at, indent = position
         self._lines.insert(at, "    " * indent + text)
-        self._places.insert(at, None)
+        self._origins.insert(at, None)
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
@@ -73,28 +73,28 @@ class Code:
     @contextmanager
     def function(self, header: str) -> Iterator[None]:
         """Add a function at the outermost level, whatever is being written now."""
-        outer = self._lines, self._places, self._indent, self._place
-        self._lines, self._places, self._indent, self._place = [], [], 0, None
+        outer = self._lines, self._origins, self._indent, self._origin
+        self._lines, self._origins, self._indent, self._origin = [], [], 0, None
         with self.block(header):
             yield
-        lines, places = self._lines, self._places
-        self._lines, self._places, self._indent, self._place = outer
-        self._finished.append((lines, places))
+        lines, origins = self._lines, self._origins
+        self._lines, self._origins, self._indent, self._origin = outer
+        self._finished.append((lines, origins))
 
     @contextmanager
     def at(self, operator: int, record: str) -> Iterator[None]:
         """Lines added here belong to an operator, and work on the record in this variable."""
-        before, self._place = self._place, Place(operator, record)
+        before, self._origin = self._origin, CodeOrigin(operator, record)
         yield
-        self._place = before
+        self._origin = before
 
     @contextmanager
     def looking_up(self, key: str) -> Iterator[None]:
         """Lines added here look up the key in this variable."""
-        before = self._place
-        self._place = None if before is None else replace(before, key=key)
+        before = self._origin
+        self._origin = None if before is None else replace(before, key=key)
         yield
-        self._place = before
+        self._origin = before
 
     def bind(self, value: Any, hint: str) -> str:
         """A global name for an object; the same object gets the same name."""
@@ -108,27 +108,27 @@ class Code:
         """A new local variable name."""
         return f"{hint}{next(self._count)}"
 
-    def compile(self, title: str) -> Compiled:
+    def compile(self, title: str) -> CompiledCode:
         """Turn the functions into callables."""
         lines: list[str] = []
-        places: list[Place | None] = []
-        for more_lines, more_places in self._finished:
+        origins: list[CodeOrigin | None] = []
+        for more_lines, more_origins in self._finished:
             lines += more_lines
-            places += more_places
+            origins += more_origins
         source = "\n".join(lines) + "\n"
         filename = f"<chain {next(_unique)}: {title}>"
         exec(compile(source, filename, "exec"), self.namespace)
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        return Compiled(filename, source, tuple(places), self.namespace)
+        return CompiledCode(filename, source, tuple(origins), self.namespace)
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledCode:
     """Compiled functions, and which operator each of their lines belongs to."""
 
     filename: str
     source: str
-    places: tuple[Place | None, ...]
+    origins: tuple[CodeOrigin | None, ...]
     namespace: dict[str, Any]
 
     def function(self, name: str) -> Callable[..., None]:
@@ -136,9 +136,9 @@ class Compiled:
         found: Callable[..., None] = self.namespace[name]
         return found
 
-    def place(self, line_number: int) -> Place | None:
+    def origin(self, line_number: int) -> CodeOrigin | None:
         """The operator that a line (from 1) belongs to."""
-        return self.places[line_number - 1] if 0 < line_number <= len(self.places) else None
+        return self.origins[line_number - 1] if 0 < line_number <= len(self.origins) else None
 
     def release(self) -> None:
         """Forget the source kept for tracebacks."""
