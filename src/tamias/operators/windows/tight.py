@@ -73,7 +73,7 @@ class TightWindowOperator(RuntimeOperator):
 
     @abstractmethod
     def _generate_record(self, code: CodeBuilder, key: str, value: str, at: str, time: str) -> None:
-        """Generate the statements that take a record: variables hold its key, its value, when it counts and its time."""
+        """Generate the statements that take a record; variables hold key, value, time of counting and timestamp."""
 
     @staticmethod
     def _refuse(value: Any) -> None:
