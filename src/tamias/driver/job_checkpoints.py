@@ -134,7 +134,7 @@ class JobCheckpoints:
         Raises:
             ConfigurationError: The checkpoint directory cannot be seen from there.
         """
-        if self.address is not None and self._storage.files.in_process and not getattr(engine, "in_process", False):
+        if self.address is not None and self._storage.files.in_process and not engine.in_process:
             raise ConfigurationError(
                 f"{self._storage.directory!r} is in the memory of this process, where slots cannot write; give a "
                 "directory that every machine sees (execution.checkpointing.dir)"

@@ -153,7 +153,7 @@ class JobLoop:
         return job_error(
             self._settings.job_name,
             error,
-            log_path=getattr(self._engine, "log_path", None),
+            log_path=self._engine.keep_log(),
             restarts=self._handle.progress().restarts,
             refusal=self._refusal or None,
         )
@@ -423,7 +423,7 @@ class JobLoop:
         self._checkpoints.tidy(status)
 
     def _pids(self) -> tuple[int, ...]:
-        return tuple(getattr(self._engine, "slot_pids", ()))
+        return self._engine.slot_pids
 
 
 def pacing(settings: JobSettings) -> PacingSettings:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from tamias.config.python_dependencies import PythonDependencies
 from tamias.config.restart_strategy import NoRestartStrategyConfiguration, RestartStrategyConfiguration
 from tamias.errors import ConfigurationError
 from tamias.functions.job_id import JobID
@@ -53,25 +54,6 @@ class CheckpointSettings:
     def enabled(self) -> bool:
         """Whether checkpoints are taken."""
         return self.interval_ms is not None
-
-
-@dataclass(frozen=True)
-class PythonArchive:
-    """An archive unpacked into the slots' working directory."""
-
-    path: str
-    target_dir: str | None = None
-
-
-@dataclass(frozen=True)
-class PythonDependencies:
-    """What the slots' interpreter needs."""
-
-    files: tuple[str, ...] = ()
-    archives: tuple[PythonArchive, ...] = ()
-    executable: str | None = None
-    requirements_file: str | None = None
-    requirements_cache_dir: str | None = None
 
 
 @dataclass(frozen=True)

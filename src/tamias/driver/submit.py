@@ -44,21 +44,13 @@ def on_spark(settings: JobSettings) -> EngineFactory:
     """The engine of every job that is really run."""
 
     def make(graph: JobGraph) -> Engine:
-        from tamias.engine.slots.dependencies import Dependencies
         from tamias.engine.slots.pool import Heartbeat
         from tamias.engine.spark.spark_engine import SparkEngine
 
         configuration: Mapping[str, str] = settings.configuration
-        python = Dependencies(
-            files=settings.python.files,
-            archives=tuple((a.path, a.target_dir) for a in settings.python.archives),
-            executable=settings.python.executable,
-            requirements_file=settings.python.requirements_file,
-            requirements_cache=settings.python.requirements_cache_dir,
-        )
         heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
         label = str(settings.job_id)[:8]
-        return SparkEngine(graph, dict(configuration), job_label=label, python=python, heartbeat=heartbeat)
+        return SparkEngine(graph, dict(configuration), job_label=label, python=settings.python, heartbeat=heartbeat)
 
     return make
 

@@ -27,8 +27,6 @@ from tamias.types.by_value import dumps
 class LocalEngine:
     """Runs one job inside the calling process."""
 
-    in_process = True
-
     def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
         self._graph = graph
         self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
@@ -36,7 +34,17 @@ class LocalEngine:
         self._hosts = [SlotHost(n, clock or SystemClock(), self._events.put) for n in range(graph.slot_count)]
         self._attempt = 0
         self._cancelled = False
-        self.log_path: str | None = None
+
+    @property
+    def in_process(self) -> bool:
+        return True
+
+    @property
+    def slot_pids(self) -> tuple[int, ...]:
+        return ()
+
+    def keep_log(self) -> str | None:
+        return None
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         self._attempt = deployment.attempt

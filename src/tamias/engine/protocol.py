@@ -31,7 +31,21 @@ class EpochResult:
 
 
 class Engine(Protocol):
-    """Hosts a job's subtasks. Used by one thread, but for `cancel_epoch` and `wake`."""
+    """Hosts a job's subtasks. One thread uses it, except for `cancel_epoch` and `wake`, which any thread may call."""
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the subtasks run in the driver's own process and so share its memory."""
+
+    @property
+    def slot_pids(self) -> tuple[int, ...]:
+        """The process ids of the slots, by slot number. Empty while no slot process runs."""
+
+    def keep_log(self) -> str | None:
+        """Return the path of the engine's own log for an error message, and keep the file when the driver ends.
+
+        Returns None if the engine has no log, or if the log belongs to a session of the user.
+        """
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         """Start an attempt: fresh slots where one is gone, new subtasks in all of them, state restored, opened."""

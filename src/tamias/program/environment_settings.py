@@ -11,10 +11,11 @@ from tamias.config import options
 from tamias.config.checkpointing import CheckpointingMode
 from tamias.config.config_file import load_configuration
 from tamias.config.configuration import Configuration
+from tamias.config.python_dependencies import PythonArchive, PythonDependencies
 from tamias.config.restart_strategy import RestartStrategyConfiguration, resolve
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.config.value_text import parse_map
-from tamias.driver.job_settings import JobSettings, PythonArchive, PythonDependencies
+from tamias.driver.job_settings import JobSettings
 from tamias.errors import ConfigurationError
 from tamias.functions.job_id import JobID
 from tamias.graph.job_graph import CachedFile, ExecutionSettings

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from tamias.config.python_dependencies import PythonDependencies
 from tamias.driver import submit
 from tamias.driver.job_settings import JobSettings
 from tamias.engine.protocol import EpochResult, Failure
-from tamias.engine.slots.dependencies import Dependencies
 from tamias.engine.slots.pool import Heartbeat, SlotPool
 from tamias.engine.slots.registering import Launch, RegisteringSlots
 from tamias.engine.slots.slot_engine import SlotEngine, Slots
@@ -138,7 +138,7 @@ class ProcessEngine(SlotEngine):
 
 def _slots(count: int, heartbeat: Heartbeat, *, registering: bool) -> Slots:
     if not registering:
-        return SlotPool(count, Dependencies(), heartbeat=heartbeat)
+        return SlotPool(count, PythonDependencies(), heartbeat=heartbeat)
 
     def start_here(launch: Launch, numbers: list[int]) -> None:
         for _ in launch(numbers):

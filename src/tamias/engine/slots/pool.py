@@ -23,7 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tamias.engine.slots.dependencies import Dependencies, Interpreter, prepare
+from tamias.config.python_dependencies import PythonDependencies
+from tamias.engine.slots.interpreter import Interpreter, prepare_interpreter
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.slot.deployment import SlotEvent
 from tamias.slot.link import Address, Link, connect
@@ -236,7 +237,7 @@ class SlotPool:
     shares_disk = True
 
     def __init__(
-        self, count: int, wanted: Dependencies, *, heartbeat: Heartbeat | None = None, log_file: str | None = None
+        self, count: int, wanted: PythonDependencies, *, heartbeat: Heartbeat | None = None, log_file: str | None = None
     ) -> None:
         self.secret = secrets.token_bytes(32)
         self.on_lost: Callable[[int], None] = lambda number: None
@@ -246,7 +247,7 @@ class SlotPool:
         self._log_file = log_file
         self.folder = _short_folder()
         try:
-            self._interpreter = prepare(wanted, self.folder)
+            self._interpreter = prepare_interpreter(wanted, self.folder)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise

@@ -48,9 +48,15 @@ class SlotEngine(ABC):
         self._held: list[SlotEvent] = []
 
     @property
+    def in_process(self) -> bool:
+        return False
+
+    @property
     def slot_pids(self) -> tuple[int, ...]:
-        """The slots' processes."""
         return tuple(slot.process.pid for slot in self._pool.slots)
+
+    def keep_log(self) -> str | None:
+        return None
 
     @abstractmethod
     def run_epoch(self, order: EpochOrder) -> EpochResult:

@@ -10,13 +10,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from tamias.engine.slots.dependencies import Dependencies
+from tamias.config.python_dependencies import PythonDependencies
 from tamias.engine.slots.pool import Heartbeat
 from tamias.engine.slots.registering import Launch, RegisteringSlots
 from tamias.errors import DeploymentError
 
 
-def cluster_slots(count: int, context: Any, wanted: Dependencies, heartbeat: Heartbeat) -> RegisteringSlots:
+def cluster_slots(count: int, context: Any, wanted: PythonDependencies, heartbeat: Heartbeat) -> RegisteringSlots:
     """The slots of one job on Spark's cluster; they start with the first deployment."""
     if wanted.archives or wanted.requirements_file or wanted.executable:
         raise DeploymentError(

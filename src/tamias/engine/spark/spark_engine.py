@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.config.python_dependencies import PythonDependencies
 from tamias.engine.protocol import EpochResult, Failure
-from tamias.engine.slots.dependencies import Dependencies
 from tamias.engine.slots.pool import Heartbeat, SlotPool
 from tamias.engine.slots.registering import RegisteringSlots
 from tamias.engine.slots.slot_engine import SlotEngine
@@ -36,11 +36,11 @@ class SparkEngine(SlotEngine):
         configuration: dict[str, str],
         *,
         job_label: str,
-        python: Dependencies | None = None,
+        python: PythonDependencies | None = None,
         heartbeat: Heartbeat | None = None,
     ) -> None:
         self._context, pool = self._start(
-            graph.slot_count, configuration, python or Dependencies(), heartbeat or Heartbeat()
+            graph.slot_count, configuration, python or PythonDependencies(), heartbeat or Heartbeat()
         )
         super().__init__(graph, pool)
         _runs[job_label] += 1
@@ -55,7 +55,7 @@ class SparkEngine(SlotEngine):
 
     @staticmethod
     def _start(
-        count: int, configuration: dict[str, str], python: Dependencies, heartbeat: Heartbeat
+        count: int, configuration: dict[str, str], python: PythonDependencies, heartbeat: Heartbeat
     ) -> tuple[Any, SlotPool | RegisteringSlots]:
         """Spark, and the slots: at home while Spark starts, or on its cluster once it has."""
         at_home = None if expects_cluster(configuration) else SlotPool(count, python, heartbeat=heartbeat)
@@ -73,9 +73,8 @@ class SparkEngine(SlotEngine):
             at_home.shutdown()
         return context, cluster_slots(count, context, python, heartbeat)
 
-    @property
-    def log_path(self) -> str | None:
-        """Where Spark's own log is, if we know; asked for when a person is to be told."""
+    def keep_log(self) -> str | None:
+        """Return the path of Spark's log if this driver started the session, and keep the file."""
         return SparkLog.mention()
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
@@ -147,7 +146,7 @@ class SparkEngine(SlotEngine):
         lines = [line.strip() for line in str(error).splitlines()]
         said = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
         reason = said.partition(" at org.apache.")[0][:300]
-        where = self.log_path or "see your session's"
+        where = self.keep_log() or "see your session's"
         return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {where}")
 
     def cancel_epoch(self) -> None:

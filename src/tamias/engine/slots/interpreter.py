@@ -1,4 +1,4 @@
-"""What the slots' interpreter needs beside the program: files, archives, requirements, an interpreter of its own."""
+"""The interpreter that the slots of this machine run with: dependencies unpacked, requirements installed."""
 
 from __future__ import annotations
 
@@ -8,23 +8,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from tamias.config.python_dependencies import PythonArchive, PythonDependencies
 from tamias.errors import DeploymentError
 
 
 @dataclass(frozen=True)
-class Dependencies:
-    """As the program asked for it."""
-
-    files: tuple[str, ...] = ()  # on the import path: a .py file, a folder, a zip
-    archives: tuple[tuple[str, str | None], ...] = ()  # path, and the folder to unpack it to
-    executable: str | None = None
-    requirements_file: str | None = None
-    requirements_cache: str | None = None
-
-
-@dataclass(frozen=True)
 class Interpreter:
-    """As a slot is started."""
+    """How a slot process is started."""
 
     executable: str
     path: tuple[str, ...] = ()  # before everything else on the import path
@@ -32,11 +22,12 @@ class Interpreter:
     variables: tuple[tuple[str, str], ...] = ()
 
 
-def prepare(wanted: Dependencies, folder: str) -> Interpreter:
-    """Unpack and install below a folder of the job's; the slots of this machine share the result.
+def prepare_interpreter(wanted: PythonDependencies, folder: str) -> Interpreter:
+    """Unpack archives and install requirements below a folder of the job. The slots of this machine share the result.
 
     Raises:
-        DeploymentError: an archive, a requirement or the interpreter cannot be had; says which.
+        DeploymentError: An archive cannot be unpacked, a requirement cannot be installed, or the interpreter is
+            missing; the message names it.
     """
     path = [_importable(file, folder, number) for number, file in enumerate(wanted.files)]
     working_directory = _unpack(wanted.archives, os.path.join(folder, "archives")) if wanted.archives else None
@@ -49,7 +40,7 @@ def prepare(wanted: Dependencies, folder: str) -> Interpreter:
 
 
 def _importable(file: str, folder: str, number: int) -> str:
-    """What to put on the import path for a file: a module's own folder would bring its neighbours along."""
+    """Return the import path entry for a file. A module is copied: its own folder would bring its neighbours along."""
     if not file.endswith(".py"):
         return os.path.abspath(file)
     target = os.path.join(folder, f"file-{number}")
@@ -58,12 +49,13 @@ def _importable(file: str, folder: str, number: int) -> str:
     return target
 
 
-def _unpack(archives: tuple[tuple[str, str | None], ...], folder: str) -> str:
-    for archive, target in archives:
+def _unpack(archives: tuple[PythonArchive, ...], folder: str) -> str:
+    for archive in archives:
+        target = os.path.join(folder, archive.target_dir or os.path.basename(archive.path))
         try:
-            shutil.unpack_archive(archive, os.path.join(folder, target or os.path.basename(archive)), filter=None)
+            shutil.unpack_archive(archive.path, target, filter=None)
         except (OSError, shutil.ReadError, ValueError) as error:
-            raise DeploymentError(f"the archive {archive!r} cannot be unpacked: {error}") from error
+            raise DeploymentError(f"the archive {archive.path!r} cannot be unpacked: {error}") from error
     return folder
 
 
@@ -80,10 +72,10 @@ def _interpreter(wanted: str | None, working_directory: str | None) -> str:
     return found
 
 
-def _install(executable: str, wanted: Dependencies, target: str) -> str:
+def _install(executable: str, wanted: PythonDependencies, target: str) -> str:
     command = [executable, "-m", "pip", "install", "--quiet", "--target", target, "-r", str(wanted.requirements_file)]
-    if wanted.requirements_cache is not None:
-        command += ["--no-index", "--find-links", wanted.requirements_cache]
+    if wanted.requirements_cache_dir is not None:
+        command += ["--no-index", "--find-links", wanted.requirements_cache_dir]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()[-3:]
