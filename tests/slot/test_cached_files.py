@@ -4,6 +4,7 @@ import functools
 import http.server
 import os
 import subprocess
+import sys
 import threading
 
 import fsspec
@@ -152,6 +153,13 @@ def test_files_and_folders_are_fetched_from_what_pyarrow_knows(cache, folder, mo
     assert seen == ["s3://bucket", "gs://bucket/words.txt"]
     assert set(tree(cache.path_of("all"))) == {"words.txt", "link", "inner/script.sh"}
     assert tree(cache.path_of("one")) == (b"some words", False)
+
+
+def test_a_library_that_a_url_needs_and_that_is_missing_is_named(cache, monkeypatch):
+    for module in ("pyarrow", "pyarrow.fs", "fsspec", "fsspec.core"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(DeploymentError, match=r"'it' .* from 's3://bucket/file'.*pip install 'tamias\[pyarrow\]'"):
+        cache.fetch([CachedFile("it", "s3://bucket/file")])
 
 
 @pytest.mark.parametrize("url", ["nosuch://user:hidden-secret@host/file", "http://user:hidden-secret@127.0.0.1:1/file"])

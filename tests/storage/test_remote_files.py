@@ -43,6 +43,9 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'tamias\[fsspec\]'"):
         open_files("sftp://host/dir")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigurationError, match=r"cannot open 's3://bucket/dir'.*pip install 'tamias\[pyarrow\]'"):
+        open_files("s3://bucket/dir")
 
 
 def test_a_package_that_a_scheme_needs_is_named():

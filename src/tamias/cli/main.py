@@ -8,6 +8,7 @@
     tamias savepoint list DIRECTORY
     tamias savepoint show PATH
     tamias savepoint dispose PATH
+    tamias --version
 
 Exit codes: 0 when all went well, 1 when something failed, 2 when the command was not understood, 130 when interrupted;
 `run` ends as the program does.
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tamias
 from tamias.cli import job_commands as jobs
 from tamias.cli import savepoint_commands as savepoints
 from tamias.cli.run_command import run_program
@@ -53,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tamias", description="Stateful stream processing in Python, on Spark.")
+    parser.add_argument("--version", action="version", version=f"tamias {tamias.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
     _add_jobs(commands)

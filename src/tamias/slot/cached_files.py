@@ -149,9 +149,11 @@ def _download(url: str, target: str) -> None:
 
 def _open_with_arrow(uri: str) -> tuple[Any, str] | None:
     """The file system of an address and the path in it; None when pyarrow does not know it."""
-    import pyarrow
-    from pyarrow.fs import FileSystem
-
+    try:
+        import pyarrow
+        from pyarrow.fs import FileSystem
+    except ImportError:
+        return None  # pyarrow is an extra; fsspec may know the scheme
     try:
         file_system, path = FileSystem.from_uri(uri)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
@@ -160,8 +162,13 @@ def _open_with_arrow(uri: str) -> tuple[Any, str] | None:
 
 
 def _download_with_fsspec(url: str, target: str) -> None:
-    from fsspec.core import url_to_fs
-
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise DeploymentError(
+            f"the scheme {scheme_of(url)!r} needs pyarrow (s3, gs, hdfs, abfs) or fsspec (others): "
+            "pip install 'tamias[pyarrow]' or 'tamias[fsspec]'"
+        ) from None
     file_system, path = url_to_fs(url)
     if file_system.isdir(path):
         os.makedirs(target)

@@ -59,10 +59,15 @@ def open_remote(address: str) -> RemoteFiles:
 
 def _open_arrow(address: str) -> tuple[Access, str] | None:
     """Through pyarrow; None when this build of it cannot, but fsspec may."""
-    import pyarrow
-    import pyarrow.fs
-
     scheme = scheme_of(address)
+    try:
+        import pyarrow
+        import pyarrow.fs
+    except ImportError:
+        raise ConfigurationError(
+            f"cannot open {shown(address)!r}: pyarrow opens the scheme {scheme!r} and is not installed; "
+            "pip install 'tamias[pyarrow]'"
+        ) from None
     uri = f"{_ARROW[scheme]}{address[len(scheme) :]}"
     if _ARROW[scheme] == "s3" and "allow_delayed_open" not in options_of(address):
         # Small objects in one put instead of three requests.
@@ -81,8 +86,8 @@ def _open_fsspec(address: str) -> tuple[Access, str]:
         from fsspec.registry import get_filesystem_class, known_implementations
     except ImportError:
         raise ConfigurationError(
-            f"no storage for scheme {scheme!r} in {where!r}: paths, file, s3, gs, hdfs and abfs are built in, others "
-            "need fsspec: pip install 'tamias[fsspec]'"
+            f"no storage for scheme {scheme!r} in {where!r}: paths and file are built in, s3, gs, hdfs and abfs "
+            "need pyarrow: pip install 'tamias[pyarrow]', others need fsspec: pip install 'tamias[fsspec]'"
         ) from None
     try:
         get_filesystem_class(scheme)
