@@ -166,7 +166,7 @@ def test_a_slot_that_starts_anew_reads_its_state_from_its_own_disk(tmp_path):
         for subtask in subtasks:
             for item in host.run(subtask, host.attempt, order, blobs.get(subtask, [])):
                 if not isinstance(item, Ack):
-                    blobs.setdefault((targets[item.exchange], item.target), []).append(item.data)
+                    blobs.setdefault((targets[item.exchange], item.target), []).append(item)
 
     killed = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
     killed.deploy(Deployment(JOB, graph, 0, **common), subtasks)

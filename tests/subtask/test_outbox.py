@@ -10,7 +10,7 @@ from tamias.graph.channels import senders_of, targets_of
 from tamias.graph.job_graph import Exchange, Operator, Vertex
 from tamias.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
 from tamias.subtask.outbox import FULL_RUN, ExchangeWriter, Router
-from tamias.subtask.wire.frames import END, RECORDS, WATERMARK, Blob
+from tamias.subtask.wire.frames import END, RECORDS, WATERMARK
 from tamias.testing.local_run import collect_locally
 
 
@@ -61,8 +61,8 @@ def writer(partitioning=None, receivers=1, sender=0):
     return ExchangeWriter(Exchange(3, 0, 0, 1, partitioning or Forward()), list(range(receivers)), sender=sender)
 
 
-def frames(parcels):
-    return [frame for parcel in parcels for frame in Blob.decode(parcel.data).frames()]
+def frames(blobs):
+    return [frame for blob in blobs for frame in blob.frames()]
 
 
 def test_records_and_watermarks_leave_in_the_order_they_were_sent():
@@ -92,12 +92,12 @@ def test_a_full_channel_leaves_at_once_and_blobs_of_an_epoch_are_numbered():
     one = writer(Rebalance(), receivers=2)
     one.channels[1].values += range(FULL_RUN)
     one.channels[0].values.append("few")
-    assert [(p.target, Blob.decode(p.data).sequence) for p in one.take(FULL_RUN)] == [(1, 0)]
+    assert [(b.target, b.sequence) for b in one.take(FULL_RUN)] == [(1, 0)]
     one.channels[1].values.append("rest")
-    assert [(p.target, Blob.decode(p.data).sequence) for p in one.take(0)] == [(0, 0), (1, 1)]
+    assert [(b.target, b.sequence) for b in one.take(0)] == [(0, 0), (1, 1)]
     one.restart()
     one.channels[1].values.append("next epoch")
-    assert [(p.target, Blob.decode(p.data).sequence) for p in one.take(0)] == [(1, 0)]
+    assert [(b.target, b.sequence) for b in one.take(0)] == [(1, 0)]
 
 
 def sent(partitioning, count, receivers, sender=0):

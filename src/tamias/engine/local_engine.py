@@ -21,6 +21,7 @@ from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment, SlotEvent
 from tamias.slot.host import SlotHost
+from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
 
@@ -63,7 +64,7 @@ class LocalEngine:
         return None
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        inboxes: dict[tuple[int, int], list[bytes]] = {}
+        inboxes: dict[tuple[int, int], list[Blob]] = {}
         acks: list[Ack] = []
         failure: Failure | None = None
         hit: frozenset[tuple[int, int]] = frozenset()  # subtasks that do not run: one of their region has failed
@@ -82,7 +83,7 @@ class LocalEngine:
                             if isinstance(item, Ack):
                                 acks.append(pickle.loads(dumps(item)))
                             else:
-                                inboxes.setdefault((targets[item.exchange], item.target), []).append(item.data)
+                                inboxes.setdefault((targets[item.exchange], item.target), []).append(item)
                     except Exception as error:
                         failed = frozenset({(int(vertex.id), index)}) | (failure.subtasks if failure else frozenset())
                         failure = Failure(failure.error if failure else error, host.slot, failed)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tamias.slot.link import Link
-from tamias.slot.messages import ACK, PARCEL, RunEpoch
-from tamias.subtask.outbox import Parcel
+from tamias.slot.messages import ACK, RunEpoch
+from tamias.subtask.wire.frames import is_blob
 from tamias.types.by_value import dumps
-
-_TARGET = struct.Struct("<II")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +35,8 @@ class Failed:
         return error
 
 
-def run_subtask(link: Link, request: RunEpoch, blobs: Iterable[bytes]) -> Iterator[Parcel | Outcome]:
-    """Have a slot run a subtask's epoch; what leaves it, and at last how it ended.
+def run_subtask(link: Link, request: RunEpoch, blobs: Iterable[bytes]) -> Iterator[bytes | Outcome]:
+    """Have a slot run a subtask's epoch; yield the encoded blobs that leave the subtask, then the outcome.
 
     Raises:
         OSError: The slot is gone, or the way to it.
@@ -49,7 +46,6 @@ def run_subtask(link: Link, request: RunEpoch, blobs: Iterable[bytes]) -> Iterat
     for blob in blobs:
         link.send(blob)
     link.send(b"")
-    while (message := link.receive())[:1] == PARCEL:
-        exchange, target = _TARGET.unpack_from(message, 1)
-        yield Parcel(exchange, target, link.receive())
+    while is_blob(message := link.receive()):
+        yield message
     yield Outcome(message[:1] == ACK, message[1:])

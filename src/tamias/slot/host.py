@@ -25,8 +25,8 @@ from tamias.slot.local_copies import LocalCopies
 from tamias.slot.snapshot_writer import SnapshotWriter
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore, open_files
-from tamias.subtask.outbox import Parcel
 from tamias.subtask.subtask import Subtask
+from tamias.subtask.wire.frames import Blob
 
 SubtaskId = tuple[int, int]  # vertex, index
 
@@ -124,7 +124,7 @@ class SlotHost:
         os.makedirs(self._folder, exist_ok=True)
         return tempfile.mkdtemp(dir=self._folder)
 
-    def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[bytes]) -> Iterator[Parcel | Ack]:
+    def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob | Ack]:
         """Run one subtask's epoch: what leaves it, then its acknowledgement.
 
         An epoch is run once, whatever Spark retries or speculates: a second run, or one of another attempt, is

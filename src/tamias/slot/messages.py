@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import EpochOrder
 
-PARCEL = b"P"  # exchange and target (two uint32); the blob follows as a message of its own, uncopied
+# What a slot answers to RunEpoch: encoded blobs (`wire/frames.py`, first byte "B"), then one of these.
 ACK = b"A"  # the pickled Ack; the last message of an epoch that went well
 FAILED = b"F"  # a pickled exception; the last message of one that did not
 

@@ -14,7 +14,6 @@ import pickle
 import queue
 import shutil
 import socket
-import struct
 import sys
 import threading
 from dataclasses import dataclass, replace
@@ -31,7 +30,6 @@ from tamias.slot.link import Address, Link, accept, connect, listen
 from tamias.slot.messages import (
     ACK,
     FAILED,
-    PARCEL,
     Aborted,
     CloseSubtasks,
     Completed,
@@ -44,11 +42,10 @@ from tamias.slot.messages import (
     RunEpoch,
     Subscribe,
 )
-from tamias.subtask.outbox import Parcel
+from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
-_TARGET = struct.Struct("<II")
 
 
 @dataclass(frozen=True)
@@ -172,9 +169,9 @@ class SlotServer:
         return None
 
     def _run(self, link: Link, request: RunEpoch) -> None:
-        blobs: list[bytes] = []
-        while blob := link.receive():
-            blobs.append(blob)
+        blobs: list[Blob] = []
+        while message := link.receive():
+            blobs.append(Blob.decode(message))
         with self._turn:
             try:
                 self._collect()
@@ -205,14 +202,13 @@ class PeerGone(EOFError):
     """Nobody takes what a subtask put out."""
 
 
-def _hand_over(link: Link, item: Parcel | Ack) -> None:
+def _hand_over(link: Link, item: Blob | Ack) -> None:
     """Send what leaves a subtask to the task that asked for it."""
     try:
         if isinstance(item, Ack):
             link.send(ACK, dumps(item))
         else:
-            link.send(PARCEL, _TARGET.pack(item.exchange, item.target))
-            link.send(item.data)
+            link.send(*item.encode())
     except OSError as error:
         raise PeerGone("the task that wanted it is gone") from error
 

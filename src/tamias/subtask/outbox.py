@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from tamias.errors import InvalidProgramError, RecordTypeError
 from tamias.graph.channels import targets_of
@@ -19,16 +19,12 @@ FULL_RUN = 8192  # records in a channel that make it worth a blob of its own
 _ROUTES_KEPT = 1 << 17  # keys whose route is remembered: some 10 MB
 
 
-class Parcel(NamedTuple):
-    """A blob on its way: over which exchange, to which subtask of its target, and the bytes."""
+class OutputChannel:
+    """The open run of records to one target subtask.
 
-    exchange: int
-    target: int
-    data: bytes
-
-
-class Channel:
-    """The open run of records to one target. `values` and `times` stay the same lists, so `append` may be kept."""
+    `values` and `times` are the same two lists for as long as the channel exists, because the generated loops keep
+    their `append` methods.
+    """
 
     __slots__ = ("frames", "sequence", "target", "times", "values")
 
@@ -46,7 +42,7 @@ class ExchangeWriter:
     def __init__(self, exchange: Exchange, targets: list[int], *, sender: int) -> None:
         self.exchange = exchange
         self.sender = sender
-        self.channels = [Channel(t) for t in targets]
+        self.channels = [OutputChannel(t) for t in targets]
         self.timed = False
         self.bytes_taken = self.records_taken = 0
         self.conform = exchange.type_info.conform if exchange.type_info is not None else None
@@ -64,25 +60,24 @@ class ExchangeWriter:
             self._close_run(channel)
             channel.frames.append(frame)
 
-    def take(self, least: int) -> Iterator[Parcel]:
+    def take(self, least: int) -> Iterator[Blob]:
         """Blobs for the channels that hold at least so many records, or any frame if `least` is 0."""
         for channel in self.channels:
             if len(channel.values) >= least:
                 self._close_run(channel)
                 if channel.frames:
-                    blob = Blob(self.exchange.id, self.sender, channel.sequence, dumps(channel.frames))
+                    blob = Blob(self.exchange.id, self.sender, channel.target, channel.sequence, dumps(channel.frames))
                     channel.sequence += 1
                     channel.frames = []
-                    data = blob.encode()
-                    self.bytes_taken += len(data)
-                    yield Parcel(self.exchange.id, channel.target, data)
+                    self.bytes_taken += blob.size_bytes
+                    yield blob
 
     def restart(self) -> None:
         """A new epoch: number blobs from 0 again."""
         for channel in self.channels:
             channel.sequence = 0
 
-    def _close_run(self, channel: Channel) -> None:
+    def _close_run(self, channel: OutputChannel) -> None:
         if channel.values:
             values = channel.values.copy()
             if self.conform is not None:
@@ -107,12 +102,12 @@ class Outbox:
             for e in graph.outputs_of(vertex.id)
         }
 
-    def take_full(self) -> Iterator[Parcel]:
+    def take_full(self) -> Iterator[Blob]:
         """Blobs of the channels that have filled up."""
         for writer in self.writers.values():
             yield from writer.take(FULL_RUN)
 
-    def flush(self) -> Iterator[Parcel]:
+    def flush(self) -> Iterator[Blob]:
         """All that is left: the end of an epoch."""
         for writer in self.writers.values():
             yield from writer.take(0)

@@ -31,7 +31,7 @@ from tamias.storage.file_store import FileStore
 from tamias.subtask.batch_order import Held, HeldBack, KeySorter
 from tamias.subtask.chain import Chain
 from tamias.subtask.inputs import Inputs
-from tamias.subtask.outbox import Outbox, Parcel
+from tamias.subtask.outbox import Outbox
 from tamias.subtask.sort_keys import sort_key_for
 from tamias.subtask.wire.frames import END, IDLE, RECORDS, WATERMARK, Blob, Frame, in_order
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -137,7 +137,7 @@ class Subtask:
 
     # ------------------------------------------------------------------------------------------------ an epoch
 
-    def run_epoch(self, order: EpochOrder, blobs: list[bytes]) -> Iterator[Parcel]:
+    def run_epoch(self, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob]:
         """Push one epoch through the chain in order; yield what leaves it. `ack` is there once it is exhausted."""
         assert self.chain is not None, "open comes before the first epoch"
         started = time.perf_counter()
@@ -176,8 +176,8 @@ class Subtask:
                 with self._blaming(number):
                     operator.on_clock(self.environment.clock.now_ms())
 
-    def _read_blobs(self, blobs: list[bytes]) -> Iterator[Parcel]:
-        for blob in in_order([Blob.decode(b) for b in blobs], self._read_first):
+    def _read_blobs(self, blobs: list[Blob]) -> Iterator[Blob]:
+        for blob in in_order(blobs, self._read_first):
             channel, input_index = (blob.exchange, blob.sender), self._input_of[blob.exchange]
             for frame in blob.frames():
                 if frame[0] == RECORDS:
@@ -196,7 +196,7 @@ class Subtask:
         else:
             self.chain.loops[input_index].process_timed(values, times)
 
-    def _control(self, channel: tuple[int, int], frame: Frame) -> Iterator[Parcel]:
+    def _control(self, channel: tuple[int, int], frame: Frame) -> Iterator[Blob]:
         """A watermark or a mark: between two runs, exactly where its sender put it."""
         kind = frame[0]
         if kind == WATERMARK:
@@ -214,7 +214,7 @@ class Subtask:
         if watermark is not None and self._held is None:
             self._flow(0, watermark)
 
-    def _read_source(self, head: SourceHead, order: EpochOrder, ack: Ack) -> Iterator[Parcel]:
+    def _read_source(self, head: SourceHead, order: EpochOrder, ack: Ack) -> Iterator[Blob]:
         if self._input_ended:
             return
         progress = SourceProgress(finished=self._ended_before)
@@ -315,14 +315,14 @@ class Subtask:
         """The operators linked behind one, the first of them last."""
         return [link.target for link in reversed(self.environment.vertex.links) if link.source == number]
 
-    def _finish_if_over(self) -> Iterator[Parcel]:
+    def _finish_if_over(self) -> Iterator[Blob]:
         """The input has ended: finish, unless a loop may still bring records."""
         now_ms = self.environment.clock.now_ms()
         ready = [operator.may_finish(now_ms) for operator in self.operators]  # each begins to wait, ready or not
         if not self.finished and (self._ended_before or all(ready)):
             yield from self._finish()
 
-    def _finish(self) -> Iterator[Parcel]:
+    def _finish(self) -> Iterator[Blob]:
         """The whole input has been read: give out what is left, head first, and tell everyone behind."""
         if self._held is not None:
             yield from self._run_held(self._held)
@@ -334,7 +334,7 @@ class Subtask:
         self.outbox.end()
         self.finished = True
 
-    def _run_held(self, held: Held) -> Iterator[Parcel]:
+    def _run_held(self, held: Held) -> Iterator[Blob]:
         """BATCH: what was held, such as the records of one key after another with state and results per key."""
         assert self.chain is not None
         head = self.operators[0]

@@ -31,6 +31,7 @@ from tamias.slot.caller import Failed, Outcome, run_subtask
 from tamias.slot.deployment import Deployment
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import RunEpoch
+from tamias.subtask.wire.frames import destination_of
 from tamias.types.by_value import dumps
 
 __all__ = ["ProcessEngine", "on_process_engine"]
@@ -97,7 +98,8 @@ class ProcessEngine(SlotEngine):
                 if isinstance(item, Outcome):
                     outcome = pickle.loads(item.data) if item.good else Failed(vertex.id, index, item.data)
                 else:
-                    sent.setdefault((self._targets[item.exchange], item.target), []).append(item.data)
+                    exchange, target = destination_of(item)
+                    sent.setdefault((self._targets[exchange], target), []).append(item)
         except (OSError, EOFError) as error:
             outcome = Failed(vertex.id, index, dumps(SlotLostError(slot, str(error) or type(error).__name__)))
         return outcome, sent

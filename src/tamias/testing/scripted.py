@@ -34,7 +34,7 @@ from tamias.program.environment_settings import job_settings
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.slot.deployment import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
 from tamias.slot.host import SlotHost
-from tamias.subtask.outbox import Parcel
+from tamias.subtask.wire.frames import Blob
 
 CHECKPOINT_INTERVAL_MS = 10
 
@@ -252,9 +252,7 @@ class _ScriptedHost:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.host, name)
 
-    def run(
-        self, subtask: tuple[int, int], attempt: int, order: EpochOrder, blobs: list[bytes]
-    ) -> Iterator[Parcel | Ack]:
+    def run(self, subtask: tuple[int, int], attempt: int, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob | Ack]:
         for item in self.host.run(subtask, attempt, order, blobs):
             if isinstance(item, Ack) and self._engine.come_by("in-epoch"):
                 raise SlotLostError(self.host.slot, "crashed in an epoch")

@@ -17,6 +17,7 @@ from tamias.operators.epoch import EpochOrder
 from tamias.slot.caller import Failed, Outcome, run_subtask
 from tamias.slot.link import Address, Link, connect
 from tamias.slot.messages import RunEpoch
+from tamias.subtask.wire.frames import destination_of
 from tamias.types.by_value import dumps
 
 DRIVER = -1
@@ -85,8 +86,9 @@ class LevelTask:
                 if isinstance(item, Outcome):
                     outcome = item
                 else:
-                    route = self.routes[item.exchange]
-                    yield self._row(route.level, route.first_partition + item.target, item.data)
+                    exchange, target = destination_of(item)
+                    route = self.routes[exchange]
+                    yield self._row(route.level, route.first_partition + target, item)
         except (OSError, EOFError) as error:
             if link is not None:
                 link.close()

@@ -1,11 +1,14 @@
-"""What travels between subtasks: runs of records, watermarks and marks, batched into blobs.
+"""What travels between subtasks: frames (a run of records, a watermark or a mark), batched into blobs.
 
-A blob goes from one subtask to another over one exchange. Its frames are read in order; blobs of one channel
-are numbered. Encoding is pickle without its memo: records are read by the same job in the same epoch, after
-the connection has authenticated, and a memo costs ten times the time of the bytes.
+A blob goes from one subtask to another over one exchange. It is the only envelope: the outbox makes it, a slot sends
+it over its connection as one message, Spark's shuffle carries it as bytes, and the receiving subtask reads its frames.
+The frames of a blob are read in order, and the blobs of one channel are numbered.
 
-Rejected: Arrow for every record (slower than pickle for Python objects below some hundred columns' worth of
-numbers), marshal (as fast, but it turns arrays into bytes without a word).
+Frames are encoded with pickle, without its memo. Records are read by the same job in the same epoch, after the
+connection has authenticated, and a memo costs ten times the time of the bytes.
+
+Rejected: Arrow for every record (slower than pickle for Python objects, below some hundred columns of numbers) and
+marshal (as fast as pickle, but it silently turns arrays into bytes).
 """
 
 from __future__ import annotations
@@ -14,48 +17,78 @@ import pickle
 import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from tamias.graph.addresses import ChannelId
 
 RECORDS: Final = 0  # (RECORDS, values, timestamps | None)
 WATERMARK: Final = 1  # (WATERMARK, timestamp_ms)
 IDLE: Final = 2  # (IDLE, is_idle)
-END: Final = 3  # (END,): nothing will ever follow on this channel
+END: Final = 3  # (END,): no frame follows on this channel, in this epoch or later
 
 Frame = tuple[Any, ...]
 
+BLOB: Final = b"B"  # the first byte of an encoded blob: tells a blob from the other messages of a slot
+_HEADER = struct.Struct("<cIIII")  # BLOB, exchange, sender, target, sequence
 
-@dataclass(slots=True)
+
+class Destination(NamedTuple):
+    """Where a blob goes: its exchange, and the subtask index inside the exchange's target vertex."""
+
+    exchange: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
 class Blob:
     """A batch of frames from one subtask to another over one exchange."""
 
     exchange: int
     sender: int
+    target: int
     sequence: int
-    payload: bytes
+    payload: bytes | memoryview
 
-    def encode(self) -> bytes:
-        """The blob as bytes: a fixed header, then the frames."""
-        return _HEADER.pack(self.exchange, self.sender, self.sequence) + self.payload
+    @property
+    def channel(self) -> ChannelId:
+        return ChannelId(self.exchange, self.sender)
 
-    @staticmethod
-    def decode(data: bytes) -> Blob:
-        """Read what `encode` wrote."""
-        exchange, sender, sequence = _HEADER.unpack_from(data)
-        return Blob(exchange, sender, sequence, data[_HEADER.size :])
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the encoded blob."""
+        return _HEADER.size + len(self.payload)
 
     def frames(self) -> list[Frame]:
-        """The frames, in order."""
+        """Return the frames in the order in which they were sent."""
         frames: list[Frame] = pickle.loads(self.payload)
         return frames
 
+    def encode(self) -> tuple[bytes, bytes | memoryview]:
+        """Return header and payload: two parts of one message, so that the payload is not copied."""
+        return _HEADER.pack(BLOB, self.exchange, self.sender, self.target, self.sequence), self.payload
 
-_HEADER = struct.Struct("<III")
+    @staticmethod
+    def decode(data: bytes) -> Blob:
+        """Read the joined parts that `encode` returned. The payload is a view of `data`, not a copy."""
+        _, exchange, sender, target, sequence = _HEADER.unpack_from(data)
+        return Blob(exchange, sender, target, sequence, memoryview(data)[_HEADER.size :])
+
+
+def is_blob(message: bytes) -> bool:
+    """Return whether a message of a slot is an encoded blob."""
+    return message[:1] == BLOB
+
+
+def destination_of(data: bytes) -> Destination:
+    """Read the destination of an encoded blob and nothing else."""
+    _, exchange, _, target, _ = _HEADER.unpack_from(data)
+    return Destination(exchange, target)
 
 
 def in_order(blobs: list[Blob], first: Collection[int] = ()) -> Iterator[Blob]:
-    """Blobs by sequence number, then exchange and sender: every channel in its own order, channels interleaved.
+    """Yield blobs by sequence number, then exchange and sender: channels are interleaved, each in its own order.
 
-    Those of the exchanges named in `first` come before all others. The order is the same in every run, whatever order
-    the shuffle delivered them in.
+    Blobs of the exchanges in `first` come before all others. The order is the same in every run, whatever the order
+    in which the shuffle delivered the blobs.
     """
     return iter(sorted(blobs, key=lambda b: (b.exchange not in first, b.sequence, b.exchange, b.sender)))
