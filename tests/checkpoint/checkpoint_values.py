@@ -4,9 +4,9 @@ import random
 
 from hypothesis import strategies as st
 
-from tamias.checkpoint.checkpoint_directory import CheckpointStorage
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
+from tamias.checkpoint.file_names import SnapshotNames
 from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.names import SnapshotNames
 from tamias.checkpoint.ownership import Driver
 from tamias.graph.job_graph import Exchange, ExecutionSettings, JobGraph, Operator, OperatorId, Vertex, VertexId
 from tamias.graph.specs import Forward, MapSpec, SourceFunctionSpec
@@ -93,7 +93,7 @@ def metadata(job, store, checkpoint_id, **kwargs):
 
 def opened(store=None, *, name="one", now_ms=0, take_over=False):
     """A storage that is ready to be written to."""
-    storage = CheckpointStorage(store if store is not None else MemoryFiles(), JOB)
+    storage = CheckpointDirectory(store if store is not None else MemoryFiles(), JOB)
     storage.initialise(driver(name), now_ms, take_over=take_over)
     return storage
 

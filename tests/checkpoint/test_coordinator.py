@@ -7,74 +7,23 @@ from tamias.checkpoint.coordinator import (
     BarrierPassed,
     CheckpointCoordinator,
     CheckpointRequested,
-    CheckpointSettings,
+    CoordinatorSettings,
     DiscardFiles,
     EpochStarting,
     FailJob,
     JobFailed,
     JobStarted,
     MetadataFailed,
-    MetadataWritten,
     NotifyAborted,
     NotifyComplete,
     RefuseRequest,
     SnapshotDone,
-    SnapshotFailed,
     StartCheckpoint,
-    Tick,
     WriteMetadata,
 )
 from tamias.errors import ConfigurationError
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
-
-A, B = (0, 0), (0, 1)
-
-
-def snapshot(subtask, *paths, finished=False, union=False):
-    files = tuple(StateFile(size=1, crc32=0, path=path) for path in paths)
-    states = (StateInfo("offsets", "list-union"),) if union else ()
-    operator = OperatorSnapshot("op", "uid", "source", keyed=KeyedFiles(0, 127, files), states=states)
-    return SubtaskSnapshot(*subtask, operators=(operator,), finished=finished, bytes_written=10)
-
-
-class Driven:
-    """A coordinator with the time and the ids of the test's choosing."""
-
-    def __init__(self, *subtasks, start_ms=0, first_id=1, **settings):
-        self.coordinator = CheckpointCoordinator(
-            subtasks or (A, B), CheckpointSettings(**{"interval_ms": 1000, **settings}), first_id=first_id
-        )
-        assert self.coordinator.handle(JobStarted(start_ms)) == []
-
-    def epoch(self, now_ms):
-        return self.coordinator.handle(EpochStarting(now_ms))
-
-    def tick(self, now_ms):
-        return self.coordinator.handle(Tick(now_ms))
-
-    def answer(self, checkpoint_id, subtask, now_ms=0, **kwargs):
-        value = snapshot(subtask, f"shared/{checkpoint_id}-{subtask[1]}", **kwargs)
-        return self.coordinator.handle(SnapshotDone(checkpoint_id, value, now_ms))
-
-    def written(self, checkpoint_id, now_ms=0):
-        return self.coordinator.handle(MetadataWritten(checkpoint_id, now_ms))
-
-    def fail(self, checkpoint_id, now_ms=0, why="disk full"):
-        return self.coordinator.handle(SnapshotFailed(checkpoint_id, *B, why, now_ms))
-
-    def started(self, now_ms):
-        """The id of the checkpoint that an epoch at that time starts, if any."""
-        return next((a.checkpoint_id for a in self.epoch(now_ms) if isinstance(a, StartCheckpoint)), None)
-
-    def complete(self, checkpoint_id, now_ms=0):
-        for subtask in (A, B):
-            self.answer(checkpoint_id, subtask, now_ms)
-        return self.written(checkpoint_id, now_ms)
-
-
-def kinds(actions):
-    return [type(action) for action in actions]
-
+from tamias.graph.addresses import SubtaskId
+from tests.checkpoint.driven_coordinator import A, B, Driven, kinds, snapshot
 
 # ------------------------------------------------------------------------------------------ the cycle
 
@@ -97,7 +46,7 @@ def test_a_checkpoint_completes_when_the_last_subtask_has_answered():
 
 
 def test_nothing_happens_before_the_job_started_and_without_an_interval():
-    idle = CheckpointCoordinator({A}, CheckpointSettings(interval_ms=10))
+    idle = CheckpointCoordinator({A}, CoordinatorSettings(interval_ms=10))
     assert idle.handle(EpochStarting(10**9)) == []
     assert idle.next_due_ms(0) is None
     off = Driven(interval_ms=None)
@@ -122,7 +71,7 @@ def test_ids_count_up_from_the_first_and_past_a_restored_one():
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ConfigurationError, match="at least"):
-        CheckpointSettings(**{"interval_ms": 1000, **wrong})
+        CoordinatorSettings(**{"interval_ms": 1000, **wrong})
 
 
 # ------------------------------------------------------------------------------------------ requests
@@ -233,7 +182,7 @@ def test_of_two_answers_of_one_subtask_the_first_counts():
 def test_an_answer_of_someone_who_was_not_asked_does_not_count():
     job = Driven()
     job.epoch(1000)
-    assert job.answer(1, (9, 9)) == [DiscardFiles(1, ("shared/1-9",))]
+    assert job.answer(1, SubtaskId(9, 9)) == [DiscardFiles(1, ("shared/1-9",))]
     assert job.answer(1, A) == []
 
 
@@ -471,7 +420,7 @@ def test_when_everyone_has_finished_a_checkpoint_needs_no_answers():
 
 
 def test_a_restored_job_knows_who_had_finished():
-    coordinator = CheckpointCoordinator({A, B}, CheckpointSettings(interval_ms=1000))
+    coordinator = CheckpointCoordinator({A, B}, CoordinatorSettings(interval_ms=1000))
     coordinator.handle(JobStarted(0, restored_id=4, finished=frozenset({B})))
     (start,) = coordinator.handle(EpochStarting(1000))
     assert start == StartCheckpoint(5, frozenset({A}))
@@ -505,7 +454,7 @@ def test_checkpoints_may_be_told_to_stop_when_a_subtask_has_finished():
 
 
 def test_checkpoints_told_to_stop_stay_so_when_restored_with_a_finished_subtask():
-    coordinator = CheckpointCoordinator({A, B}, CheckpointSettings(interval_ms=1000, after_tasks_finish=False))
+    coordinator = CheckpointCoordinator({A, B}, CoordinatorSettings(interval_ms=1000, after_tasks_finish=False))
     coordinator.handle(JobStarted(0, restored_id=4, finished=frozenset({B})))
     assert coordinator.handle(EpochStarting(1000)) == []
 

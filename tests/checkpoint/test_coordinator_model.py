@@ -8,7 +8,7 @@ from tamias.checkpoint.coordinator import (
     BarrierPassed,
     CheckpointCoordinator,
     CheckpointRequested,
-    CheckpointSettings,
+    CoordinatorSettings,
     DiscardFiles,
     EpochStarting,
     FailJob,
@@ -24,9 +24,10 @@ from tamias.checkpoint.coordinator import (
     Tick,
     WriteMetadata,
 )
+from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
 
-SUBTASKS = frozenset({(0, 0), (0, 1), (1, 0)})
+SUBTASKS = frozenset({SubtaskId(0, 0), SubtaskId(0, 1), SubtaskId(1, 0)})
 
 
 def answer(checkpoint_id, subtask, *, finished):
@@ -42,7 +43,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         pause_ms=st.sampled_from([0, 0, 300]),
     )
     def start(self, concurrent, tolerable, pause_ms):
-        self.settings = CheckpointSettings(
+        self.settings = CoordinatorSettings(
             interval_ms=100,
             timeout_ms=1000,
             min_pause_ms=pause_ms,

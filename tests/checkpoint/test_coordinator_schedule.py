@@ -4,14 +4,14 @@ import pytest
 
 from tamias.checkpoint.coordinator import (
     CheckpointRequested,
-    CheckpointSettings,
+    CoordinatorSettings,
     EpochStarting,
     JobFailed,
     JobStarted,
     StartCheckpoint,
 )
 from tamias.errors import ConfigurationError
-from tests.checkpoint.test_coordinator import A, B, Driven, kinds
+from tests.checkpoint.driven_coordinator import A, B, Driven, kinds
 
 
 def test_triggers_follow_the_interval_and_not_the_epochs():
@@ -97,7 +97,7 @@ def test_with_a_pause_there_is_one_at_a_time():
 
 
 def test_a_pause_is_never_longer_than_a_year():
-    assert CheckpointSettings(interval_ms=10, min_pause_ms=10**15).pause_ms == 365 * 24 * 3600 * 1000
+    assert CoordinatorSettings(interval_ms=10, min_pause_ms=10**15).pause_ms == 365 * 24 * 3600 * 1000
 
 
 def test_after_a_restart_the_schedule_starts_anew():
@@ -149,6 +149,6 @@ def test_with_a_backlog_there_may_be_no_triggers_but_requests_count():
 
 
 def test_an_interval_during_backlog_is_not_below_the_usual_one():
-    CheckpointSettings(interval_ms=1000, backlog_interval_ms=1000)
+    CoordinatorSettings(interval_ms=1000, backlog_interval_ms=1000)
     with pytest.raises(ConfigurationError, match="interval during backlog"):
-        CheckpointSettings(interval_ms=1000, backlog_interval_ms=999)
+        CoordinatorSettings(interval_ms=1000, backlog_interval_ms=999)

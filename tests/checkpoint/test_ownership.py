@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from tamias.checkpoint import ownership
-from tamias.checkpoint.checkpoint_directory import CheckpointStorage
-from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint
+from tamias.checkpoint.checkpoint_choice import choose_checkpoint
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.ownership import Driver, claim
 from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
@@ -49,12 +49,12 @@ def test_a_second_driver_is_refused_with_who_holds_the_directory(store):
     opened(store)
     with pytest.raises(DirectoryInUse, match=r"process id 42 on host 'there'.*another job id"):
         away = MemoryFiles()
-        CheckpointStorage(away, JOB).initialise(driver("one", host="there", pid=42), 0)
-        CheckpointStorage(away, JOB).initialise(driver("two", host="here"), 5_000)
+        CheckpointDirectory(away, JOB).initialise(driver("one", host="there", pid=42), 0)
+        CheckpointDirectory(away, JOB).initialise(driver("two", host="here"), 5_000)
     this = Driver.this_process()
-    CheckpointStorage(store, "other").initialise(this, 0)
+    CheckpointDirectory(store, "other").initialise(this, 0)
     with pytest.raises(DirectoryInUse):
-        CheckpointStorage(store, "other").initialise(replace(this, token="second"), 10**9)
+        CheckpointDirectory(store, "other").initialise(replace(this, token="second"), 10**9)
 
 
 def test_an_owner_on_another_host_that_falls_silent_is_replaced(store):
@@ -311,7 +311,7 @@ def test_a_bit_flipped_in_any_file_of_the_owners_never_changes_history():
 
 
 def test_metadata_of_another_job_is_not_taken_for_this_one_s(store):
-    other = CheckpointStorage(store, "f" * 32)
+    other = CheckpointDirectory(store, "f" * 32)
     other.initialise(driver("other"), 0)
     value = metadata(JOB_GRAPH, other.files, 1)
     other.complete(replace(value, job_id="f" * 32))

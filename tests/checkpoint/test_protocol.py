@@ -10,11 +10,11 @@ import random
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import CheckpointStorage
-from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint
+from tamias.checkpoint.checkpoint_choice import choose_checkpoint
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.coordinator import (
     CheckpointCoordinator,
-    CheckpointSettings,
+    CoordinatorSettings,
     DiscardFiles,
     EpochStarting,
     JobStarted,
@@ -26,11 +26,12 @@ from tamias.checkpoint.coordinator import (
     StartCheckpoint,
     WriteMetadata,
 )
+from tamias.checkpoint.file_names import SnapshotNames
 from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.names import SnapshotNames
 from tamias.checkpoint.restore_plan import plan_restore
 from tamias.checkpoint.retention import Retention
 from tamias.errors import CorruptFileError, Fenced
+from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
 from tamias.state.state_files import read_state, write_state
 from tamias.storage.memory import MemoryFiles
@@ -131,7 +132,7 @@ class SmallJob:
     def __init__(self, files, sink, *, name, num_retained=2, step=lambda: None):
         self.sink = sink
         self.step = step  # called before every effect on the world outside
-        self.storage = CheckpointStorage(files, JOB)
+        self.storage = CheckpointDirectory(files, JOB)
         self.storage._janitor.add = lambda task: task()  # every call to the storage is a step of its own
         self.storage.initialise(driver(name), 0, take_over=True)
         self.retention = Retention(num_retained)
@@ -156,9 +157,9 @@ class SmallJob:
         for abandoned in [t for t in self.sink.held if int(t.partition("-")[0]) < self.storage.term]:
             del self.sink.held[abandoned]
         self.transactions = []
-        settings = CheckpointSettings(interval_ms=10, tolerable_failures=None)
+        settings = CoordinatorSettings(interval_ms=10, tolerable_failures=None)
         first_id = max(self.storage.highest_id(), restored_id or 0) + 1
-        self.coordinator = CheckpointCoordinator({(0, 0)}, settings, first_id=first_id)
+        self.coordinator = CheckpointCoordinator({SubtaskId(0, 0)}, settings, first_id=first_id)
         self.names = SnapshotNames(0, 0, f"{self.storage.term}.0")
         self.now_ms = 0
         self.perform(self.coordinator.handle(JobStarted(0, restored_id)))
@@ -239,7 +240,7 @@ class SmallJob:
 def assert_clean(store, retained):
     """Nothing lies there but the retained checkpoints and what they refer to."""
     job = store.below(JOB)
-    storage = CheckpointStorage(store, JOB)
+    storage = CheckpointDirectory(store, JOB)
     ids = storage.completed_ids()
     assert len(ids) <= retained
     needed = {f"chk-{i}/_metadata" for i in ids}.union(*(storage.load(i).paths() for i in ids))

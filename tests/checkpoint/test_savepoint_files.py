@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamias.checkpoint.checkpoint_choice import verify_files
 from tamias.checkpoint.checkpoint_directory import resolve
-from tamias.checkpoint.choice_of_checkpoint import verify_files
 from tamias.checkpoint.describe import describe, describe_metadata
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, decode_metadata, encode_metadata
-from tamias.checkpoint.notes import SavepointNotes
 from tamias.checkpoint.savepoint_files import dispose_savepoint, find_checkpoints, new_savepoint
+from tamias.checkpoint.savepoint_notes import SavepointNotes
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
 from tamias.state.state_files import write_state

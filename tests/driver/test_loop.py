@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.names import created_for
+from tamias.checkpoint.file_names import created_for
 from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
 from tamias.common.accumulators import Accumulator, IntCounter
 from tamias.common.job_id import JobID
@@ -602,9 +602,9 @@ def test_checkpoints_go_on_when_some_subtasks_of_a_source_have_ended(tmp_path):
 
 @pytest.mark.parametrize(("tolerable", "status"), [(0, JobStatus.FAILED), (1, JobStatus.FINISHED)])
 def test_a_checkpoint_that_cannot_be_written_is_borne_as_often_as_configured(tmp_path, monkeypatch, tolerable, status):
-    from tamias.checkpoint.checkpoint_directory import CheckpointStorage
+    from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 
-    complete, calls = CheckpointStorage.complete, []
+    complete, calls = CheckpointDirectory.complete, []
 
     def failing(self, metadata):
         calls.append(metadata.checkpoint_id)
@@ -612,7 +612,7 @@ def test_a_checkpoint_that_cannot_be_written_is_borne_as_often_as_configured(tmp
             raise OSError("disk full")
         return complete(self, metadata)
 
-    monkeypatch.setattr(CheckpointStorage, "complete", failing)
+    monkeypatch.setattr(CheckpointDirectory, "complete", failing)
     env = environment(tmp_path)
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(tolerable)
     run = start_scripted(counting(numbers(env)))

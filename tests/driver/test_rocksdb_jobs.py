@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tamias.checkpoint.file_names import created_for
 from tamias.checkpoint.metadata import decode_metadata
-from tamias.checkpoint.names import created_for
 from tamias.common import RestartStrategies, WatermarkStrategy
 from tamias.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.errors import JobCancelledError

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tamias.checkpoint import ownership
 from tamias.checkpoint.metadata import decode_metadata
-from tamias.checkpoint.notes import SavepointNotes
+from tamias.checkpoint.savepoint_notes import SavepointNotes
 from tamias.errors import TamiasError
 from tamias.slot.link import accept
 from tamias.state.heap.snapshots import neutral_chunks

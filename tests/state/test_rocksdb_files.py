@@ -9,8 +9,8 @@ from weakref import WeakSet
 import pytest
 
 from tamias.checkpoint.checkpoint_directory import Listing
+from tamias.checkpoint.file_names import SnapshotNames
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
-from tamias.checkpoint.names import SnapshotNames
 from tamias.checkpoint.retention import Retention
 from tamias.errors import CorruptFileError, StateError
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor

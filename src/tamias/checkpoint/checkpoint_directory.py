@@ -14,16 +14,16 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from tamias.checkpoint.file_names import METADATA, SHARED, TASK_OWNED, checkpoint_id_of, checkpoint_name, created_for
 from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
-from tamias.checkpoint.names import METADATA, SHARED, TASK_OWNED, checkpoint_directory, checkpoint_id_of, created_for
 from tamias.checkpoint.ownership import LEASE_MS, OWNER, Driver, History, Ownership, claim
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
 from tamias.faults import point
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.locations import plain, scheme_of, shown, split_last
 
-__all__ = ["CheckpointStorage", "GivenUp", "Listing", "resolve"]
+__all__ = ["CheckpointDirectory", "GivenUp", "Listing", "resolve"]
 
 _LOG = logging.getLogger(__name__)
 PROBE = f"{SHARED}/.probe"
@@ -42,7 +42,7 @@ class GivenUp(CorruptFileError):
     """A checkpoint that a replaced driver completed without telling anyone: whole, but not of the job's history."""
 
 
-class CheckpointStorage:
+class CheckpointDirectory:
     """The checkpoints of one job.
 
     Args:
@@ -147,7 +147,7 @@ class CheckpointStorage:
         metadata = replace(metadata, term=self.term)
         self._check_paths(metadata)
         self._owner.publishing(metadata.checkpoint_id)
-        path = f"{checkpoint_directory(metadata.checkpoint_id)}/{METADATA}"
+        path = f"{checkpoint_name(metadata.checkpoint_id)}/{METADATA}"
         data = encode_metadata(metadata)
         try:
             self.files.publish(path, data)
@@ -157,7 +157,7 @@ class CheckpointStorage:
         return metadata
 
     def _check_paths(self, metadata: CheckpointMetadata) -> None:
-        own = checkpoint_directory(metadata.checkpoint_id)
+        own = checkpoint_name(metadata.checkpoint_id)
         for path in metadata.paths():
             directory = path.split("/")[0]
             if directory not in (own, SHARED, TASK_OWNED):
@@ -186,7 +186,7 @@ class CheckpointStorage:
         history = History(self.files)
         newest, publishing = history.newest_id(), history.publishing_id()
         candidates = {*self.listing(shared=False).checkpoints, *([publishing] if publishing is not None else [])}
-        found = {i for i in candidates if self.files.exists(f"{checkpoint_directory(i)}/{METADATA}")}
+        found = {i for i in candidates if self.files.exists(f"{checkpoint_name(i)}/{METADATA}")}
         # Its loss must be noticed: to go back to the one before without a word would be to repeat output silently.
         return sorted(found | ({newest} if newest is not None else set()))
 
@@ -240,7 +240,7 @@ class CheckpointStorage:
 
         def clean() -> None:
             self._owner.check()
-            directory = checkpoint_directory(checkpoint_id)
+            directory = checkpoint_name(checkpoint_id)
             self.files.delete(f"{directory}/{METADATA}")
             point("discard")
             self.files.delete_tree(directory)
@@ -326,7 +326,7 @@ def resolve(path: str) -> tuple[FileStore, CheckpointMetadata]:
 
 
 def _load(job_files: FileStore, checkpoint_id: int, job_id: str | None = None) -> CheckpointMetadata:
-    directory = checkpoint_directory(checkpoint_id)
+    directory = checkpoint_name(checkpoint_id)
     where = f"{job_files.url}/{directory}/{METADATA}"
     try:
         data = job_files.read(f"{directory}/{METADATA}")

@@ -35,12 +35,13 @@ from tamias.checkpoint.events import (
     SnapshotDone,
     SnapshotFailed,
     StartCheckpoint,
-    Subtask,
     Tick,
     WriteMetadata,
 )
-from tamias.checkpoint.names import files_created_for
-from tamias.checkpoint.schedule import CheckpointSettings, Schedule
+from tamias.checkpoint.file_names import files_created_for
+from tamias.checkpoint.finished_subtasks import has_union_state, settled
+from tamias.checkpoint.schedule import CoordinatorSettings, Schedule
+from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import SubtaskSnapshot
 
 __all__ = [
@@ -48,8 +49,8 @@ __all__ = [
     "BarrierPassed",
     "CheckpointCoordinator",
     "CheckpointRequested",
-    "CheckpointSettings",
     "CheckpointStats",
+    "CoordinatorSettings",
     "DiscardFiles",
     "EpochStarting",
     "Event",
@@ -98,11 +99,11 @@ class _Pending:
     kind: Kind
     request_id: str
     triggered_ms: int
-    participants: frozenset[Subtask]
-    finished: frozenset[Subtask]
+    participants: frozenset[SubtaskId]
+    finished: frozenset[SubtaskId]
     synchronous: bool = False
     last: bool = False
-    answers: dict[Subtask, SubtaskSnapshot] = field(default_factory=dict)
+    answers: dict[SubtaskId, SubtaskSnapshot] = field(default_factory=dict)
     barrier_ms: int | None = None
     writing: bool = False  # its metadata is being written: only the outcome of that decides now
 
@@ -120,21 +121,22 @@ class CheckpointCoordinator:
         first_id: The first checkpoint id to use; ids only go up, and none is used twice.
 
     Example:
-        >>> coordinator = CheckpointCoordinator({(0, 0)}, CheckpointSettings(interval_ms=1000))
+        >>> coordinator = CheckpointCoordinator({SubtaskId(0, 0)}, CoordinatorSettings(interval_ms=1000))
         >>> coordinator.handle(JobStarted(now_ms=0))
         []
-        >>> coordinator.handle(EpochStarting(now_ms=1000))
-        [StartCheckpoint(checkpoint_id=1, participants=frozenset({(0, 0)}), kind='checkpoint', request_id='')]
+        >>> [start] = coordinator.handle(EpochStarting(now_ms=1000))
+        >>> start.checkpoint_id, start.participants
+        (1, frozenset({SubtaskId(vertex=0, subtask=0)}))
     """
 
-    def __init__(self, subtasks: Iterable[Subtask], settings: CheckpointSettings, *, first_id: int = 1) -> None:
+    def __init__(self, subtasks: Iterable[SubtaskId], settings: CoordinatorSettings, *, first_id: int = 1) -> None:
         self._subtasks = frozenset(subtasks)
         self._settings = settings
         self._next_id = first_id
         self._running = False
         self._pending: dict[int, _Pending] = {}  # in the order of their ids
         self._requests: list[CheckpointRequested] = []
-        self._finished: frozenset[Subtask] = frozenset()  # as a completed checkpoint says: they are asked no more
+        self._finished: frozenset[SubtaskId] = frozenset()  # as a completed checkpoint says: they are asked no more
         self._over = False  # some have finished, and checkpoints then are off
         self._schedule = Schedule(settings)
         self._last_completed_id: int | None = None
@@ -270,7 +272,7 @@ class CheckpointCoordinator:
 
     def _acknowledge(self, event: SnapshotDone) -> list[Action]:
         snapshot = event.snapshot
-        subtask = (snapshot.vertex, snapshot.subtask)
+        subtask = SubtaskId(snapshot.vertex, snapshot.subtask)
         created = files_created_for(snapshot, event.checkpoint_id)
         pending = self._pending.get(event.checkpoint_id)
         if pending is None:
@@ -318,9 +320,8 @@ class CheckpointCoordinator:
         finished. Here those that have finished are asked on, until all have: they hold their part as before.
         """
         finished = self._finished | {subtask for subtask, snapshot in done.answers.items() if snapshot.finished}
-        needed = {s.vertex for s in done.answers.values() if has_union_state(s)}
-        going_on = {vertex for vertex, _ in self._subtasks - finished}
-        self._finished |= {subtask for subtask in finished if subtask[0] not in needed & going_on}
+        with_union = {s.vertex for s in done.answers.values() if has_union_state(s.operators)}
+        self._finished |= settled(finished, self._subtasks, with_union)
 
     def _complete(self, event: MetadataWritten) -> list[Action]:
         done = self._pending.pop(event.checkpoint_id)
@@ -441,11 +442,6 @@ class CheckpointCoordinator:
         )
 
 
-def has_union_state(snapshot: SubtaskSnapshot) -> bool:
-    """Whether an operator of this subtask has union list state."""
-    return any(info.kind == "list-union" for operator in snapshot.operators for info in operator.states)
-
-
-def _listed(subtasks: list[Subtask]) -> str:
+def _listed(subtasks: list[SubtaskId]) -> str:
     shown = ", ".join(f"subtask {index} of vertex {vertex}" for vertex, index in subtasks[:3])
     return shown if len(subtasks) <= 3 else f"{shown} and {len(subtasks) - 3} more"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import SubtaskSnapshot
 
-Subtask: TypeAlias = tuple[int, int]  # (vertex, index)
 Kind: TypeAlias = Literal["checkpoint", "savepoint"]
 
 
@@ -20,7 +20,7 @@ class JobStarted:
 
     now_ms: int
     restored_id: int | None = None  # the checkpoint it starts from, of this job or of another
-    finished: frozenset[Subtask] = frozenset()  # subtasks that were restored as finished
+    finished: frozenset[SubtaskId] = frozenset()  # subtasks that were restored as finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class StartCheckpoint:
     """Let the epoch about to run carry this checkpoint to these subtasks."""
 
     checkpoint_id: int
-    participants: frozenset[Subtask]
+    participants: frozenset[SubtaskId]
     kind: Kind = "checkpoint"
     request_id: str = ""
 
@@ -143,7 +143,7 @@ class WriteMetadata:
     checkpoint_id: int
     triggered_ms: int
     snapshots: tuple[SubtaskSnapshot, ...]
-    finished: frozenset[Subtask]  # took no part, having finished in an earlier checkpoint
+    finished: frozenset[SubtaskId]  # took no part, having finished in an earlier checkpoint
     kind: Kind = "checkpoint"
     request_id: str = ""
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tamias.checkpoint.finished_subtasks import has_union_state, settled
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.errors import RestoreError
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.keygroups import key_group_range
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, RestorePlan, SubtaskRestore
 
-__all__ = ["apply_max_parallelism", "plan_restore", "settled"]
+__all__ = ["apply_max_parallelism", "plan_restore", "settled_subtasks"]
 
 
 def apply_max_parallelism(graph: JobGraph, metadata: CheckpointMetadata) -> JobGraph:
@@ -69,30 +71,23 @@ def plan_restore(
     if not allow_non_restored_state:
         _refuse_to_leave_state_behind(graph, metadata)
     finished = _finished(graph, metadata)
-    subtasks = {}
+    subtasks: dict[tuple[int, int], SubtaskRestore] = {}
     for vertex in graph.vertices:
         stored = _stored(vertex, metadata)
         for index in range(vertex.parallelism):
-            subtasks[(int(vertex.id), index)] = SubtaskRestore(
+            subtasks[SubtaskId(int(vertex.id), index)] = SubtaskRestore(
                 operators=tuple(_plan_operator(vertex, index, part, metadata) for part in stored),
                 finished=finished[vertex.id][index],
             )
     return RestorePlan(directory=directory, checkpoint_id=metadata.checkpoint_id, subtasks=subtasks)
 
 
-def settled(plan: RestorePlan) -> frozenset[tuple[int, int]]:
-    """The subtasks that need not be asked for their state again: all that were restored as finished.
-
-    But not while others of an operator with union list state go on: these need what all have stored.
-    """
-    finished = {subtask for subtask, restore in plan.subtasks.items() if restore.finished}
-    going_on = {vertex for vertex, _ in plan.subtasks.keys() - finished}
-    needed = {
-        vertex
-        for (vertex, _), restore in plan.subtasks.items()
-        if any(info.kind == "list-union" for operator in restore.operators for info in operator.states)
-    }
-    return frozenset(subtask for subtask in finished if subtask[0] not in needed & going_on)
+def settled_subtasks(plan: RestorePlan) -> frozenset[SubtaskId]:
+    """Return the subtasks that are restored as finished and need not be asked for a snapshot again."""
+    subtasks = {SubtaskId(*address): restore for address, restore in plan.subtasks.items()}
+    finished = {subtask for subtask, restore in subtasks.items() if restore.finished}
+    with_union = {subtask.vertex for subtask, restore in subtasks.items() if has_union_state(restore.operators)}
+    return settled(finished, subtasks.keys(), with_union)
 
 
 def _plan_operator(

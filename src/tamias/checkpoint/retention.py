@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Literal
 
 from tamias.checkpoint.checkpoint_directory import Listing
+from tamias.checkpoint.file_names import created_for
 from tamias.checkpoint.metadata import CheckpointMetadata
-from tamias.checkpoint.names import created_for
 
 __all__ = ["Deletions", "Retention", "RetentionPolicy"]
 

@@ -13,10 +13,10 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tamias.checkpoint.checkpoint_choice import verify_files
 from tamias.checkpoint.checkpoint_directory import resolve
-from tamias.checkpoint.choice_of_checkpoint import verify_files
+from tamias.checkpoint.file_names import METADATA, checkpoint_id_of, checkpoint_name, savepoint_name
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
-from tamias.checkpoint.names import METADATA, checkpoint_directory, checkpoint_id_of, savepoint_directory
 from tamias.checkpoint.ownership import living_owner
 from tamias.clock import SystemClock
 from tamias.errors import CheckpointError, CorruptFileError, TamiasError
@@ -89,7 +89,7 @@ def new_savepoint(directory: str, job_id: str) -> SavepointPlace:
         CheckpointError: It cannot be written to.
     """
     base = open_files(directory)
-    name = savepoint_directory(job_id, secrets.token_hex(6))
+    name = savepoint_name(job_id, secrets.token_hex(6))
     try:
         base.make_dirs(name)
     except OSError as error:
@@ -137,7 +137,7 @@ def delete_checkpoint(files: FileStore, metadata: CheckpointMetadata) -> None:
         _remove_if_empty(files)
         return
     check_unused(files, metadata)
-    directory = checkpoint_directory(metadata.checkpoint_id)
+    directory = checkpoint_name(metadata.checkpoint_id)
     needed = _paths_of_others(files, metadata.checkpoint_id)
     files.delete(f"{directory}/{METADATA}")
     files.delete_tree(directory)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from tamias.errors import ConfigurationError
 
-__all__ = ["CheckpointSettings", "Schedule"]
+__all__ = ["CoordinatorSettings", "Schedule"]
 
 SHORTEST_MS = 10  # Flink: intervals and timeouts below this are refused
 LONGEST_PAUSE_MS = 365 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointSettings:
+class CoordinatorSettings:
     """How often, how long, how many.
 
     Args:
@@ -71,7 +71,7 @@ class CheckpointSettings:
 class Schedule:
     """When the next periodic checkpoint is due, given the last one and how it went."""
 
-    def __init__(self, settings: CheckpointSettings) -> None:
+    def __init__(self, settings: CoordinatorSettings) -> None:
         self._settings = settings
         self._next_ms: int | None = None  # on the grid of intervals
         self._last_ms = 0  # the last trigger, or when the run began

@@ -11,22 +11,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tamias.checkpoint import coordinator as rules
-from tamias.checkpoint.checkpoint_directory import CheckpointStorage
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.metadata import CheckpointMetadata, assemble
 from tamias.checkpoint.ownership import Driver
-from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore, settled
+from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore, settled_subtasks
 from tamias.checkpoint.retention import Deletions, JobEnd, Retention, RetentionPolicy
 from tamias.clock import Clock, SteadyClock
 from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.driver.attempt import AttemptFailed, Restored
-from tamias.driver.attempt_start import JobRecovery
 from tamias.driver.job_handle import JobHandle
+from tamias.driver.job_recovery import JobRecovery
 from tamias.driver.job_settings import KEEP_ALL_FAILURES, JobSettings
 from tamias.driver.savepoint_requests import SavepointRequest, SavepointRequests
 from tamias.engine.protocol import Engine, Failure
 from tamias.errors import CheckpointError, ConfigurationError, Fenced
 from tamias.faults import point
 from tamias.functions.job_status import JobStatus
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import SavepointOrder
 from tamias.slot.deployment import SnapshotWritten
@@ -158,7 +159,7 @@ class JobCheckpoints:
 
     def begin_attempt(self, restored: Restored | None, plan: RestorePlan | None) -> None:
         """All subtasks are deployed."""
-        finished = settled(plan) if plan is not None else frozenset()
+        finished = settled_subtasks(plan) if plan is not None else frozenset()
         restored_id = restored.metadata.checkpoint_id if restored is not None else None
         self._engine.events()  # of an attempt that is over
         if restored_id in self._cuts:  # nobody heard of that savepoint, but now what was put out before it stands
@@ -428,13 +429,13 @@ class JobCheckpoints:
 
     # ------------------------------------------------------------------------------------------------------- details
 
-    def _open_storage(self) -> CheckpointStorage:
+    def _open_storage(self) -> CheckpointDirectory:
         checkpoints = self._settings.checkpoints
         # A directory is also given where state travels to the driver: then the driver alone writes to it, metadata
         # with all state in it.
         directory = checkpoints.directory if checkpoints.enabled else None
         store: FileStore = MemoryFiles() if directory is None else open_files(directory)
-        storage = CheckpointStorage(store, str(self._settings.job_id), create_subdir=checkpoints.create_subdir)
+        storage = CheckpointDirectory(store, str(self._settings.job_id), create_subdir=checkpoints.create_subdir)
         storage.initialise(Driver.this_process(), self._clock.now_ms(), lease_ms=checkpoints.owner_lease_ms)
         return storage
 
@@ -449,7 +450,7 @@ class JobCheckpoints:
     def _make_coordinator(self) -> rules.CheckpointCoordinator:
         checkpoints = self._settings.checkpoints
         tolerable = checkpoints.tolerable_failures
-        settings = rules.CheckpointSettings(
+        settings = rules.CoordinatorSettings(
             interval_ms=checkpoints.interval_ms,
             timeout_ms=checkpoints.timeout_ms,
             min_pause_ms=checkpoints.min_pause_ms,
@@ -458,7 +459,7 @@ class JobCheckpoints:
             after_tasks_finish=checkpoints.after_tasks_finish,
             backlog_interval_ms=checkpoints.backlog_interval_ms,
         )
-        subtasks = frozenset((v.id, i) for v in self._graph.vertices for i in range(v.parallelism))
+        subtasks = frozenset(SubtaskId(v.id, i) for v in self._graph.vertices for i in range(v.parallelism))
         self._first_id = self._recovery.highest_id() + 1
         return rules.CheckpointCoordinator(subtasks, settings, first_id=self._first_id)
 
@@ -468,7 +469,7 @@ def _notified(failure: Failure | None) -> None:
         raise AttemptFailed(failure)
 
 
-def _readable(storage: CheckpointStorage) -> Iterator[CheckpointMetadata]:
+def _readable(storage: CheckpointDirectory) -> Iterator[CheckpointMetadata]:
     """The checkpoints that an earlier driver of the job left."""
     for checkpoint_id in storage.completed_ids():
         try:

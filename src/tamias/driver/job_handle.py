@@ -17,7 +17,7 @@ from tamias.functions.job_status import JobStatus
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """How far a job is, for people to watch."""
 
     status: JobStatus = JobStatus.CREATED
@@ -49,7 +49,7 @@ class JobHandle:
 
     job_id: JobID
     job_name: str
-    _progress: Progress = field(default_factory=Progress)
+    _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)
     _collected: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
@@ -68,7 +68,7 @@ class JobHandle:
         """Where the job is in its life."""
         return self._progress.status
 
-    def progress(self) -> Progress:
+    def progress(self) -> JobProgress:
         """How far the job is."""
         return self._progress
 
@@ -176,7 +176,7 @@ class JobHandle:
             taken, self._requests = self._requests, []
         return taken
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: JobProgress) -> None:
         """Publish progress."""
         self._progress = progress
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from tamias.clock import SystemClock
 from tamias.driver.control import ControlDesk
-from tamias.driver.job_handle import JobHandle, Progress
+from tamias.driver.job_handle import JobHandle, JobProgress
 from tamias.driver.job_loop import EngineFactory, JobLoop
 from tamias.driver.job_settings import JobSettings
 from tamias.engine.protocol import Engine
@@ -25,7 +25,7 @@ def submit(graph: JobGraph, settings: JobSettings, make_engine: EngineFactory | 
     What is wrong with the place it should run in (no Spark, no Java, a checkpoint directory that cannot be
     written to, a checkpoint that does not fit) is raised here, before any record is read.
     """
-    handle = JobHandle(settings.job_id, settings.job_name, Progress(status=JobStatus.CREATED))
+    handle = JobHandle(settings.job_id, settings.job_name, JobProgress(status=JobStatus.CREATED))
     loop = JobLoop(graph, settings, handle, make_engine or default_engine(settings), SystemClock())
     if settings.control or (settings.control is None and default_engine is on_spark):
         _open_desk(handle)

@@ -141,7 +141,7 @@ class JobClient:
         return self._handle.metrics()
 
     def get_progress(self) -> Any:
-        """How far the job is: a `Progress` with epochs, records read, checkpoints and restarts.
+        """How far the job is: a `JobProgress` with epochs, records read, checkpoints and restarts.
 
         Flink has this in its web interface only.
         """

@@ -13,7 +13,7 @@ from tamias.functions.job_id import JobID
 from tamias.functions.job_status import JobStatus
 
 if TYPE_CHECKING:
-    from tamias.driver.job_handle import JobHandle, Progress
+    from tamias.driver.job_handle import JobHandle, JobProgress
     from tamias.driver.savepoint_requests import Then
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class JobFutures:
         """The metrics as they are now."""
         return self._handle.metrics()
 
-    def progress(self) -> Progress:
+    def progress(self) -> JobProgress:
         """How far the job is."""
         return self._handle.progress()
 

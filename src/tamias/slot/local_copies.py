@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tamias.checkpoint.names import created_for
+from tamias.checkpoint.file_names import created_for
 from tamias.errors import CorruptFileError
 from tamias.state.snapshots import RestorePlan, StateFile, SubtaskSnapshot
 from tamias.state.state_files import state_in

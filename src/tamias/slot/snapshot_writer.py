@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable
 
-from tamias.checkpoint.names import SnapshotNames, savepoint_file
+from tamias.checkpoint.file_names import SnapshotNames, savepoint_file
 from tamias.errors import CheckpointFailed
 from tamias.faults import point
 from tamias.slot.deployment import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tamias.clock import ManualClock
-from tamias.driver.job_handle import JobHandle, Progress
+from tamias.driver.job_handle import JobHandle, JobProgress
 from tamias.driver.job_loop import JobLoop
 from tamias.driver.job_settings import JobSettings
 from tamias.engine.local_engine import LocalEngine
@@ -332,7 +332,7 @@ def start_scripted(
     chosen = job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=True)
     chosen = replace(chosen, **settings)
     clock = ManualClock(1_000_000)
-    handle = JobHandle(chosen.job_id, chosen.job_name, Progress(status=JobStatus.CREATED))
+    handle = JobHandle(chosen.job_id, chosen.job_name, JobProgress(status=JobStatus.CREATED))
     engines: list[ScriptedEngine] = []
 
     def make_engine(graph: JobGraph) -> ScriptedEngine:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from tamias.checkpoint.checkpoint_directory import CheckpointStorage, GivenUp, resolve
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, GivenUp, resolve
 from tamias.checkpoint.metadata import CheckpointMetadata
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.state.state_files import check_state
@@ -43,7 +43,7 @@ class Recovered:
 
 
 def choose_checkpoint(
-    storage: CheckpointStorage,
+    storage: CheckpointDirectory,
     *,
     exclude: Collection[int] = (),
     savepoints: Callable[[], Mapping[int, str]] = dict,
@@ -99,7 +99,7 @@ def choose_checkpoint(
 
 
 def _load(
-    storage: CheckpointStorage, checkpoint_id: int, address: str | None, cheap_bytes: int
+    storage: CheckpointDirectory, checkpoint_id: int, address: str | None, cheap_bytes: int
 ) -> tuple[FileStore, CheckpointMetadata]:
     """A checkpoint of the job, or a savepoint at an address, proven whole."""
     if address is None:
@@ -118,7 +118,7 @@ def _unknown(checkpoint_id: int) -> tuple[FileStore, CheckpointMetadata]:
     raise RestoreError(f"the note about savepoint {checkpoint_id} cannot be read")
 
 
-def _patiently(storage: CheckpointStorage, read: Callable[[], T]) -> T:
+def _patiently(storage: CheckpointDirectory, read: Callable[[], T]) -> T:
     for _ in range(TRIES - 1):
         with contextlib.suppress(OSError):
             return read()

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 
-from tamias.checkpoint.checkpoint_directory import CheckpointStorage, resolve
-from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint, verify_files
-from tamias.checkpoint.notes import SavepointNotes
+from tamias.checkpoint.checkpoint_choice import choose_checkpoint, verify_files
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, resolve
 from tamias.checkpoint.savepoint_files import check_unused, delete_checkpoint
+from tamias.checkpoint.savepoint_notes import SavepointNotes
 from tamias.driver.attempt import AttemptFailed, Restored
 from tamias.driver.job_settings import JobSettings
 from tamias.engine.protocol import Failure
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 class JobRecovery:
     """Finds what each attempt of one job starts from."""
 
-    def __init__(self, settings: JobSettings, storage: CheckpointStorage) -> None:
+    def __init__(self, settings: JobSettings, storage: CheckpointDirectory) -> None:
         self._settings = settings
         self._storage = storage
         self._notes = SavepointNotes(storage.files)

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import CheckpointStorage, Listing, resolve
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, Listing, resolve
+from tamias.checkpoint.file_names import SnapshotNames, created_for
 from tamias.checkpoint.metadata import encode_metadata
-from tamias.checkpoint.names import SnapshotNames, created_for
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
 from tamias.state.state_files import read_state
 from tamias.storage.local import LocalFiles
@@ -51,7 +51,7 @@ def test_a_checkpoint_without_metadata_does_not_exist(store):
 
 
 def test_without_a_subdirectory_the_checkpoint_directory_is_the_jobs(store):
-    storage = CheckpointStorage(store, JOB, create_subdir=False)
+    storage = CheckpointDirectory(store, JOB, create_subdir=False)
     storage.initialise(driver(), 0)
     storage.complete(metadata(JOB_GRAPH, storage.files, 1))
     assert store.exists("chk-1/_metadata")
@@ -139,7 +139,7 @@ def test_metadata_put_under_another_number_is_found(store):
 @pytest.mark.parametrize("job_id", ["", ".", "..", "a/b", "/abs", "-x"])
 def test_a_job_id_must_be_able_to_name_a_directory(job_id):
     with pytest.raises(ConfigurationError, match="job id"):
-        CheckpointStorage(MemoryFiles(), job_id)
+        CheckpointDirectory(MemoryFiles(), job_id)
 
 
 def test_a_directory_that_cannot_be_written_to_fails_at_the_start_with_the_cause():
@@ -261,7 +261,7 @@ def test_a_scheme_without_storage_is_refused():
 
 def remote_storage(**kwargs):
     access = FakeObjects(**kwargs)
-    storage = CheckpointStorage(object_store(access), JOB)
+    storage = CheckpointDirectory(object_store(access), JOB)
     storage.initialise(driver(), 0)
     storage.start_from(None)
     return storage, access
@@ -301,7 +301,7 @@ def test_a_deletion_that_fails_in_the_background_is_logged_and_harms_nobody(capl
 def test_a_replaced_driver_deletes_nothing_in_the_background_either(caplog):
     storage, access = remote_storage()
     storage.complete(metadata(JOB_GRAPH, storage.files, 1))
-    successor = CheckpointStorage(object_store(FakeObjects(access.objects)), JOB)
+    successor = CheckpointDirectory(object_store(FakeObjects(access.objects)), JOB)
     successor.initialise(driver("two"), 0, take_over=True)
     storage.discard(1)
     storage._janitor.wait()

@@ -22,12 +22,12 @@ __all__ = [
     "SHARED",
     "TASK_OWNED",
     "SnapshotNames",
-    "checkpoint_directory",
     "checkpoint_id_of",
+    "checkpoint_name",
     "created_for",
     "files_created_for",
-    "savepoint_directory",
     "savepoint_file",
+    "savepoint_name",
 ]
 
 SHARED = "shared"
@@ -39,7 +39,7 @@ _FILE = re.compile(r"(0|[1-9][0-9]*)-.+")
 _ATTEMPT = re.compile(r"[0-9A-Za-z.]+")
 
 
-def checkpoint_directory(checkpoint_id: int) -> str:
+def checkpoint_name(checkpoint_id: int) -> str:
     """The directory of one checkpoint."""
     return f"chk-{checkpoint_id}"
 
@@ -78,10 +78,10 @@ def files_created_for(snapshot: SubtaskSnapshot, checkpoint_id: int) -> tuple[st
     return tuple(dict.fromkeys(paths))
 
 
-def savepoint_directory(job_id: str, random_part: str) -> str:
+def savepoint_name(job_id: str, random_part: str) -> str:
     """The directory of a savepoint, below the one that the user names.
 
-    >>> savepoint_directory("ab" * 16, "0123456789ab")
+    >>> savepoint_name("ab" * 16, "0123456789ab")
     'savepoint-ababab-0123456789ab'
     """
     assert len(random_part) == 12
@@ -115,7 +115,7 @@ class SnapshotNames:
 
     def exclusive(self, checkpoint_id: int) -> str:
         """A file that only this checkpoint will refer to."""
-        return f"{checkpoint_directory(checkpoint_id)}/{self._name(checkpoint_id)}"
+        return f"{checkpoint_name(checkpoint_id)}/{self._name(checkpoint_id)}"
 
     def shared(self, checkpoint_id: int) -> str:
         """A file that later checkpoints may refer to as well."""

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tamias.checkpoint.choice_of_checkpoint import choose_checkpoint, verify_files
+from tamias.checkpoint.checkpoint_choice import choose_checkpoint, verify_files
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
