@@ -143,13 +143,13 @@ def test_a_map_entry_without_a_value_is_refused():
 
 def test_an_option_is_read_under_its_key_then_its_old_keys_then_its_default():
     configuration = Configuration()
-    assert options.get(configuration, options.CHECKPOINT_DIR) is None
+    assert options.CHECKPOINT_DIR.read(configuration) is None
     configuration.set_string("state.backend.fs.checkpointdir", "oldest")
-    assert options.get(configuration, options.CHECKPOINT_DIR) == "oldest"
+    assert options.CHECKPOINT_DIR.read(configuration) == "oldest"
     configuration.set_string("state.checkpoints.dir", "old")
-    assert options.get(configuration, options.CHECKPOINT_DIR) == "old"
+    assert options.CHECKPOINT_DIR.read(configuration) == "old"
     configuration.set_string("execution.checkpointing.dir", "new")
-    assert options.get(configuration, options.CHECKPOINT_DIR) == "new"
+    assert options.CHECKPOINT_DIR.read(configuration) == "new"
 
 
 def test_options_have_types():
@@ -163,13 +163,13 @@ def test_options_have_types():
             "pipeline.operator-chaining": "false",
         }
     ).set_integer("parallelism.default", 4)
-    assert options.get(configuration, options.RUNTIME_MODE) is RuntimeExecutionMode.BATCH
-    assert options.get(configuration, options.AUTO_WATERMARK_INTERVAL) == 1000
-    assert options.get(configuration, options.GLOBAL_JOB_PARAMETERS) == {"a": "1", "b": "2"}
-    assert options.get(configuration, options.CHECKPOINT_MODE) == "AT_LEAST_ONCE"
-    assert options.get(configuration, options.CHECKPOINT_INLINE_THRESHOLD) == 65536
-    assert options.get(configuration, options.OPERATOR_CHAINING) is False
-    assert options.get(configuration, options.PARALLELISM) == 4
+    assert options.RUNTIME_MODE.read(configuration) is RuntimeExecutionMode.BATCH
+    assert options.AUTO_WATERMARK_INTERVAL.read(configuration) == 1000
+    assert options.GLOBAL_JOB_PARAMETERS.read(configuration) == {"a": "1", "b": "2"}
+    assert options.CHECKPOINT_MODE.read(configuration) == "AT_LEAST_ONCE"
+    assert options.CHECKPOINT_INLINE_THRESHOLD.read(configuration) == 65536
+    assert options.OPERATOR_CHAINING.read(configuration) is False
+    assert options.PARALLELISM.read(configuration) == 4
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_options_have_types():
 )
 def test_a_bad_value_is_refused_with_the_key_it_stands_under(key, value, option):
     with pytest.raises(ConfigurationError, match=f"'{value}' of '{key}'"):
-        options.get(Configuration.from_dict({key: value}), option)
+        option.read(Configuration.from_dict({key: value}))
 
 
 def test_every_option_is_declared_with_a_sentence_and_a_default_that_passes_its_own_check():
@@ -196,10 +196,10 @@ def test_every_option_is_declared_with_a_sentence_and_a_default_that_passes_its_
     assert len({option.key for option in seen}) == len(seen)
     for option in seen:
         assert option.sentence.endswith("."), option
-        assert options.get(Configuration(), option) == option.default
+        assert option.read(Configuration()) == option.default
         if option.default not in (None, [], {}):
             text = value_text(option.default)
-            assert options.get(Configuration.from_dict({option.key: text}), option) == option.default
+            assert option.read(Configuration.from_dict({option.key: text})) == option.default
 
 
 def test_a_program_can_declare_options_of_its_own():

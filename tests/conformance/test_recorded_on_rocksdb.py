@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tamias.program.environment_settings import CONF_DIR_VARIABLE
+from tamias.config.environment_variables import CONF_DIR
 from tests.conformance.test_recorded import DELIBERATE, differences, programs, recording_of, run
 
 STATEFUL = ("keyed_", "rolling_", "state_", "timer_", "window_")
@@ -21,7 +21,7 @@ def rocksdb(monkeypatch, tmp_path):
         "state.backend.rocksdb.writebuffer.size: 256kb\n"
         "tamias.state.rocksdb.cache-size: 64kb\n"
     )
-    monkeypatch.setenv(CONF_DIR_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CONF_DIR, str(tmp_path))
 
 
 def chosen():

@@ -8,6 +8,7 @@ import pytest
 
 from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.common import Configuration, JobStatus, WatermarkStrategy
+from tamias.config.job_settings import job_settings
 from tamias.datastream import (
     CheckpointingMode,
     ExternalizedCheckpointRetention,
@@ -20,7 +21,6 @@ from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.errors import ConfigurationError, JobExecutionError
 from tamias.functions.checkpointed import CheckpointedFunction
-from tamias.program.environment_settings import job_settings
 from tamias.testing.scripted import Crash, Script, ScriptedEngine, ScriptedSource, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 

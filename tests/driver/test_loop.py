@@ -9,6 +9,7 @@ from tamias.checkpoint.file_names import created_for
 from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
 from tamias.common.accumulators import Accumulator, IntCounter
 from tamias.common.job_id import JobID
+from tamias.config.job_settings import job_settings
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
@@ -17,7 +18,6 @@ from tamias.engine.local_engine import LocalEngine
 from tamias.errors import JobCancelledError, JobExecutionError, RestoreError, TamiasError
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.functions.source_contract import SourceFunction
-from tamias.program.environment_settings import job_settings
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
 RETENTION = ExternalizedCheckpointRetention

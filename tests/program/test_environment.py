@@ -8,6 +8,7 @@ import pytest
 
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.common.restart_strategy import FallbackRestartStrategyConfiguration
+from tamias.config.job_settings import job_settings
 from tamias.config.python_dependencies import PythonArchive
 from tamias.connectors.collection_source import CollectionSource
 from tamias.datastream import (
@@ -19,7 +20,6 @@ from tamias.datastream import (
 )
 from tamias.errors import ConfigurationError, InvalidProgramError, RecordTypeError
 from tamias.functions.source_contract import Batch, Split
-from tamias.program.environment_settings import job_settings
 
 
 @pytest.fixture

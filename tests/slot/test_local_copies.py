@@ -7,11 +7,12 @@ import random
 import pytest
 
 from tamias.clock import SystemClock
+from tamias.config.checkpoint_settings import LocalCopySettings
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
-from tamias.slot.local_copies import LocalCopies, LocalCopySettings
+from tamias.slot.local_copies import LocalCopies
 from tamias.state.snapshots import (
     KeyedFiles,
     OperatorRestore,

@@ -8,9 +8,9 @@ import os
 import shutil
 import tempfile
 
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.rocksdb.backend import RocksDBKeyedBackend
-from tamias.state.rocksdb.settings import RocksDBSettings
 
 GROUPS = 16
 EVERYTHING = (0, GROUPS - 1)

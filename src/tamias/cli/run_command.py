@@ -11,8 +11,8 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 
 from tamias.config.configuration import Configuration
+from tamias.config.starting_configuration import set_command_line
 from tamias.errors import ConfigurationError, TamiasError
-from tamias.program.environment_settings import set_command_line
 
 __all__ = ["run_program"]
 

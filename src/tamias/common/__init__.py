@@ -6,6 +6,7 @@ from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
 from tamias.config.execution_mode import RuntimeExecutionMode
 from tamias.config.input_dependency_constraint import InputDependencyConstraint
+from tamias.config.job_id import JobID
 from tamias.config.option import ConfigOption, ConfigOptions
 from tamias.config.parameter_tool import ParameterTool
 from tamias.config.restart_strategy import RestartStrategies, RestartStrategyConfiguration
@@ -33,7 +34,6 @@ from tamias.functions.accumulators import (
     SimpleAccumulator,
 )
 from tamias.functions.job_execution_result import JobExecutionResult
-from tamias.functions.job_id import JobID
 from tamias.functions.job_status import JobStatus
 from tamias.functions.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper,

@@ -1,5 +1,5 @@
 """`JobID`: the name of one submitted job."""
 
-from tamias.functions.job_id import JobID
+from tamias.config.job_id import JobID
 
 __all__ = ["JobID"]

@@ -31,7 +31,7 @@ class ExecutionConfig:
 
     def get_parallelism(self) -> int:
         """How many subtasks an operator has unless it says otherwise."""
-        return options.get(self._configuration, options.PARALLELISM)
+        return options.PARALLELISM.read(self._configuration)
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Set how many subtasks an operator has unless it says otherwise.
@@ -46,7 +46,7 @@ class ExecutionConfig:
 
     def get_max_parallelism(self) -> int:
         """How many key groups there are; -1 when it is derived from the parallelism."""
-        return options.get(self._configuration, options.MAX_PARALLELISM)
+        return options.MAX_PARALLELISM.read(self._configuration)
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         """Set how many key groups there are: the highest parallelism the state can ever be restored at.
@@ -60,7 +60,7 @@ class ExecutionConfig:
 
     def get_auto_watermark_interval(self) -> int:
         """How often watermarks are emitted, in milliseconds; 0 is never."""
-        return options.get(self._configuration, options.AUTO_WATERMARK_INTERVAL)
+        return options.AUTO_WATERMARK_INTERVAL.read(self._configuration)
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
         """Set how often watermarks are emitted, in milliseconds; 0 is never.
@@ -72,7 +72,7 @@ class ExecutionConfig:
 
     def get_latency_tracking_interval(self) -> int:
         """How often latency markers are sent, in milliseconds; 0 is never."""
-        return options.get(self._configuration, options.LATENCY_TRACKING_INTERVAL)
+        return options.LATENCY_TRACKING_INTERVAL.read(self._configuration)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
         """Set how often latency markers are sent, in milliseconds; 0 is never."""
@@ -80,7 +80,7 @@ class ExecutionConfig:
 
     def get_task_cancellation_interval(self) -> int:
         """How often a cancelled subtask is reminded, in milliseconds."""
-        return options.get(self._configuration, options.TASK_CANCELLATION_INTERVAL)
+        return options.TASK_CANCELLATION_INTERVAL.read(self._configuration)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
         """Set how often a cancelled subtask is reminded, in milliseconds."""
@@ -88,7 +88,7 @@ class ExecutionConfig:
 
     def get_task_cancellation_timeout(self) -> int:
         """How long cancelling may take, in milliseconds; 0 waits for ever."""
-        return options.get(self._configuration, options.TASK_CANCELLATION_TIMEOUT)
+        return options.TASK_CANCELLATION_TIMEOUT.read(self._configuration)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
         """Set how long cancelling may take, in milliseconds; 0 waits for ever."""
@@ -96,7 +96,7 @@ class ExecutionConfig:
 
     def get_global_job_parameters(self) -> dict[str, str]:
         """Parameters every function of the job can read."""
-        return options.get(self._configuration, options.GLOBAL_JOB_PARAMETERS)
+        return options.GLOBAL_JOB_PARAMETERS.read(self._configuration)
 
     def set_global_job_parameters(
         self, global_job_parameters_dict: Mapping[str, Any] | ParameterTool
@@ -118,7 +118,7 @@ class ExecutionConfig:
 
     def is_object_reuse_enabled(self) -> bool:
         """Whether chained functions may hand on one object without copying."""
-        return options.get(self._configuration, options.OBJECT_REUSE)
+        return options.OBJECT_REUSE.read(self._configuration)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
         """Give operators without a uid one of their own."""
@@ -130,7 +130,7 @@ class ExecutionConfig:
 
     def has_auto_generated_uids_enabled(self) -> bool:
         """Whether operators without a uid get one."""
-        return options.get(self._configuration, options.AUTO_GENERATE_UIDS)
+        return options.AUTO_GENERATE_UIDS.read(self._configuration)
 
     def enable_generic_types(self) -> ExecutionConfig:
         """Allow streams without a declared type."""
@@ -142,11 +142,11 @@ class ExecutionConfig:
 
     def has_generic_types_disabled(self) -> bool:
         """Whether streams without a declared type are refused."""
-        return not options.get(self._configuration, options.GENERIC_TYPES)
+        return not options.GENERIC_TYPES.read(self._configuration)
 
     def is_use_snapshot_compression(self) -> bool:
         """Whether keyed state is compressed in checkpoints."""
-        return options.get(self._configuration, options.SNAPSHOT_COMPRESSION)
+        return options.SNAPSHOT_COMPRESSION.read(self._configuration)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Set whether keyed state is compressed in checkpoints."""
@@ -164,7 +164,7 @@ class ExecutionConfig:
 
     def is_closure_cleaner_enabled(self) -> bool:
         """What was set last."""
-        return options.get(self._configuration, options.CLOSURE_CLEANER) != "NONE"
+        return options.CLOSURE_CLEANER.read(self._configuration) != "NONE"
 
     def enable_force_avro(self) -> ExecutionConfig:
         """Kept for programs that call it."""
@@ -176,7 +176,7 @@ class ExecutionConfig:
 
     def is_force_avro_enabled(self) -> bool:
         """What was set last."""
-        return options.get(self._configuration, options.FORCE_AVRO)
+        return options.FORCE_AVRO.read(self._configuration)
 
     def enable_force_kryo(self) -> ExecutionConfig:
         """Kept for programs that call it."""
@@ -188,7 +188,7 @@ class ExecutionConfig:
 
     def is_force_kryo_enabled(self) -> bool:
         """What was set last."""
-        return options.get(self._configuration, options.FORCE_KRYO)
+        return options.FORCE_KRYO.read(self._configuration)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
         """Empty: there is no Kryo here."""

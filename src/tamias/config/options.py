@@ -1,15 +1,18 @@
-"""Every configuration key tamias reads, declared once: key, old keys, type, default, unit, one sentence.
+"""Every configuration key that tamias reads, declared once: key, old keys, type, default, unit, one sentence.
 
-``get(configuration, PARALLELISM)`` gives a value of the right type or a `ConfigurationError` naming the key. Keys that
-are not listed here are kept in a `Configuration` and have no effect.
+`PARALLELISM.read(configuration)` returns a value of the right type or raises a `ConfigurationError` that names the
+key. A `Configuration` keeps keys that are not declared here, and they have no effect. There are two exceptions: every
+`spark.` key is handed to Spark, and RocksDB's keys are declared in `tamias.config.rocksdb_options`.
+
+>>> >>> AUTO_WATERMARK_INTERVAL.read(Configuration().set_string("pipeline.auto-watermark-interval", "1 s"))
+1000
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from tamias.config.configuration import Configuration
 from tamias.config.execution_mode import RuntimeExecutionMode
 from tamias.config.option import ConfigOption
 from tamias.config.value_text import (
@@ -24,23 +27,11 @@ from tamias.config.value_text import (
     parse_memory_bytes,
 )
 
-T = TypeVar("T")
-
-
-def get(configuration: Configuration, option: ConfigOption[T]) -> T:
-    """The option's value: under its key, else under an old key, else its default.
-
-    >>> get(Configuration().set_string("pipeline.auto-watermark-interval", "1 s"), AUTO_WATERMARK_INTERVAL)
-    1000
-
-    Raises:
-        ConfigurationError: The value cannot be read, or is refused.
-    """
-    return option.read(configuration)
+C = TypeVar("C", bound=str)
 
 
 def all_options() -> Iterator[ConfigOption[Any]]:
-    """Every option declared here, in the order of the page."""
+    """Return every option declared in this module, in the order of declaration."""
     return (value for value in globals().values() if isinstance(value, ConfigOption))
 
 
@@ -72,8 +63,16 @@ def _count(key: str, default: int, sentence: str, *old_keys: str, least: int = 0
     return ConfigOption(key, parse_int, default, old_keys, "", sentence, _at_least(least))
 
 
-def _choice(key: str, default: str, choices: tuple[str, ...], sentence: str, *old_keys: str) -> ConfigOption[str]:
+def _choice(key: str, default: C, choices: tuple[C, ...], sentence: str, *old_keys: str) -> ConfigOption[C]:
     return ConfigOption(key, parse_choice(*choices), default, old_keys, "", sentence)
+
+
+def _comma_list(key: str, sentence: str) -> ConfigOption[tuple[str, ...]]:
+    return ConfigOption(key, _comma_separated, (), sentence=sentence)
+
+
+def _comma_separated(text: str) -> tuple[str, ...]:
+    return tuple(entry.strip() for entry in text.split(",") if entry.strip())
 
 
 # ------------------------------------------------------------------------------------------ execution, pipeline
@@ -101,6 +100,11 @@ OPERATOR_CHAINING = _flag(
     "Whether operators that need no exchange between them run in one vertex.",
     "pipeline.operator-chaining",
 )
+CHAIN_DIFFERENT_MAX_PARALLELISM = _flag(
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
+    True,
+    "Whether operators whose maximum parallelism differs may run in one vertex.",
+)
 OBJECT_REUSE = _flag(
     "pipeline.object-reuse", False, "Whether chained functions may hand on one object without copying."
 )
@@ -124,9 +128,13 @@ BUFFER_TIMEOUT = _millis(
     "How long records may wait to be sent together.",
     "execution.buffer-timeout",
 )
-SORTED_INPUTS = _flag("execution.sorted-inputs.enabled", True, "Whether BATCH sorts the inputs of keyed operators.")
-BATCH_STATE_BACKEND = _flag(
-    "execution.batch-state-backend.enabled", True, "Whether BATCH keeps the state of one key at a time."
+BUFFER_TIMEOUT_ENABLED = _flag(
+    "execution.buffer-timeout.enabled",
+    True,
+    "Whether the buffer timeout holds; if not, output waits for a full blob.",
+)
+EPOCH_TARGET = _count(
+    "tamias.epoch.target-ms", 2_000, "How many milliseconds an epoch may take while sources have a backlog.", least=1
 )
 TIME_CHARACTERISTIC = _choice(
     "pipeline.time-characteristic",
@@ -164,6 +172,12 @@ CHECKPOINT_INCREMENTAL = _flag(
     True,  # Flink: false, because only RocksDB has it there; here the heap has it too, and it costs nothing
     "Whether a checkpoint writes only what changed since the last one.",
     "state.backend.incremental",
+)
+CHANGELOG_ENABLED = ConfigOption[bool | None](
+    "state.changelog.enabled",
+    parse_bool,
+    None,
+    sentence="Whether state changes are logged continuously (Flink); here the same as incremental checkpoints.",
 )
 CHECKPOINT_STORAGE = _text(
     "execution.checkpointing.storage",
@@ -310,17 +324,13 @@ RESTORE_IGNORE_UNCLAIMED = _flag(
     "Whether saved state that no operator asks for may be left behind.",
     "execution.savepoint.ignore-unclaimed-state",
 )
-RESTORE_CLAIM_MODE = _choice(
+RESTORE_CLAIM_MODE: ConfigOption[Literal["NO_CLAIM", "CLAIM", "LEGACY"]] = _choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",
     ("NO_CLAIM", "CLAIM", "LEGACY"),
     "Who owns the files of the checkpoint the job starts from.",
     "execution.savepoint-restore-mode",
 )
-ROCKSDB_TIMERS = _choice(
-    "state.backend.rocksdb.timer-service.factory", "ROCKSDB", ("ROCKSDB", "HEAP"), "Where RocksDB jobs keep timers."
-)
-
 # --------------------------------------------------------------------------------------------- failure recovery
 
 RESTART_STRATEGY = _text(
@@ -370,7 +380,7 @@ EXPONENTIAL_ATTEMPTS = _count(
     2**31 - 1,
     "How many failures in a row are borne.",
 )
-FAILOVER_STRATEGY = _choice(
+FAILOVER_STRATEGY: ConfigOption[Literal["region", "full"]] = _choice(
     "jobmanager.execution.failover-strategy",
     "region",
     ("region", "full"),
@@ -389,49 +399,16 @@ CONTROL = ConfigOption[bool | None](
 HEARTBEAT_INTERVAL = _millis("heartbeat.interval", 10_000, "How often a slot shows that it lives.")
 HEARTBEAT_TIMEOUT = _millis("heartbeat.timeout", 50_000, "How long a slot may be silent before it is replaced.")
 
-# ---------------------------------------------------------------- resources: accepted, without effect on results
+# ---------------------------------------------------------------------------------- Python and Java dependencies
 
-TASK_SLOTS = _count("taskmanager.numberOfTaskSlots", 1, "How many slots a worker offers.", least=1)
-PROCESS_MEMORY = ConfigOption[int | None](
-    "taskmanager.memory.process.size", parse_memory_bytes, None, unit="bytes", sentence="Memory of a worker's process."
+PYTHON_FILES = _comma_list("python.files", "Python files, package folders and zips for the slots' import path.")
+PYTHON_ARCHIVES = _comma_list(
+    "python.archives", "Archives unpacked in the slots' working directory; path#folder unpacks into that folder."
 )
-FLINK_MEMORY = ConfigOption[int | None](
-    "taskmanager.memory.flink.size",
-    parse_memory_bytes,
-    None,
-    unit="bytes",
-    sentence="Memory a worker uses for the job.",
+PYTHON_EXECUTABLE = _text("python.executable", "The interpreter that runs the slots.")
+PYTHON_REQUIREMENTS = _text(
+    "python.requirements", "A requirements file to install for the slots; file#folder installs from that folder."
 )
-MANAGED_MEMORY_FRACTION = ConfigOption(
-    "taskmanager.memory.managed.fraction",
-    parse_float,
-    0.4,
-    sentence="The share of that memory given to RocksDB and sorting.",
-    check=_within(0, 1),
-)
-MANAGED_MEMORY = ConfigOption[int | None](
-    "taskmanager.memory.managed.size", parse_memory_bytes, None, unit="bytes", sentence="The same as a size."
-)
-
-# --------------------------------------------------------------------------------------------- queryable state
-
-QUERYABLE_ENABLE = _flag("queryable-state.enable", False, "Whether state can be asked for from outside.")
-QUERYABLE_SERVER_PORTS = ConfigOption(
-    "queryable-state.server.ports", str, "9067", sentence="Ports of the servers: one, a range a-b, or a list a,b."
-)
-QUERYABLE_SERVER_NETWORK_THREADS = _count(
-    "queryable-state.server.network-threads", 0, "Threads that read and write; 0 is the number of slots."
-)
-QUERYABLE_SERVER_QUERY_THREADS = _count(
-    "queryable-state.server.query-threads", 0, "Threads that look up state; 0 is the number of slots."
-)
-QUERYABLE_PROXY_PORTS = ConfigOption(
-    "queryable-state.proxy.ports", str, "9069", sentence="Ports clients ask at: one, a range a-b, or a list a,b."
-)
-QUERYABLE_PROXY_NETWORK_THREADS = _count(
-    "queryable-state.proxy.network-threads", 0, "Threads that read and write; 0 is the number of slots."
-)
-QUERYABLE_PROXY_QUERY_THREADS = _count(
-    "queryable-state.proxy.query-threads", 0, "Threads that pass questions on; 0 is the number of slots."
-)
-QUERYABLE_CLIENT_NETWORK_THREADS = _count("queryable-state.client.network-threads", 0, "Threads of a client.")
+SPARK_JARS = _comma_list("spark.jars", "Jars that Spark brings to the driver and the executors.")
+SPARK_DRIVER_CLASSPATH = _text("spark.driver.extraClassPath", "Paths added to the class path of Spark's driver.")
+SPARK_EXECUTOR_CLASSPATH = _text("spark.executor.extraClassPath", "Paths added to the class path of the executors.")

@@ -1,11 +1,17 @@
 """The Python files, archives, packages and interpreter that a job asks its slots to run with.
 
-This module only holds the value. `engine/slots/interpreter.py` unpacks and installs it on the driver's machine.
+This module holds the value and reads it from a configuration. `engine/slots/interpreter.py` unpacks and installs it on
+the driver's machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from tamias.config import options
+from tamias.config.configuration import Configuration
+
+__all__ = ["PythonArchive", "PythonDependencies", "python_dependencies"]
 
 
 @dataclass(frozen=True)
@@ -38,3 +44,19 @@ class PythonDependencies:
     executable: str | None = None
     requirements_file: str | None = None
     requirements_cache_dir: str | None = None
+
+
+def python_dependencies(configuration: Configuration) -> PythonDependencies:
+    """Read the Python dependencies from a configuration."""
+    requirements, _, cache_dir = (options.PYTHON_REQUIREMENTS.read(configuration) or "").partition("#")
+    archives = []
+    for entry in options.PYTHON_ARCHIVES.read(configuration):
+        path, _, target = entry.partition("#")
+        archives.append(PythonArchive(path, target or None))
+    return PythonDependencies(
+        files=options.PYTHON_FILES.read(configuration),
+        archives=tuple(archives),
+        executable=options.PYTHON_EXECUTABLE.read(configuration),
+        requirements_file=requirements or None,
+        requirements_cache_dir=cache_dir or None,
+    )

@@ -190,12 +190,12 @@ def from_configuration(configuration: Configuration) -> RestartStrategyConfigura
     Raises:
         ConfigurationError: The strategy is unknown, or a number of it is out of range.
     """
-    name = options.get(configuration, options.RESTART_STRATEGY)
+    name = options.RESTART_STRATEGY.read(configuration)
     if name is None:
         return None
 
     def read(option: ConfigOption[T]) -> T:
-        return options.get(configuration, option)
+        return option.read(configuration)
 
     try:
         match name.strip().lower():

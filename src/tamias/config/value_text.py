@@ -26,6 +26,7 @@ __all__ = [
     "value_text",
 ]
 
+C = TypeVar("C", bound=str)
 E = TypeVar("E", bound=Enum)
 
 _NANOS = {
@@ -140,11 +141,11 @@ def parse_map(text: str) -> dict[str, str]:
     return result
 
 
-def parse_choice(*choices: str) -> Callable[[str], str]:
+def parse_choice(*choices: C) -> Callable[[str], C]:
     """A parser for one of these words; case, ``-`` and ``_`` do not matter, the spelling given here is returned."""
     by_word = {_word(choice): choice for choice in choices}
 
-    def parse(text: str) -> str:
+    def parse(text: str) -> C:
         try:
             return by_word[_word(text)]
         except KeyError:

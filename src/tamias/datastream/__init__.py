@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from tamias.config.checkpoint_config import CheckpointConfig
+from tamias.config.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.config.execution_mode import RuntimeExecutionMode
+from tamias.config.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    FsStateBackend,
+    HashMapStateBackend,
+    MemoryStateBackend,
+    PredefinedOptions,
+    RocksDBStateBackend,
+    StateBackend,
+)
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
@@ -54,12 +69,6 @@ from tamias.functions.window_contract import (
 from tamias.functions.window_functions import ProcessWindowFunction, WindowFunction
 from tamias.program.async_data_stream import AsyncDataStream
 from tamias.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
-from tamias.program.checkpoint_config import CheckpointConfig
-from tamias.program.checkpoint_storage import (
-    CheckpointStorage,
-    FileSystemCheckpointStorage,
-    JobManagerCheckpointStorage,
-)
 from tamias.program.closeable_iterator import CloseableIterator
 from tamias.program.connected_streams import ConnectedStreams
 from tamias.program.data_stream import DataStream
@@ -67,15 +76,6 @@ from tamias.program.data_stream_sink import DataStreamSink
 from tamias.program.keyed_stream import KeyedStream
 from tamias.program.slot_sharing_group import MemorySize, SlotSharingGroup
 from tamias.program.split_stream import SplitStream
-from tamias.program.state_backend import (
-    EmbeddedRocksDBStateBackend,
-    FsStateBackend,
-    HashMapStateBackend,
-    MemoryStateBackend,
-    PredefinedOptions,
-    RocksDBStateBackend,
-    StateBackend,
-)
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.program.windowed_stream import WindowedStream
 

@@ -1,5 +1,5 @@
 """`CheckpointConfig`: when checkpoints are taken, where they go and what becomes of them."""
 
-from tamias.program.checkpoint_config import CheckpointConfig
+from tamias.config.checkpoint_config import CheckpointConfig
 
 __all__ = ["CheckpointConfig"]

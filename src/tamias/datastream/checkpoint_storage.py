@@ -1,6 +1,6 @@
 """Where checkpoints are stored."""
 
-from tamias.program.checkpoint_storage import (
+from tamias.config.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,

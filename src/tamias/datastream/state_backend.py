@@ -1,6 +1,6 @@
 """Where a job keeps its working state, and, in the classes of Flink 1.x, its checkpoints too."""
 
-from tamias.program.state_backend import (
+from tamias.config.state_backend import (
     EmbeddedRocksDBStateBackend,
     FsStateBackend,
     HashMapStateBackend,

@@ -20,6 +20,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tamias.config.environment_variables import RUNTIME_DIR, SESSION_DIR, variable
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import ConfigurationError, TamiasError
 from tamias.functions.job_status import JobStatus
@@ -55,7 +56,7 @@ def runtime_folder() -> Path:
     Raises:
         ConfigurationError: Somebody else owns it, or may enter it.
     """
-    given, session = os.environ.get("TAMIAS_RUNTIME_DIR"), os.environ.get("XDG_RUNTIME_DIR")
+    given, session = variable(RUNTIME_DIR), variable(SESSION_DIR)
     if given:
         folder = Path(given)
     elif session and os.path.isdir(session):

@@ -17,11 +17,12 @@ from tamias.checkpoint.ownership import Driver
 from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore, settled_subtasks
 from tamias.checkpoint.retention import Deletions, JobEnd, Retention, RetentionPolicy
 from tamias.clock import Clock, SteadyClock
+from tamias.config.checkpoint_settings import KEEP_ALL_FAILURES
 from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from tamias.config.job_settings import JobSettings
 from tamias.driver.attempt import AttemptFailed, Restored
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_recovery import JobRecovery
-from tamias.driver.job_settings import KEEP_ALL_FAILURES, JobSettings
 from tamias.driver.savepoint_requests import SavepointRequest, SavepointRequests
 from tamias.engine.protocol import Engine, Failure
 from tamias.errors import CheckpointError, ConfigurationError, Fenced

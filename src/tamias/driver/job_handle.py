@@ -9,10 +9,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tamias.config.job_id import JobID
 from tamias.driver.savepoint_requests import SavepointRequest, Then
 from tamias.errors import AccumulatorError, ConfigurationError, JobCancelledError, TamiasError
 from tamias.functions.job_execution_result import JobExecutionResult
-from tamias.functions.job_id import JobID
 from tamias.functions.job_status import JobStatus
 
 

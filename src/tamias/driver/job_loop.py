@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tamias.clock import Clock, SteadyClock
+from tamias.config.job_settings import JobSettings, for_batch
 from tamias.driver.attempt import AttemptFailed, Cancelled, Restored
 from tamias.driver.failures import job_error, may_be_retried
 from tamias.driver.job_checkpoints import Carried, JobCheckpoints
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_metrics import JobMetrics
 from tamias.driver.job_output import JobOutput
-from tamias.driver.job_settings import JobSettings, for_batch
 from tamias.driver.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.driver.restarts import restart_strategy
 from tamias.driver.savepoint_requests import SavepointRequest
@@ -36,8 +36,6 @@ from tamias.slot.deployment import Deployment
 _log = logging.getLogger(__name__)
 
 EngineFactory = Callable[[JobGraph], Engine]
-
-_EPOCH_TARGET_MS = 2_000  # under backlog; the fixed cost of an epoch on Spark is some 150 ms
 
 
 class JobLoop:
@@ -428,9 +426,8 @@ class JobLoop:
 
 def pacing(settings: JobSettings) -> PacingSettings:
     """What an epoch of a job may cost."""
-    target = settings.configuration.get("tamias.epoch.target-ms")
     return PacingSettings(
-        target_ms=int(target) if target else _EPOCH_TARGET_MS,
+        target_ms=settings.epoch_target_ms,
         checkpoint_interval_ms=settings.checkpoints.interval_ms,
     )
 

@@ -12,8 +12,8 @@ from tamias.checkpoint.checkpoint_choice import choose_checkpoint, verify_files
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, resolve
 from tamias.checkpoint.savepoint_files import check_unused, delete_checkpoint
 from tamias.checkpoint.savepoint_notes import SavepointNotes
+from tamias.config.job_settings import JobSettings
 from tamias.driver.attempt import AttemptFailed, Restored
-from tamias.driver.job_settings import JobSettings
 from tamias.engine.protocol import Failure
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.storage.file_store import FileStore

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Mapping
 
 from tamias.clock import SystemClock
+from tamias.config.job_settings import JobSettings
 from tamias.driver.control import ControlDesk
 from tamias.driver.job_handle import JobHandle, JobProgress
 from tamias.driver.job_loop import EngineFactory, JobLoop
-from tamias.driver.job_settings import JobSettings
 from tamias.engine.protocol import Engine
 from tamias.errors import TamiasError
 from tamias.functions.job_status import JobStatus

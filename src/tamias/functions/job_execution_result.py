@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tamias.functions.job_id import JobID
+from tamias.config.job_id import JobID
 
 __all__ = ["JobExecutionResult"]
 

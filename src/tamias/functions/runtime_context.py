@@ -10,8 +10,8 @@ from tamias.functions.state_stores import KeyedStateStore
 if TYPE_CHECKING:
     from tamias.config.configuration import Configuration
     from tamias.config.execution_config import ExecutionConfig
+    from tamias.config.job_id import JobID
     from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
-    from tamias.functions.job_id import JobID
     from tamias.metrics.metricbase import MetricGroup
 
 

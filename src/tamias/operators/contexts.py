@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
+from tamias.config.job_id import JobID
 from tamias.errors import AccumulatorError, StateNotKeyed, UnsupportedOperationError
 from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
 from tamias.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
-from tamias.functions.job_id import JobID
 from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.runtime_context import DistributedCache, RuntimeContext
 from tamias.functions.sink_contract import SinkContext

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamias.clock import Clock
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.functions.accumulators import Accumulator
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.metrics.metricbase import MetricGroup
-from tamias.state.rocksdb.settings import RocksDBSettings
 
 FeedbackQueues = dict[tuple[int, int], deque[tuple[Any, int | None]]]
 """What is on its way from the tail of a loop to its head: by loop and subtask, records with their times."""

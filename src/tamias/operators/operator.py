@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tamias.codegen.code_builder import CodeBuilder
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.errors import preview
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from tamias.functions.record_functions import Function, WrappingFunction
@@ -23,7 +24,7 @@ from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import OperatorState
-from tamias.state.rocksdb.settings import RocksDBSettings, local_folder
+from tamias.state.rocksdb.local_folder import local_folder
 from tamias.state.snapshots import OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore
 

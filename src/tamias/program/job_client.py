@@ -6,9 +6,9 @@ import os
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from tamias.config.job_id import JobID
 from tamias.config.savepoint_format import SavepointFormatType
 from tamias.functions.job_execution_result import JobExecutionResult
-from tamias.functions.job_id import JobID
 from tamias.functions.job_status import JobStatus
 from tamias.program.completable_future import CompletableFuture
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tamias.config.job_id import JobID
 from tamias.errors import JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
-from tamias.functions.job_id import JobID
 from tamias.functions.job_status import JobStatus
 
 if TYPE_CHECKING:

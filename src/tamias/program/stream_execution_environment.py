@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from urllib.parse import urlsplit
 
 from tamias.config import options
+from tamias.config.checkpoint_config import CheckpointConfig
 from tamias.config.checkpointing import CheckpointingMode
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
 from tamias.config.execution_mode import RuntimeExecutionMode
+from tamias.config.job_settings import buffer_timeout_ms, job_settings, state_backend_name
+from tamias.config.option import ConfigOption
 from tamias.config.restart_strategy import FallbackRestartStrategyConfiguration, RestartStrategyConfiguration
+from tamias.config.starting_configuration import starting_configuration, with_current_keys
+from tamias.config.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.connectors.collection_source import CollectionSource
 from tamias.functions.job_execution_result import JobExecutionResult
@@ -30,15 +35,12 @@ from tamias.graph.stream_graph import (
     checked_parallelism,
 )
 from tamias.graph.translation import build_job_graph
-from tamias.program import environment_settings as settings
-from tamias.program.checkpoint_config import CheckpointConfig
-from tamias.program.checkpoint_settings import CHANGELOG_ENABLED
 from tamias.program.closure_check import check_function, check_instance
 from tamias.program.data_stream import DataStream, check_output_type
+from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
 from tamias.program.job_futures import JobFutures
 from tamias.program.slot_sharing_group import SlotSharingGroup
-from tamias.program.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from tamias.slot.cached_files import checked
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
@@ -67,7 +69,7 @@ class StreamExecutionEnvironment:
         """Make an environment with exactly this configuration; programs use `get_execution_environment`."""
         self._configuration = Configuration()
         if configuration is not None:
-            self._configuration.add_all(settings.with_current_keys(configuration))
+            self._configuration.add_all(with_current_keys(configuration))
         self._config = ExecutionConfig(self._configuration)
         self._checkpoints = CheckpointConfig(self._configuration)
         self._graph = StreamGraph()
@@ -85,9 +87,9 @@ class StreamExecutionEnvironment:
         """
         if configuration is not None and not isinstance(configuration, Configuration):
             raise TypeError(f"get_execution_environment() takes a Configuration, got {configuration!r}")
-        combined = settings.configuration_of_machine()
+        combined = starting_configuration()
         if configuration is not None:
-            combined.add_all(settings.with_current_keys(configuration))
+            combined.add_all(with_current_keys(configuration))
         default = StreamExecutionEnvironment._default_local_parallelism
         if default is not None and not combined.contains_key(options.PARALLELISM.key):
             combined.set_integer(options.PARALLELISM.key, default)
@@ -107,7 +109,7 @@ class StreamExecutionEnvironment:
         """Take over all values of a configuration. Unknown keys are kept."""
         if not isinstance(configuration, Configuration):
             raise TypeError(f"configure() takes a Configuration, got {configuration!r}")
-        self._configuration.add_all(settings.with_current_keys(configuration))
+        self._configuration.add_all(with_current_keys(configuration))
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """Set the parallelism of operators that have none of their own, from 1 to 32768."""
@@ -156,20 +158,20 @@ class StreamExecutionEnvironment:
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
         """Which time the job goes by."""
-        return TimeCharacteristic[options.get(self._configuration, options.TIME_CHARACTERISTIC)]
+        return TimeCharacteristic[options.TIME_CHARACTERISTIC.read(self._configuration)]
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """Set how long output may wait to be sent with more; -1 for until enough is there."""
         if isinstance(timeout_millis, bool) or not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise ValueError(f"a buffer timeout is a number of milliseconds from 0 on, or -1, got {timeout_millis!r}")
-        self._configuration.set_boolean(settings.BUFFER_TIMEOUT_ENABLED, timeout_millis >= 0)
+        self._configuration.set_boolean(options.BUFFER_TIMEOUT_ENABLED.key, timeout_millis >= 0)
         if timeout_millis >= 0:
             self._configuration.set_integer(options.BUFFER_TIMEOUT.key, timeout_millis)
         return self
 
     def get_buffer_timeout(self) -> int:
         """How long output may wait to be sent with more, in milliseconds."""
-        return settings.buffer_timeout_ms(self._configuration)
+        return buffer_timeout_ms(self._configuration)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Give each operator a vertex of its own."""
@@ -178,11 +180,11 @@ class StreamExecutionEnvironment:
 
     def is_chaining_enabled(self) -> bool:
         """Whether operators share vertices where they can."""
-        return options.get(self._configuration, options.OPERATOR_CHAINING)
+        return options.OPERATOR_CHAINING.read(self._configuration)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         """Whether operators whose maximum parallelism differs may share a vertex."""
-        return bool(self._configuration.get_boolean(settings.CHAIN_DIFFERENT_MAX_PARALLELISM, True))
+        return options.CHAIN_DIFFERENT_MAX_PARALLELISM.read(self._configuration)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
         """Say what each slot of a group asks for; operators join it by its name."""
@@ -251,20 +253,19 @@ class StreamExecutionEnvironment:
 
     def get_state_backend(self) -> StateBackend:
         """Where working state is kept."""
-        name = settings.state_backend_name(self._configuration)
+        name = state_backend_name(self._configuration)
         if self._state_backend is not None and self._state_backend.backend_name == name:
             return self._state_backend
         return EmbeddedRocksDBStateBackend._of(self._configuration) if name == "rocksdb" else HashMapStateBackend()
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
         """Let checkpoints write what changed since the last one; the same as incremental checkpoints."""
-        self._configuration.set_boolean(CHANGELOG_ENABLED, bool(enabled))
+        self._configuration.set_boolean(options.CHANGELOG_ENABLED.key, bool(enabled))
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
         """What `enable_changelog_state_backend` was told; None if nothing."""
-        enabled: bool | None = self._configuration.get_boolean(CHANGELOG_ENABLED)
-        return enabled
+        return options.CHANGELOG_ENABLED.read(self._configuration)
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
         """Set whether and when the job is started again after a failure."""
@@ -286,7 +287,7 @@ class StreamExecutionEnvironment:
 
     def get_default_savepoint_directory(self) -> str | None:
         """Where savepoints go that are taken without a directory."""
-        return options.get(self._configuration, options.SAVEPOINT_DIR)
+        return options.SAVEPOINT_DIR.read(self._configuration)
 
     def set_restore_path(self, path: str, allow_non_restored_state: bool = False) -> StreamExecutionEnvironment:
         """Start the job from a checkpoint or savepoint.
@@ -319,34 +320,34 @@ class StreamExecutionEnvironment:
 
     def add_python_file(self, file_path: str) -> None:
         """Bring a Python file, package folder or zip to the slots' import path."""
-        settings.append_to_list(self._configuration, settings.PYTHON_FILES, _existing("add_python_file", file_path))
+        _append(self._configuration, options.PYTHON_FILES, _existing("add_python_file", file_path))
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Unpack an archive in the slots' working directory, or in a folder of that name below it."""
         path = _existing("add_python_archive", archive_path)
         entry = path if target_dir is None else f"{path}#{target_dir}"
-        settings.append_to_list(self._configuration, settings.PYTHON_ARCHIVES, entry)
+        _append(self._configuration, options.PYTHON_ARCHIVES, entry)
 
     def set_python_executable(self, python_exec: str) -> None:
         """Set the interpreter that runs the slots; a relative path is looked for in unpacked archives too."""
-        self._configuration.set_string(settings.PYTHON_EXECUTABLE, os.fspath(python_exec))
+        self._configuration.set_string(options.PYTHON_EXECUTABLE.key, os.fspath(python_exec))
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Install what a requirements file lists for the slots, from a folder of packages if one is given."""
         entry = _existing("set_python_requirements", requirements_file_path)
         if requirements_cache_dir is not None:
             entry += "#" + _existing("set_python_requirements", requirements_cache_dir)
-        self._configuration.set_string(settings.PYTHON_REQUIREMENTS, entry)
+        self._configuration.set_string(options.PYTHON_REQUIREMENTS.key, entry)
 
     def add_jars(self, *jars_path: str) -> None:
         """Bring jars to Spark, as ``spark.jars`` does; they count when the session is not started yet."""
-        settings.append_to_list(self._configuration, settings.JAVA_JARS, *jars_path)
+        _append(self._configuration, options.SPARK_JARS, *jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Put paths that exist on every machine on Spark's class path."""
         paths = [path.removeprefix("file://") for path in classpaths]
-        for key in settings.JAVA_CLASSPATHS:
-            settings.append_to_list(self._configuration, key, *paths, separator=os.pathsep)
+        for option in (options.SPARK_DRIVER_CLASSPATH, options.SPARK_EXECUTOR_CLASSPATH):
+            _append(self._configuration, option, *paths, separator=os.pathsep)
 
     # ------------------------------------------------------------------------------ sources
 
@@ -453,18 +454,18 @@ class StreamExecutionEnvironment:
         graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
         handle = submit(
             graph,
-            settings.job_settings(self._configuration, graph.name, self._checkpoints, self._restart, collect=collect),
+            job_settings(self._configuration, graph.name, self._checkpoints, self._restart, collect=collect),
         )
         self._graph.clear()  # Flink: a job takes its operators with it; the next execute() starts from what is new
         return handle
 
     def _job_graph(self, job_name: str | None) -> JobGraph:
-        name = job_name or options.get(self._configuration, options.JOB_NAME) or DEFAULT_JOB_NAME
+        name = job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME
         if not isinstance(name, str):
             raise TypeError(f"a job's name is a string, got {name!r}")
         return build_job_graph(
             self._graph,
-            settings.graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values()),
+            graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values()),
         )
 
     def __reduce__(self) -> NoReturn:
@@ -472,6 +473,13 @@ class StreamExecutionEnvironment:
             "an environment is part of the program, not of a function: "
             "pass settings as arguments, or as global job parameters"
         )
+
+
+def _append(configuration: Configuration, option: ConfigOption[Any], *entries: str, separator: str = ",") -> None:
+    """Add entries to an option whose value is a list, each of them once."""
+    present = [entry for entry in (configuration.get_string(option.key) or "").split(separator) if entry]
+    present += [entry for entry in entries if entry not in present]
+    configuration.set_string(option.key, separator.join(present))
 
 
 def _existing(call: str, path: str) -> str:

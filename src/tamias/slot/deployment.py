@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tamias.config.checkpoint_settings import LocalCopySettings
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.graph.job_graph import JobGraph
-from tamias.slot.local_copies import LocalCopySettings
-from tamias.state.rocksdb.settings import RocksDBSettings
 from tamias.state.snapshots import RestorePlan, SubtaskSnapshot
 
 

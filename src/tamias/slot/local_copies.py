@@ -13,27 +13,18 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from tamias.checkpoint.file_names import created_for
+from tamias.config.checkpoint_settings import LocalCopySettings
 from tamias.errors import CorruptFileError
 from tamias.state.snapshots import RestorePlan, StateFile, SubtaskSnapshot
 from tamias.state.state_files import state_in
 from tamias.storage.file_store import FileStore
 from tamias.storage.local import LocalFiles
 
-__all__ = ["LocalCopies", "LocalCopySettings"]
+__all__ = ["LocalCopies"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class LocalCopySettings:
-    """Whether copies are made, whether they are read, and where they lie; no directory: that for temporary files."""
-
-    write: bool = False
-    read: bool = False
-    directories: tuple[str, ...] = ()
 
 
 class LocalCopies:

@@ -9,12 +9,12 @@ from tamias.checkpoint.metadata import CheckpointMetadata, assemble, decode_meta
 from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
 from tamias.clock import ManualClock
 from tamias.config.configuration import Configuration
+from tamias.config.job_settings import job_settings
 from tamias.engine.local_engine import LocalEngine
 from tamias.engine.protocol import Failure
 from tamias.errors import CheckpointError, UserFunctionError
 from tamias.operators.epoch import EpochOrder
 from tamias.operators.operator import RuntimeOperator
-from tamias.program.environment_settings import job_settings
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.slot.deployment import Deployment, SnapshotWritten
 

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from tamias.config.job_settings import JobSettings
 from tamias.config.python_dependencies import PythonDependencies
 from tamias.driver import submit
-from tamias.driver.job_settings import JobSettings
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.pool import Heartbeat, SlotPool
 from tamias.engine.slots.registering import Launch, RegisteringSlots

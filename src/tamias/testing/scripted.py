@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tamias.clock import ManualClock
+from tamias.config.job_settings import JobSettings, job_settings
 from tamias.driver.job_handle import JobHandle, JobProgress
 from tamias.driver.job_loop import JobLoop
-from tamias.driver.job_settings import JobSettings
 from tamias.engine.local_engine import LocalEngine
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.errors import SlotLostError
@@ -30,7 +30,6 @@ from tamias.operators.async_wait import AsyncWaitOperator
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.operators.source_operators import SourceFunctionOperator
 from tamias.program.data_stream import DataStream
-from tamias.program.environment_settings import job_settings
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.slot.deployment import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
 from tamias.slot.host import SlotHost

@@ -13,12 +13,12 @@ from tamias.checkpoint.restore_plan import plan_restore
 from tamias.clock import ManualClock
 from tamias.common import WatermarkStrategy
 from tamias.common.watermark_strategy import WatermarkGenerator
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.engine.local_engine import LocalEngine
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment import Deployment, SnapshotWritten
-from tamias.state.rocksdb.settings import RocksDBSettings
 from tamias.state.snapshots import RestorePlan
 
 # A cache of a few entries: most of what windows keep goes through RocksDB. In memory where there is such a file system.

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tamias.config.environment_variables import SPARK_MASTER, variable
 from tamias.errors import DeploymentError
 
 _log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def expects_cluster(configuration: dict[str, str]) -> bool:
 
 
 def _master(configuration: dict[str, str]) -> str:
-    return configuration.get("spark.master") or os.environ.get("SPARK_MASTER") or "local[*]"
+    return configuration.get("spark.master") or variable(SPARK_MASTER) or "local[*]"
 
 
 def _create(session_class: Any, configuration: dict[str, str]) -> Any:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tamias.clock import Clock, SystemClock
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.functions.state_handles import ListState, MapState, ValueState
 from tamias.keygroups import user_key
@@ -42,7 +43,6 @@ from tamias.state.rocksdb.handles import (
 from tamias.state.rocksdb.instance import Dead, RocksTables, leave_out
 from tamias.state.rocksdb.instance_files import CapturedFolder, Files, Uploads
 from tamias.state.rocksdb.restore import restore_into
-from tamias.state.rocksdb.settings import RocksDBSettings
 from tamias.state.rocksdb.store import META
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore

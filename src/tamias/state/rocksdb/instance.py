@@ -6,6 +6,7 @@ import json
 from functools import partial
 
 from tamias.clock import Clock
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.errors import CorruptFileError, StateError
 from tamias.functions.state_ttl import StateTtlConfig
 from tamias.state.backend import KeyedStateBackend
@@ -15,7 +16,6 @@ from tamias.state.expiry import Expiry
 from tamias.state.rocksdb.compaction import Merging
 from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.map_tables import MapTable
-from tamias.state.rocksdb.settings import RocksDBSettings
 from tamias.state.rocksdb.store import META, RocksStore
 from tamias.state.rocksdb.sweep import Sweep
 from tamias.state.rocksdb.tables import RocksTable, Shared, ValueTable

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.errors import CorruptFileError
 from tamias.keygroups import key_group, user_key
 from tamias.state.backend import Restored, Translate
@@ -22,7 +23,6 @@ from tamias.state.rocksdb.canonical import read_tables
 from tamias.state.rocksdb.instance import RocksTables, in_rocksdb, read_meta
 from tamias.state.rocksdb.instance_files import Files, beside_of, fetch
 from tamias.state.rocksdb.key_bytes import PREFIX
-from tamias.state.rocksdb.settings import RocksDBSettings
 from tamias.state.rocksdb.store import RocksStore
 from tamias.state.rocksdb.tables import RocksTable
 from tamias.state.snapshots import NEUTRAL, ROCKSDB, KeyedFiles, OperatorRestore, StateInfo

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tamias.config.rocksdb_options import require_rocksdict
+from tamias.config.rocksdb_settings import COMPRESSIONS, RocksDBSettings
 from tamias.errors import ConfigurationError, StateError
 from tamias.state.rocksdb.key_bytes import PREFIX
-from tamias.state.rocksdb.settings import COMPRESSIONS, RocksDBSettings, require_rocksdict
 
 META = b"\xff\xff"
 """What is no state but says something of all of them: behind the last key group that can be."""

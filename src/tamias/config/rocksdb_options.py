@@ -1,7 +1,7 @@
-"""How RocksDB is set up: Flink's option keys, read once into a value that travels to the slots.
+"""Flink's option keys for RocksDB, and how a configuration becomes a `RocksDBSettings`.
 
-A key below `state.backend.rocksdb.` that is not listed here is refused, and so is a value that cannot be had: nothing
-that is asked for goes unheard. What Flink derives from managed memory has fixed defaults here.
+A key below `state.backend.rocksdb.` that is not declared here is refused, and so is a value that tamias cannot
+honour. No setting is ignored silently.
 """
 
 from __future__ import annotations
@@ -10,87 +10,23 @@ import difflib
 import importlib.util
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tamias.config.configuration import Configuration
 from tamias.config.option import ConfigOption
+from tamias.config.rocksdb_settings import COMPRESSIONS, MEBIBYTE, PREDEFINED, RocksDBSettings
 from tamias.config.value_text import parse_bool, parse_choice, parse_int, parse_list, parse_memory_bytes
 from tamias.errors import ConfigurationError
-from tamias.storage.scratch_folders import LocalFolder
 
 PREFIX = "state.backend.rocksdb."
-MEBIBYTE = 1 << 20
-
-COMPRESSIONS = {
-    "NO_COMPRESSION": "none",
-    "SNAPPY_COMPRESSION": "snappy",
-    "ZLIB_COMPRESSION": "zlib",
-    "BZLIB2_COMPRESSION": "bz2",
-    "LZ4_COMPRESSION": "lz4",
-    "LZ4HC_COMPRESSION": "lz4hc",
-    "ZSTD_COMPRESSION": "zstd",
-}
-
-
-@dataclass(frozen=True)
-class RocksDBSettings:
-    """The settings of the RocksDB instances of a job."""
-
-    compaction_style: str = "UNIVERSAL"
-    write_buffer_bytes: int = 32 * MEBIBYTE
-    write_buffer_count: int = 2
-    write_buffers_to_merge: int = 1
-    block_cache_bytes: int = 64 * MEBIBYTE  # of all instances in a slot together
-    block_bytes: int = 4096
-    metadata_block_bytes: int = 4096
-    bloom_bits_per_key: int = 10  # 0 for no filter
-    target_file_bytes: int = 64 * MEBIBYTE
-    level_base_bytes: int = 256 * MEBIBYTE
-    dynamic_level_size: bool = False
-    compression_per_level: tuple[str, ...] = ()  # as suits the compaction style
-    background_threads: int = 2
-    open_files: int = -1
-    write_batch_bytes: int = 2 * MEBIBYTE
-    memory_per_slot_bytes: int | None = None  # instead of a block cache and write buffers of their own sizes
-    local_directories: tuple[str, ...] = ()
-    transfer_threads: int = 4
-    options_factory: str | None = None
-    cache_bytes: int = 256 * MEBIBYTE  # of entries in use, in front of all instances in a slot
-
-
-PREDEFINED: dict[str, dict[str, Any]] = {
-    "DEFAULT": {},
-    "SPINNING_DISK_OPTIMIZED": {
-        "compaction_style": "LEVEL",
-        "dynamic_level_size": True,
-        "background_threads": 4,
-    },
-    "SPINNING_DISK_OPTIMIZED_HIGH_MEM": {
-        "compaction_style": "LEVEL",
-        "dynamic_level_size": True,
-        "background_threads": 4,
-        "block_cache_bytes": 256 * MEBIBYTE,
-        "block_bytes": 128 * 1024,
-        "target_file_bytes": 256 * MEBIBYTE,
-        "level_base_bytes": 1024 * MEBIBYTE,
-        "write_buffer_bytes": 64 * MEBIBYTE,
-        "write_buffer_count": 4,
-        "write_buffers_to_merge": 3,
-    },
-    "FLASH_SSD_OPTIMIZED": {
-        "compaction_style": "LEVEL",
-        "dynamic_level_size": True,
-        "background_threads": 4,
-    },
-}
 
 
 def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
-    """What a configuration says of RocksDB.
+    """Read the settings of RocksDB from a configuration.
 
     Raises:
-        ConfigurationError: A key is not known or a value cannot be honoured.
+        ConfigurationError: A key is not known, or a value cannot be honoured.
     """
     _refuse_unknown(configuration)
     for option in _CONDITIONS:
@@ -102,26 +38,11 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     return replace(settings, **given)
 
 
-def local_folder(directories: tuple[str, ...], index: int) -> LocalFolder:
-    """A new folder for one subtask's instance, in the directories by turns.
-
-    Raises:
-        ConfigurationError: It cannot be made.
-    """
-    directory = directories[index % len(directories)]
-    try:
-        return LocalFolder(directory)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{LOCAL_DIRECTORIES.key} is {directory!r}, where this slot cannot make a folder: {error}"
-        ) from error
-
-
 def require_rocksdict() -> None:
-    """Say what to install where the package is missing.
+    """Check that the package `rocksdict` is installed.
 
     Raises:
-        ConfigurationError: It is.
+        ConfigurationError: It is not. The message says what to install.
     """
     if importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(
@@ -135,7 +56,7 @@ def _refuse_unknown(configuration: Configuration) -> None:
     for key in sorted(configuration.to_dict()):
         if key.startswith(PREFIX) and key not in known:
             near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see docs/state_backends.md for those that are heeded"
+            hint = f"did you mean {near[0]!r}?" if near else "docs/state_backends.md lists the keys that have an effect"
             raise ConfigurationError(f"{key!r} has no effect here and is therefore refused: {hint}")
 
 
@@ -155,7 +76,7 @@ def _count(key: str, default: int, sentence: str, least: int = 1) -> ConfigOptio
 
 
 def _only(key: str, allowed: str, why: str) -> ConfigOption[str]:
-    """A key that can be said to be what it is anyway, and nothing else."""
+    """Declare a key that accepts only the value that holds anyway; `why` says so when another value is given."""
 
     def parse(text: str) -> str:
         if text.strip().lower() != allowed.lower():

@@ -64,7 +64,7 @@ def test_setters_are_read_back_and_reach_the_job(config, tmp_path):
     )
     assert config.is_externalized_checkpoints_enabled()
     assert config.get_alignment_timeout() == Duration.of_seconds(1)
-    settings = config._settings()
+    settings = config.to_settings()
     assert settings.enabled
     assert (settings.interval_ms, settings.timeout_ms, settings.min_pause_ms) == (1000, 2000, 30)
     assert settings.mode is CheckpointingMode.AT_LEAST_ONCE
@@ -129,26 +129,26 @@ def test_enums_are_enums(config):
 @pytest.mark.parametrize("keys", [{"interval": "5 ms"}, {"timeout": "1 ms"}, {"storage": "paper"}])
 def test_keys_out_of_range_are_refused_when_the_job_starts(keys):
     with pytest.raises(ConfigurationError, match=r"execution\.checkpointing"):
-        configured(**keys)._settings()
+        configured(**keys).to_settings()
 
 
 def test_an_interval_of_zero_is_off():
-    assert configured(interval="0")._settings().interval_ms is None
+    assert configured(interval="0").to_settings().interval_ms is None
 
 
 def test_the_interval_is_at_least_the_pause_and_the_pause_means_one_at_a_time(config):
     config.set_checkpoint_interval(10).set_min_pause_between_checkpoints(500).set_max_concurrent_checkpoints(3)
-    settings = config._settings()
+    settings = config.to_settings()
     assert (settings.interval_ms, settings.max_concurrent) == (500, 1)
 
 
 def test_concurrent_checkpoints_without_a_pause(config):
-    assert config.set_max_concurrent_checkpoints(3)._settings().max_concurrent == 3
+    assert config.set_max_concurrent_checkpoints(3).to_settings().max_concurrent == 3
 
 
 def test_fewer_than_one_retained_checkpoint_means_one(caplog):
     with caplog.at_level(logging.WARNING):
-        assert configured(num_retained="0")._settings().num_retained == 1
+        assert configured(num_retained="0").to_settings().num_retained == 1
     assert "num-retained" in caplog.text
 
 
@@ -190,21 +190,21 @@ def test_older_names_of_retention(config, call):
 
 
 def test_unaligned_checkpoints(config):
-    assert config.enable_unaligned_checkpoints()._settings().unaligned
-    assert not config.disable_unaligned_checkpoints()._settings().unaligned
+    assert config.enable_unaligned_checkpoints().to_settings().unaligned
+    assert not config.disable_unaligned_checkpoints().to_settings().unaligned
 
 
 def test_unaligned_checkpoints_need_one_at_a_time(config):
     config.enable_unaligned_checkpoints().set_max_concurrent_checkpoints(2)
     with pytest.raises(ConfigurationError, match="max-concurrent-checkpoints to be 1, got 2"):
-        config._settings()
+        config.to_settings()
 
 
 def test_unaligned_checkpoints_are_off_with_at_least_once(config, caplog):
     config.enable_unaligned_checkpoints().set_checkpointing_mode(CheckpointingMode.AT_LEAST_ONCE)
     assert not config.is_unaligned_checkpoints_enabled()
     with caplog.at_level(logging.WARNING):
-        assert not config._settings().unaligned
+        assert not config.to_settings().unaligned
     assert "EXACTLY_ONCE" in caplog.text
 
 
@@ -212,22 +212,22 @@ def test_unaligned_checkpoints_are_off_with_at_least_once(config, caplog):
 
 
 def test_storage_follows_the_directory():
-    assert configured()._settings().storage == "jobmanager"
-    settings = configured(dir="file:///checkpoints")._settings()
+    assert configured().to_settings().storage == "jobmanager"
+    settings = configured(dir="file:///checkpoints").to_settings()
     assert (settings.storage, settings.directory) == ("filesystem", "file:///checkpoints")
 
 
 def test_files_need_a_directory():
     with pytest.raises(ConfigurationError, match="no directory is set"):
-        configured(storage="filesystem")._settings()
+        configured(storage="filesystem").to_settings()
 
 
 def test_old_backend_names_say_where_checkpoints_go():
     keys = {"state.backend.type": "filesystem"}
     with pytest.raises(ConfigurationError, match="no directory is set"):
-        CheckpointConfig(Configuration.from_dict(keys))._settings()
+        CheckpointConfig(Configuration.from_dict(keys)).to_settings()
     keys = {"state.backend.type": "jobmanager", "execution.checkpointing.dir": "file:///c"}
-    assert CheckpointConfig(Configuration.from_dict(keys))._settings().storage == "jobmanager"
+    assert CheckpointConfig(Configuration.from_dict(keys)).to_settings().storage == "jobmanager"
 
 
 def test_file_storage_objects(config, tmp_path):
@@ -236,13 +236,13 @@ def test_file_storage_objects(config, tmp_path):
     assert isinstance(storage, FileSystemCheckpointStorage)
     assert storage.get_checkpoint_path() == str(tmp_path)
     assert (storage.get_min_file_size_threshold(), storage.get_write_buffer_size()) == (100, 100)
-    settings = config._settings()
+    settings = config.to_settings()
     assert (settings.inline_threshold_bytes, settings.write_buffer_bytes) == (100, 100)
 
 
 def test_memory_storage_objects(config):
     config.set_checkpoint_storage(JobManagerCheckpointStorage(max_state_size=1000))
-    assert config._settings().max_state_bytes == 1000
+    assert config.to_settings().max_state_bytes == 1000
     assert config.get_checkpoint_storage().get_max_state_size() == 1000
     assert JobManagerCheckpointStorage().get_max_state_size() == JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
 
@@ -251,12 +251,12 @@ def test_one_storage_replaces_another_with_its_directory(tmp_path):
     config = CheckpointConfig(Configuration())
     config.set_checkpoint_storage_dir(tmp_path)
     config.set_checkpoint_storage(JobManagerCheckpointStorage())
-    assert config._settings().directory is None
+    assert config.to_settings().directory is None
     config.set_checkpoint_storage(JobManagerCheckpointStorage(str(tmp_path)))
-    assert config._settings().directory == str(tmp_path)
+    assert config.to_settings().directory == str(tmp_path)
     configured_elsewhere = configured(dir=str(tmp_path))
     configured_elsewhere.set_checkpoint_storage(JobManagerCheckpointStorage())
-    assert configured_elsewhere._settings().directory == str(tmp_path)
+    assert configured_elsewhere.to_settings().directory == str(tmp_path)
 
 
 def test_storage_arguments_are_checked(config):
@@ -272,7 +272,7 @@ def test_storage_arguments_are_checked(config):
 
 def test_plain_paths_become_absolute(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert config.set_checkpoint_storage_dir("here")._settings().directory == str(tmp_path / "here")
+    assert config.set_checkpoint_storage_dir("here").to_settings().directory == str(tmp_path / "here")
 
 
 # ------------------------------------------------------------------------------------------- the environment's

@@ -9,27 +9,30 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from typing import Any, TypeVar
+from typing import Any
 
 from tamias.config import options
-from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
-from tamias.config.configuration import Configuration
-from tamias.config.option import ConfigOption
-from tamias.driver.job_settings import KEEP_ALL_FAILURES, CheckpointSettings
-from tamias.program.checkpoint_settings import MINIMAL_CHECKPOINT_TIME_MS, checkpoint_settings, storage_name
-from tamias.program.checkpoint_storage import (
+from tamias.config.checkpoint_settings import (
+    KEEP_ALL_FAILURES,
+    MINIMAL_CHECKPOINT_TIME_MS,
+    CheckpointSettings,
+    checkpoint_settings,
+    storage_name,
+)
+from tamias.config.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
     checkpoint_uri,
 )
+from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from tamias.config.configuration import Configuration
+from tamias.config.option import ConfigOption
 from tamias.types.time import Duration, Time, millis_of
 
 __all__ = ["CheckpointConfig"]
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class CheckpointConfig:
@@ -56,7 +59,7 @@ class CheckpointConfig:
 
     def get_checkpoint_interval(self) -> int:
         """Milliseconds from one checkpoint to the next; -1 when checkpointing is off."""
-        return self._get(options.CHECKPOINT_INTERVAL) or -1
+        return options.CHECKPOINT_INTERVAL.read(self._configuration) or -1
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
         """Take a checkpoint every so many milliseconds, 10 at least."""
@@ -65,7 +68,7 @@ class CheckpointConfig:
 
     def get_checkpoint_interval_during_backlog(self) -> int:
         """Milliseconds from one checkpoint to the next while sources have a backlog; 0 for none then."""
-        interval = self._get(options.CHECKPOINT_INTERVAL_DURING_BACKLOG)
+        interval = options.CHECKPOINT_INTERVAL_DURING_BACKLOG.read(self._configuration)
         return self.get_checkpoint_interval() if interval is None else interval
 
     def set_checkpoint_interval_during_backlog(self, checkpoint_interval: int) -> CheckpointConfig:
@@ -75,7 +78,7 @@ class CheckpointConfig:
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
         """What a record counts for after a failure."""
-        return CheckpointingMode[self._get(options.CHECKPOINT_MODE)]
+        return CheckpointingMode[options.CHECKPOINT_MODE.read(self._configuration)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """Set what a record counts for after a failure."""
@@ -85,7 +88,7 @@ class CheckpointConfig:
 
     def get_checkpoint_timeout(self) -> int:
         """Milliseconds after which a checkpoint that is not complete is given up."""
-        return self._get(options.CHECKPOINT_TIMEOUT)
+        return options.CHECKPOINT_TIMEOUT.read(self._configuration)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Give a checkpoint up after so many milliseconds, 10 at least."""
@@ -94,7 +97,7 @@ class CheckpointConfig:
 
     def get_min_pause_between_checkpoints(self) -> int:
         """Milliseconds from the end of one checkpoint to the start of the next, at least."""
-        return self._get(options.CHECKPOINT_MIN_PAUSE)
+        return options.CHECKPOINT_MIN_PAUSE.read(self._configuration)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
         """Leave at least so many milliseconds between checkpoints; there is then one at a time."""
@@ -102,7 +105,7 @@ class CheckpointConfig:
 
     def get_max_concurrent_checkpoints(self) -> int:
         """How many checkpoints may be under way at once."""
-        return self._get(options.CHECKPOINT_MAX_CONCURRENT)
+        return options.CHECKPOINT_MAX_CONCURRENT.read(self._configuration)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
         """Let so many checkpoints be under way at once."""
@@ -113,7 +116,7 @@ class CheckpointConfig:
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
         """How many checkpoints in a row may fail before the job does."""
-        return max(0, self._get(options.CHECKPOINT_TOLERABLE_FAILURES))
+        return max(0, options.CHECKPOINT_TOLERABLE_FAILURES.read(self._configuration))
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
         """Let so many checkpoints in a row fail before the job does; 0 lets none."""
@@ -150,7 +153,7 @@ class CheckpointConfig:
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         """What becomes of checkpoints when the job ends."""
-        return ExternalizedCheckpointRetention[self._get(options.CHECKPOINT_RETENTION)]
+        return ExternalizedCheckpointRetention[options.CHECKPOINT_RETENTION.read(self._configuration)]
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
@@ -172,7 +175,7 @@ class CheckpointConfig:
 
     def is_prefer_checkpoint_for_recovery(self) -> bool:
         """Whether a restart goes back to a checkpoint although a savepoint is newer."""
-        return self._get(options.PREFER_CHECKPOINT_FOR_RECOVERY)
+        return options.PREFER_CHECKPOINT_FOR_RECOVERY.read(self._configuration)
 
     def set_prefer_checkpoint_for_recovery(self, prefer_checkpoint_for_recovery: bool) -> CheckpointConfig:
         """Say whether a restart goes back to a checkpoint although a savepoint is newer."""
@@ -183,7 +186,7 @@ class CheckpointConfig:
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """Whether unaligned checkpoints are asked for, in the one mode that has them, exactly once."""
         exactly_once = self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
-        return exactly_once and self._get(options.CHECKPOINT_UNALIGNED)
+        return exactly_once and options.CHECKPOINT_UNALIGNED.read(self._configuration)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Ask for unaligned checkpoints.
@@ -200,7 +203,7 @@ class CheckpointConfig:
 
     def is_force_unaligned_checkpoints(self) -> bool:
         """Whether unaligned checkpoints are allowed with `partition_custom`."""
-        return self._get(options.CHECKPOINT_UNALIGNED_FORCED)
+        return options.CHECKPOINT_UNALIGNED_FORCED.read(self._configuration)
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
         """Allow unaligned checkpoints with `partition_custom`."""
@@ -208,7 +211,7 @@ class CheckpointConfig:
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
         """How long an unaligned checkpoint starts out aligned."""
-        return Duration.of_millis(self._get(options.CHECKPOINT_ALIGNED_TIMEOUT))
+        return Duration.of_millis(options.CHECKPOINT_ALIGNED_TIMEOUT.read(self._configuration))
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration | Time) -> CheckpointConfig:
         """Let an unaligned checkpoint start out aligned for so long."""
@@ -249,13 +252,13 @@ class CheckpointConfig:
 
     def get_checkpoint_storage(self) -> CheckpointStorage:
         """Where checkpoints go."""
-        directory = self._get(options.CHECKPOINT_DIR)
+        directory = options.CHECKPOINT_DIR.read(self._configuration)
         if storage_name(self._configuration) == "jobmanager" or directory is None:
             return JobManagerCheckpointStorage(directory, self._max_state_bytes)
         return FileSystemCheckpointStorage(
             directory,
-            self._get(options.CHECKPOINT_INLINE_THRESHOLD),
-            self._get(options.CHECKPOINT_WRITE_BUFFER),
+            options.CHECKPOINT_INLINE_THRESHOLD.read(self._configuration),
+            options.CHECKPOINT_WRITE_BUFFER.read(self._configuration),
         )
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
@@ -291,17 +294,18 @@ class CheckpointConfig:
 
     # ------------------------------------------------------------------------------ for the job
 
-    def _settings(self) -> CheckpointSettings:
-        """All of it, checked."""
+    def to_settings(self) -> CheckpointSettings:
+        """Return all settings, checked and frozen, as the job uses them.
+
+        Raises:
+            ConfigurationError: A value is out of range, or contradicts another one.
+        """
         return checkpoint_settings(
             self._configuration,
             max_state_bytes=self._max_state_bytes,
             forced=self._forced,
             ignored_in_flight_checkpoint_id=self._ignored_in_flight,
         )
-
-    def _get(self, option: ConfigOption[T]) -> T:
-        return options.get(self._configuration, option)
 
     def _set(self, option: ConfigOption[Any], value: str | int | bool) -> CheckpointConfig:
         if isinstance(value, bool):

@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from enum import Enum
 
 from tamias.config import options
+from tamias.config import rocksdb_options as keys
+from tamias.config.checkpoint_config import CheckpointConfig
+from tamias.config.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
 from tamias.config.configuration import Configuration
-from tamias.program.checkpoint_config import CheckpointConfig
-from tamias.program.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
-from tamias.state.rocksdb import settings as keys
 
 __all__ = [
     "EmbeddedRocksDBStateBackend",

@@ -27,7 +27,7 @@ class JobID:
 
     @staticmethod
     def generate() -> JobID:
-        """A new id, by chance."""
+        """Return a new random id."""
         return JobID(uuid.uuid4().hex)
 
     def __str__(self) -> str:

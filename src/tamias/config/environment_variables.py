@@ -1,0 +1,23 @@
+"""The environment variables that tamias reads as settings, each declared once.
+
+Variables that one tamias process sets for another (`TAMIAS_READY_FD`) or that inject faults into tests
+(`tamias.faults`) are no settings and are not listed here.
+"""
+
+from __future__ import annotations
+
+import os
+
+CONF_DIR = "TAMIAS_CONF_DIR"
+"""The folder with the configuration file, `config.yaml` or `flink-conf.yaml`."""
+RUNTIME_DIR = "TAMIAS_RUNTIME_DIR"
+"""The folder in which `tamias list` finds the running jobs of this user."""
+SESSION_DIR = "XDG_RUNTIME_DIR"
+"""The session folder of the operating system: `tamias` below it is the default of `RUNTIME_DIR`."""
+SPARK_MASTER = "SPARK_MASTER"
+"""The address of the Spark cluster, when the configuration has no `spark.master`."""
+
+
+def variable(name: str) -> str | None:
+    """Return the value of an environment variable, or None if it is unset or empty."""
+    return os.environ.get(name) or None

@@ -1,0 +1,161 @@
+"""`JobSettings`: everything a job is submitted with beside its graph, parsed, checked and frozen.
+
+An environment reads one `JobSettings` from its configuration when `execute` is called. The driver, the engine and
+the slots use this object; they read no keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from tamias.config import options
+from tamias.config.checkpoint_config import CheckpointConfig
+from tamias.config.checkpoint_settings import CheckpointSettings
+from tamias.config.configuration import Configuration
+from tamias.config.job_id import JobID
+from tamias.config.python_dependencies import PythonDependencies, python_dependencies
+from tamias.config.restart_strategy import (
+    NoRestartStrategyConfiguration,
+    RestartStrategyConfiguration,
+    resolve,
+)
+from tamias.config.rocksdb_options import require_rocksdict, rocksdb_settings
+from tamias.config.rocksdb_settings import RocksDBSettings
+from tamias.errors import ConfigurationError
+
+__all__ = ["JobSettings", "buffer_timeout_ms", "for_batch", "job_settings", "state_backend_name"]
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """The settings of one job."""
+
+    job_name: str
+    job_id: JobID = field(default_factory=JobID.generate)
+    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    restart: RestartStrategyConfiguration = field(default_factory=NoRestartStrategyConfiguration)
+    failover: Literal["region", "full"] = "region"  # what is restarted after a failure
+    restore_path: str | None = None
+    allow_non_restored_state: bool = False
+    claim_mode: Literal["NO_CLAIM", "CLAIM", "LEGACY"] = "NO_CLAIM"
+    state_backend: Literal["hashmap", "rocksdb"] = "hashmap"
+    rocksdb: RocksDBSettings | None = None
+    savepoint_directory: str | None = None
+    python: PythonDependencies = field(default_factory=PythonDependencies)
+    heartbeat_interval_ms: int = 10_000
+    heartbeat_timeout_ms: int = 50_000
+    buffer_timeout_ms: int = 100  # -1: output waits until a blob is full
+    epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
+    control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
+    configuration: Mapping[str, str] = field(default_factory=dict)  # every key, of which the Spark engine uses spark.*
+    collect: bool = False  # whether the driver keeps the results for `execute_and_collect`
+
+
+def job_settings(
+    configuration: Configuration,
+    job_name: str,
+    checkpoints: CheckpointConfig,
+    restart_wish: RestartStrategyConfiguration | None,
+    *,
+    collect: bool,
+) -> JobSettings:
+    """Read the settings of a job from the configuration of its environment.
+
+    Args:
+        configuration: The keys and values of the environment.
+        job_name: The name of the job.
+        checkpoints: The checkpoint settings, including the few that have no key.
+        restart_wish: The restart strategy that the program set, or None to leave it to the configuration.
+        collect: Whether the driver keeps the results for `execute_and_collect`.
+
+    Raises:
+        ConfigurationError: A value cannot be read, or contradicts another one.
+    """
+    checkpoint_settings = checkpoints.to_settings()
+    return JobSettings(
+        job_name=job_name,
+        job_id=_job_id(configuration),
+        checkpoints=checkpoint_settings,
+        restart=resolve(restart_wish, configuration, checkpointing=checkpoint_settings.enabled),
+        failover=options.FAILOVER_STRATEGY.read(configuration),
+        restore_path=options.RESTORE_PATH.read(configuration),
+        allow_non_restored_state=options.RESTORE_IGNORE_UNCLAIMED.read(configuration),
+        claim_mode=options.RESTORE_CLAIM_MODE.read(configuration),
+        state_backend=state_backend_name(configuration),
+        rocksdb=_rocksdb(configuration),
+        savepoint_directory=options.SAVEPOINT_DIR.read(configuration),
+        python=python_dependencies(configuration),
+        control=options.CONTROL.read(configuration),
+        heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
+        heartbeat_timeout_ms=_heartbeat_timeout_ms(configuration),
+        buffer_timeout_ms=buffer_timeout_ms(configuration),
+        epoch_target_ms=options.EPOCH_TARGET.read(configuration),
+        configuration=configuration.to_dict(),
+        collect=collect,
+    )
+
+
+def for_batch(settings: JobSettings) -> JobSettings:
+    """Return the settings of a job in BATCH mode, which takes no checkpoints and restarts from the beginning.
+
+    Raises:
+        ConfigurationError: The job was to start from a checkpoint or savepoint.
+    """
+    if settings.restore_path is not None:
+        raise ConfigurationError(
+            f"job {settings.job_name!r} runs in BATCH mode, which has no checkpoints, and cannot start from "
+            f"{settings.restore_path!r}; use RuntimeExecutionMode.STREAMING"
+        )
+    return replace(settings, checkpoints=replace(settings.checkpoints, interval_ms=None))
+
+
+# Flink: 1.x named a backend after the place of its checkpoints. The working state of all three is on the heap.
+_HEAP_NAMES = frozenset({"hashmap", "jobmanager", "memory", "filesystem", "fs"})
+
+
+def state_backend_name(configuration: Configuration) -> Literal["hashmap", "rocksdb"]:
+    """Return the name of the backend that keeps the working state."""
+    given = options.STATE_BACKEND.read(configuration)
+    name = given.strip().lower()
+    if name in _HEAP_NAMES:
+        return "hashmap"
+    if name == "rocksdb":
+        return "rocksdb"
+    raise ConfigurationError(f"{options.STATE_BACKEND.key} is {given!r}; there are 'hashmap' and 'rocksdb'")
+
+
+def buffer_timeout_ms(configuration: Configuration) -> int:
+    """Return how long output may wait to be sent together with more, or -1 if it waits until a blob is full."""
+    if not options.BUFFER_TIMEOUT_ENABLED.read(configuration):
+        return -1
+    return options.BUFFER_TIMEOUT.read(configuration)
+
+
+def _rocksdb(configuration: Configuration) -> RocksDBSettings | None:
+    if state_backend_name(configuration) != "rocksdb":
+        return None
+    require_rocksdict()
+    return rocksdb_settings(configuration)
+
+
+def _job_id(configuration: Configuration) -> JobID:
+    given = options.JOB_ID.read(configuration)
+    if given is None:
+        return JobID.generate()
+    try:
+        return JobID(given)
+    except ValueError as error:
+        raise ConfigurationError(f"cannot read the value of {options.JOB_ID.key!r}: {error}") from None
+
+
+def _heartbeat_timeout_ms(configuration: Configuration) -> int:
+    interval = options.HEARTBEAT_INTERVAL.read(configuration)
+    timeout = options.HEARTBEAT_TIMEOUT.read(configuration)
+    if not 0 < interval < timeout:
+        raise ConfigurationError(
+            f"{options.HEARTBEAT_INTERVAL.key} ({interval} ms) must be above 0 and below "
+            f"{options.HEARTBEAT_TIMEOUT.key} ({timeout} ms)"
+        )
+    return timeout
