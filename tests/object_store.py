@@ -9,13 +9,14 @@ import random
 import threading
 
 from tamias.storage.remote import RemoteFiles
-from tamias.storage.retry import Patience
+from tamias.storage.retry import Patience, is_final
 
 
 class FakeObjects:
     """Objects by name, shared by all who get the same dictionary."""
 
     whole_puts = True
+    is_final = staticmethod(is_final)
 
     def __init__(self, objects=None, *, hook=lambda: None, stale=None):
         self.objects = {} if objects is None else objects

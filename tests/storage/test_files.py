@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from tamias.errors import ConfigurationError, CorruptFileError
 from tamias.state.snapshots import StateFile
 from tamias.state.state_files import STATE_HEADER_BYTES, check_state, read_state, write_state
+from tamias.storage.arrow_access import ArrowAccess
 from tamias.storage.file_store import open_files
+from tamias.storage.fsspec_access import FsspecAccess
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
-from tamias.storage.remote import ArrowAccess, FsspecAccess, RemoteFiles
+from tamias.storage.remote import RemoteFiles
 
 
 @pytest.fixture(params=["local", "memory", "below", "fsspec objects", "fsspec tree", "arrow tree", "s3"])

@@ -6,12 +6,15 @@ import random
 import sys
 import traceback
 
+import botocore.exceptions
 import pytest
 
 from tamias.errors import ConfigurationError
+from tamias.storage.arrow_access import ArrowAccess
 from tamias.storage.file_store import open_files
+from tamias.storage.fsspec_access import FsspecAccess
 from tamias.storage.locations import join, masked, secrets_of, shown, split_last
-from tamias.storage.remote import ArrowAccess, RemoteFiles
+from tamias.storage.remote import RemoteFiles
 from tamias.storage.retry import Patience, is_final
 from tests.object_store import FakeObjects
 from tests.s3_server import ACCESS_KEY
@@ -49,7 +52,9 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
 
 
 def test_a_package_that_a_scheme_needs_is_named():
-    with pytest.raises(ConfigurationError, match=r"what opens 'oci://bucket/dir' is not installed: .*ocifs"):
+    with pytest.raises(
+        ConfigurationError, match=r"the package that opens 'oci://bucket/dir' is not installed: .*ocifs"
+    ):
         open_files("oci://bucket/dir")
 
 
@@ -93,6 +98,7 @@ def test_errors_have_no_credentials_in_them(s3_url, bucket, caplog):
 def test_a_library_that_repeats_the_secret_is_not_quoted():
     class Careless:
         whole_puts = True
+        is_final = staticmethod(is_final)
 
         def get(self, path):
             raise RuntimeError("403 for user:pass7word and pass7word at sftp://user:pass7word@host")
@@ -153,6 +159,9 @@ class Flaky:
         self._objects, self._rate, self._chance = objects, rate, chance
         self.failures = 0
 
+    def is_final(self, error):
+        return is_final(error)
+
     def __getattr__(self, name):
         inner = getattr(self._objects, name)
 
@@ -211,12 +220,31 @@ def test_pauses_grow_and_end():
         PermissionError("a"),
         OSError(errno.ENOSPC, "full"),
         OSError(errno.EROFS, "read-only"),
-        OSError("AWS Error ACCESS_DENIED during PutObject operation"),
-        OSError("AWS Error NO_SUCH_BUCKET"),
         ConfigurationError("a"),
     ],
 )
 def test_what_will_not_change_is_not_tried_again(error):
+    assert tries_of(error, is_final) == 1
+    assert is_final(error)
+    for access in (ArrowAccess(None, whole_puts=True), FsspecAccess(None, whole_puts=True)):
+        assert access.is_final(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError("AWS Error ACCESS_DENIED during PutObject operation"), OSError("AWS Error NO_SUCH_BUCKET")],
+)
+def test_what_the_aws_library_of_pyarrow_refuses_is_not_tried_again(error):
+    assert tries_of(error, ArrowAccess(None, whole_puts=True).is_final) == 1
+
+
+def test_missing_credentials_behind_fsspec_are_not_tried_again():
+    access = FsspecAccess(None, whole_puts=True)
+    assert tries_of(botocore.exceptions.NoCredentialsError(), access.is_final) == 1
+    assert tries_of(botocore.exceptions.EndpointConnectionError(endpoint_url="http://s3"), access.is_final) == 6
+
+
+def tries_of(error, final):
     calls = []
 
     def fail():
@@ -224,9 +252,8 @@ def test_what_will_not_change_is_not_tried_again(error):
         raise error
 
     with pytest.raises(type(error)):
-        patient([]).call(fail)
-    assert calls == [1]
-    assert is_final(error)
+        patient([]).call(fail, final)
+    return len(calls)
 
 
 # ---------------------------------------------------------------------------------------------------- file systems

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from tamias.storage import local as local_files
+from tamias.storage import durable
 from tamias.storage.file_store import open_files
 
 
@@ -21,7 +21,7 @@ def pieces(monkeypatch):
     def opened(file, mode, buffering=-1):
         return Counting(file, "wb") if mode == "wb" else open(file, mode)
 
-    monkeypatch.setattr(local_files, "open", opened, raising=False)
+    monkeypatch.setattr(durable, "open", opened, raising=False)
     return sizes
 
 

@@ -1,7 +1,7 @@
-"""Addresses of directories: local paths and URLs, taken apart, put together, and shown without their secrets.
+"""Addresses of files and directories: parse and join local paths and URLs, and hide their secrets.
 
-An address may carry credentials (`s3://key:secret@bucket/dir`) and options (`?endpoint_override=...`). It is given to
-those who open the directory, and to nobody else: what is shown, logged or stored is `shown(address)`.
+An address may carry credentials (`s3://key:secret@bucket/dir`) and options (`?endpoint_override=...`). Only the code
+that opens a directory receives the address. Messages, logs and files contain `shown(address)`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _USER_IS_NO_SECRET = frozenset({"abfs", "abfss", "hdfs", "viewfs", "webhdfs", "s
 
 
 def check_path(path: str) -> tuple[str, ...]:
-    """The parts of a relative path that stays below its root.
+    """Return the parts of a relative path that stays below its root.
 
     Raises:
-        ConfigurationError: It is empty, absolute, or steps upwards.
+        ConfigurationError: The path is empty, absolute, or steps upwards.
 
     >>> check_path("chk-7/_metadata")
     ('chk-7', '_metadata')
@@ -33,7 +33,7 @@ def check_path(path: str) -> tuple[str, ...]:
 
 
 def scheme_of(address: str) -> str:
-    """The scheme of a URL in lower case; empty for a local path.
+    """Return the scheme of a URL in lower case; empty for a local path.
 
     >>> scheme_of("S3://bucket/dir"), scheme_of("/var/lib")
     ('s3', '')
@@ -43,13 +43,15 @@ def scheme_of(address: str) -> str:
 
 
 def plain(address: str) -> str:
-    """The path that a `file:` URL names, where '?' and '#' are part of names; any other address as it is.
+    """Return the path that a `file:` URL names; return any other address unchanged.
+
+    In a `file:` URL '?' and '#' are parts of names.
 
     >>> plain("file:///data/a%20b"), plain("file:/data"), plain("/data"), plain("s3://bucket/dir")
     ('/data/a b', '/data', '/data', 's3://bucket/dir')
 
     Raises:
-        ConfigurationError: It names another host, or a path that is not absolute.
+        ConfigurationError: The URL names another host, or a path that is not absolute.
     """
     if address[:5].lower() != "file:":
         return address
@@ -61,7 +63,7 @@ def plain(address: str) -> str:
 
 
 def shown(address: str) -> str:
-    """The address for people: without credentials, without options.
+    """Return the address for people: without credentials and options.
 
     >>> shown("s3://key:secret@bucket/dir?region=eu-west-1")
     's3://bucket/dir'
@@ -78,7 +80,7 @@ def shown(address: str) -> str:
 
 
 def join(address: str, path: str) -> str:
-    """The address of something below.
+    """Return the address of a path below a directory.
 
     >>> join("s3://bucket/dir?region=eu-west-1", "chk-7")
     's3://bucket/dir/chk-7?region=eu-west-1'
@@ -90,7 +92,7 @@ def join(address: str, path: str) -> str:
 
 
 def split_last(address: str) -> tuple[str, str]:
-    """The address of the directory above, and the name in it.
+    """Return the address of the parent directory, and the name in it.
 
     >>> split_last("s3://bucket/dir/chk-7?region=eu-west-1")
     ('s3://bucket/dir?region=eu-west-1', 'chk-7')
@@ -106,12 +108,12 @@ def split_last(address: str) -> tuple[str, str]:
 
 
 def _with_path(parts: SplitResult, path: str) -> str:
-    # Not `urlunsplit`, which forgets the slashes before an empty host.
+    # Not `urlunsplit`: it drops the slashes before an empty host.
     return f"{parts.scheme}://{parts.netloc}{path}" + (f"?{parts.query}" if parts.query else "")
 
 
 def options_of(address: str) -> dict[str, str]:
-    """What stands behind the question mark.
+    """Return the options of an address: what follows the question mark.
 
     >>> options_of("s3://bucket/dir?region=eu-west-1&scheme=http")
     {'region': 'eu-west-1', 'scheme': 'http'}
@@ -120,7 +122,7 @@ def options_of(address: str) -> dict[str, str]:
 
 
 def secrets_of(address: str) -> tuple[str, ...]:
-    """Every piece of an address that is shown to nobody, as it may turn up in somebody else's error message."""
+    """Return every secret piece of an address, in each form in which a library's error message may repeat it."""
     if not scheme_of(address):
         return ()
     parts = urlsplit(address)
@@ -133,7 +135,7 @@ def secrets_of(address: str) -> tuple[str, ...]:
 
 
 def masked(text: str, secrets: tuple[str, ...]) -> str:
-    """A text with every secret in it made unreadable.
+    """Return a text with every secret replaced by asterisks.
 
     >>> masked("403 for key:secret", ("key:secret",))
     '403 for ***'

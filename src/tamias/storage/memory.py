@@ -1,4 +1,4 @@
-"""A store in this process's memory: for tests, and for checkpoints that need not outlive the driver."""
+"""`MemoryFiles`: a file store in the memory of this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["MemoryFiles"]
 
 
 class MemoryFiles:
-    """A store in this process's memory: for tests, and for checkpoints that need not outlive the driver."""
+    """A file store in the memory of this process: for tests, and for checkpoints that need not outlive the driver."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}

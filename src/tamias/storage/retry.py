@@ -1,7 +1,7 @@
-"""Trying again: calls to a storage fail now and then without meaning anything by it.
+"""Repeat calls to a storage that fail for a reason that may pass.
 
-What will not change by itself (a missing file, no permission, a full disk, a wrong key) is raised at once. Anything
-else is tried again a few times, each time after a longer pause, spread by chance so that slots do not knock in step.
+Errors that another try does not cure (a missing file, no permission, a full disk) are raised at once. After any other
+error the call is repeated a few times. The pauses grow, and are random so that slots do not retry in step.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ from typing import TypeVar
 
 from tamias.errors import TamiasError
 
-__all__ = ["Patience"]
+__all__ = ["Patience", "is_final"]
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
-_FINAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR}
-_FINAL_KINDS = (FileNotFoundError, FileExistsError, PermissionError, TamiasError, TypeError, ValueError)
-# As the libraries word them; their errors have no codes of their own.
-_FINAL_WORDS = ("allow_bucket_creation", "ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT")
+_FINAL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR})
+_FINAL_CLASSES = (FileNotFoundError, FileExistsError, PermissionError, TamiasError, TypeError, ValueError)
+
+
+def is_final(error: Exception) -> bool:
+    """Return whether the same call would raise the same error again a moment later.
+
+    This decides by class and errno. Errors of a storage library are known to its adapter (`Access.is_final`).
+    """
+    return isinstance(error, _FINAL_CLASSES) or (isinstance(error, OSError) and error.errno in _FINAL_ERRNOS)
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How often and how long: with these numbers some three seconds in all.
+    """How often and after which pauses a call is repeated; the defaults take about three seconds in all.
 
     >>> Patience(tries=3, sleep=print, chance=random.Random(1)).call(lambda: 7)
     7
@@ -40,26 +46,16 @@ class Patience:
     sleep: Callable[[float], object] = time.sleep
     chance: random.Random = field(default_factory=random.SystemRandom, compare=False)
 
-    def call(self, action: Callable[[], T]) -> T:
-        """The result of the action, at the first try that gives one; the last error when none does."""
-        pause = self.first_pause_s
+    def call(self, action: Callable[[], T], final: Callable[[Exception], bool] = is_final) -> T:
+        """Return the result of the first try that succeeds; raise a final error, or the error of the last try."""
+        pause_s = self.first_pause_s
         for _ in range(self.tries - 1):
             try:
                 return action()
-            except Exception as error:  # whatever a library raises
-                if is_final(error):
+            except Exception as error:  # each library raises errors of its own
+                if final(error):
                     raise
-                _LOG.debug("a call to the storage failed with %s, and is tried again", type(error).__name__)
-            self.sleep(pause * (0.5 + self.chance.random()))
-            pause *= 2
+                _LOG.debug("retrying a storage call that failed with %s", type(error).__name__)
+            self.sleep(pause_s * (0.5 + self.chance.random()))
+            pause_s *= 2
         return action()
-
-
-def is_final(error: Exception) -> bool:
-    """Whether the same call would fail the same way a moment later."""
-    if isinstance(error, _FINAL_KINDS):
-        return True
-    if isinstance(error, OSError) and error.errno in _FINAL:
-        return True
-    said = str(error)
-    return any(words in said for words in _FINAL_WORDS)

@@ -1,8 +1,8 @@
-"""Folders for working state on local disk, and what becomes of those whose process was killed.
+"""Folders for working state on local disk, and the removal of folders that killed processes left behind.
 
-A process holds a lock on `<folder>.lock` as long as it uses the folder; the system drops the lock with the process,
-also when it is killed. Whoever makes a folder first removes those beside it that nobody holds. Locks, unlike process
-ids, are the same for all containers that share a disk.
+A process holds a lock on `<folder>.lock` for as long as it uses the folder. The operating system releases the lock when
+the process ends, also when the process is killed. Before a process creates a folder it removes the folders beside it
+that nobody has locked. Containers that share a disk see the same locks, but not the same process ids.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there folders of killed processes stay
+except ImportError:  # on Windows, where the folders of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "tamias-state-"
@@ -22,20 +22,20 @@ _LOCK = ".lock"
 
 
 class LocalFolder:
-    """A folder of this process's own; removed when it is closed, or by somebody else when the process is gone."""
+    """A folder of this process: removed by `close`, or by another process once this process is gone."""
 
     def __init__(self, directory: str) -> None:
-        """Make one in a directory, which is made if need be.
+        """Create a folder in a directory; the directory is created if it is missing.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: The folder cannot be created.
         """
         os.makedirs(directory, exist_ok=True)
         _remove_abandoned(directory)
         self.path, self._lock = _claim(directory)
 
     def close(self) -> None:
-        """Remove the folder."""
+        """Remove the folder and release its lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.unlink(self.path + _LOCK)
@@ -54,11 +54,11 @@ def _claim(directory: str) -> tuple[str, int | None]:
         if _hold(lock, path + _LOCK):
             os.mkdir(path, 0o700)
             return path, lock
-        os.close(lock)  # somebody took it for abandoned before it was held
+        os.close(lock)  # another process removed it as abandoned before it was locked
 
 
 def _hold(lock: int, path: str) -> bool:
-    """Lock a file that is open, if nobody else has and it is still the one of that name."""
+    """Lock an open file; return False if another process has locked it, or the path now leads to another file."""
     if fcntl is None:
         return True
     try:
@@ -78,12 +78,12 @@ def _remove_abandoned(directory: str) -> None:
         try:
             lock = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
         except OSError:
-            continue  # gone meanwhile, or another user's
+            continue  # removed in the meantime, or owned by another user
         try:
             if _hold(lock, path):
                 shutil.rmtree(path.removesuffix(_LOCK), ignore_errors=True)
                 os.unlink(path)
         except OSError:
-            continue  # it cannot be removed; the next one tries again
+            continue  # the folder cannot be removed now; the next process tries again
         finally:
             os.close(lock)
