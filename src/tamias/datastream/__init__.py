@@ -20,6 +20,7 @@ from tamias.config.state_backend import (
     StateBackend,
 )
 from tamias.config.time_characteristic import TimeCharacteristic
+from tamias.functions.assigner_contract import MergingWindowAssigner, WindowAssigner
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from tamias.functions.output_tag import OutputTag
@@ -56,17 +57,9 @@ from tamias.functions.timestamp_extractors import (
     BoundedOutOfOrdernessTimestampExtractor,
     IngestionTimeExtractor,
 )
-from tamias.functions.window_contract import (
-    CountWindow,
-    GlobalWindow,
-    MergingWindowAssigner,
-    TimeWindow,
-    Trigger,
-    TriggerResult,
-    Window,
-    WindowAssigner,
-)
+from tamias.functions.trigger_contract import Trigger, TriggerResult
 from tamias.functions.window_functions import ProcessWindowFunction, WindowFunction
+from tamias.functions.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from tamias.program.async_data_stream import AsyncDataStream
 from tamias.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from tamias.program.closeable_iterator import CloseableIterator

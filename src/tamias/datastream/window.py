@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
+from tamias.functions.assigner_contract import MergingWindowAssigner, WindowAssigner, WindowStagger
+from tamias.functions.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
+from tamias.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, GlobalWindows
+from tamias.functions.evictor_contract import Evictor, TimestampedValue
 from tamias.functions.evictors import CountEvictor, DeltaEvictor, TimeEvictor
-from tamias.functions.triggers import (
-    ContinuousEventTimeTrigger,
-    ContinuousProcessingTimeTrigger,
-    CountTrigger,
-    DeltaTrigger,
-    EventTimeTrigger,
-    NeverTrigger,
-    ProcessingTimeoutTrigger,
-    ProcessingTimeTrigger,
-    PurgingTrigger,
-)
-from tamias.functions.window_assigners import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
+from tamias.functions.nesting_triggers import ProcessingTimeoutTrigger, PurgingTrigger
+from tamias.functions.record_triggers import CountTrigger, DeltaTrigger
+from tamias.functions.session_assigners import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
-    GlobalWindows,
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
+)
+from tamias.functions.time_assigners import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from tamias.functions.window_contract import (
+from tamias.functions.time_triggers import EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger
+from tamias.functions.trigger_contract import Trigger, TriggerResult
+from tamias.functions.windows import (
     MAX_LONG_VALUE,
     MIN_LONG_VALUE,
     CountWindow,
     CountWindowSerializer,
-    Evictor,
     GlobalWindow,
     GlobalWindowSerializer,
-    MergingWindowAssigner,
-    TimestampedValue,
     TimeWindow,
     TimeWindowSerializer,
-    Trigger,
-    TriggerResult,
     Window,
-    WindowAssigner,
-    WindowStagger,
 )
 
 __all__ = [

@@ -1,19 +1,19 @@
-"""The evictors that come with tamias."""
+"""The built-in evictors: by count, by distance from the last record, by age."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import Any
 
-from tamias.functions.triggers import delta_of
-from tamias.functions.window_contract import Evictor, TimestampedValue
+from tamias.functions.evictor_contract import Evictor, TimestampedValue
+from tamias.functions.record_triggers import delta_of
 from tamias.types.time import Duration, Time, millis_of
 
 _Elements = list[TimestampedValue[Any]]
 
 
-class _BuiltIn(Evictor[Any, Any]):
-    """Evicts by one rule, before or after the window function."""
+class _OneRuleEvictor(Evictor[Any, Any]):
+    """Applies one rule, before or after the window function."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = do_evict_after
@@ -21,40 +21,40 @@ class _BuiltIn(Evictor[Any, Any]):
     def evict_before(
         self, elements: _Elements, size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
-        """Apply the rule, unless it is for after."""
+        """Apply the rule, unless `do_evict_after` is set."""
         if not self.do_evict_after:
             self._evict(elements)
 
     def evict_after(self, elements: _Elements, size: int, window: Any, evictor_context: Evictor.EvictorContext) -> None:
-        """Apply the rule, if it is for after."""
+        """Apply the rule, if `do_evict_after` is set."""
         if self.do_evict_after:
             self._evict(elements)
 
     @abstractmethod
     def _evict(self, elements: _Elements) -> None:
-        """The rule."""
+        """Remove elements in place."""
 
 
-class CountEvictor(_BuiltIn):
-    """Keeps the last so many elements."""
+class CountEvictor(_OneRuleEvictor):
+    """Keeps the last `max_count` elements."""
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
         if max_count < 0:
-            raise ValueError(f"CountEvictor keeps a number of elements from 0 on, got {max_count}")
+            raise ValueError(f"CountEvictor: the count must not be negative, got {max_count}")
         self.max_count = max_count
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
-        """Keep the last `max_count` elements."""
+        """Return an evictor that keeps the last `max_count` elements."""
         return CountEvictor(max_count, do_evict_after)
 
     def _evict(self, elements: _Elements) -> None:
         del elements[: max(0, len(elements) - self.max_count)]
 
 
-class DeltaEvictor(_BuiltIn):
-    """Keeps elements that are close to the last one."""
+class DeltaEvictor(_OneRuleEvictor):
+    """Keeps elements whose distance from the last one is below a threshold."""
 
     def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
@@ -63,7 +63,7 @@ class DeltaEvictor(_BuiltIn):
 
     @staticmethod
     def of(threshold: float, delta_function: Any, do_evict_after: bool = False) -> DeltaEvictor:
-        """Remove elements with `delta_function(element, last) >= threshold`."""
+        """Return an evictor that removes elements with `delta_function(element, last) >= threshold`."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def _evict(self, elements: _Elements) -> None:
@@ -72,8 +72,8 @@ class DeltaEvictor(_BuiltIn):
             elements[:] = [e for e in elements if self._delta(e.get_value(), last) < self.threshold]
 
 
-class TimeEvictor(_BuiltIn):
-    """Keeps elements that are not much older than the youngest one."""
+class TimeEvictor(_OneRuleEvictor):
+    """Keeps elements that are less than `window_size` milliseconds older than the youngest one."""
 
     def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
@@ -81,7 +81,7 @@ class TimeEvictor(_BuiltIn):
 
     @staticmethod
     def of(window_size: Time | Duration | Any, do_evict_after: bool = False) -> TimeEvictor:
-        """Remove elements whose timestamp is `window_size` or more below the highest one."""
+        """Return an evictor that removes elements whose timestamp is `window_size` or more below the highest one."""
         return TimeEvictor(millis_of(window_size), do_evict_after)
 
     def _evict(self, elements: _Elements) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.async_functions import AsyncRetryStrategy
+from tamias.functions.evictor_contract import Evictor
 from tamias.functions.record_functions import AggregateFunction
 from tamias.functions.sink_contract import Sink, SinkFunction
 from tamias.functions.source_contract import Source, SourceFunction
 from tamias.functions.state_descriptors import MapStateDescriptor
+from tamias.functions.trigger_contract import Trigger
 from tamias.functions.watermark_strategy import WatermarkStrategy
-from tamias.functions.window_contract import Evictor, Trigger, WindowAssigner
 from tamias.types.type_information import TypeInformation
 
 UserFunction = Any  # a Function object or a plain callable, as the user gave it

@@ -12,7 +12,7 @@ from typing import Any
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.functions.state_handles import MapState
-from tamias.functions.window_assigners import no_timestamp
+from tamias.functions.time_assigners import no_timestamp
 from tamias.functions.window_functions import ProcessJoinFunction
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import IntervalJoinSpec

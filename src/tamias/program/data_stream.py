@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.connectors.delivery import SupportsPreprocessing
 from tamias.errors import InvalidProgramError
+from tamias.functions.assigner_contract import WindowAssigner
+from tamias.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import KeyedProcessFunction, ProcessFunction
 from tamias.functions.record_functions import (
@@ -21,6 +23,13 @@ from tamias.functions.record_functions import (
 from tamias.functions.selection import OutputSelector
 from tamias.functions.sink_contract import Sink, SinkFunction
 from tamias.functions.state_descriptors import MapStateDescriptor
+from tamias.functions.time_assigners import (
+    Length,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from tamias.functions.timestamp_extractors import (
     AscendingBy,
     AssignerWithPeriodicWatermarks,
@@ -28,16 +37,6 @@ from tamias.functions.timestamp_extractors import (
     strategy_of,
 )
 from tamias.functions.watermark_strategy import WatermarkStrategy
-from tamias.functions.window_assigners import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
-    Length,
-    SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
-from tamias.functions.window_contract import WindowAssigner
 from tamias.graph.specs import (
     Broadcast,
     CollectSpec,

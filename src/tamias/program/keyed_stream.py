@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from tamias.errors import UnsupportedOperationError
+from tamias.functions.assigner_contract import WindowAssigner
+from tamias.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.record_fields import Field
 from tamias.functions.record_functions import (
@@ -17,8 +19,7 @@ from tamias.functions.record_functions import (
     ReduceFunction,
 )
 from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
-from tamias.functions.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, Length
-from tamias.functions.window_contract import WindowAssigner
+from tamias.functions.time_assigners import Length
 from tamias.graph.specs import (
     CollectSpec,
     FilterSpec,

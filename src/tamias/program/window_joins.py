@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tamias.errors import InvalidProgramError
+from tamias.functions.assigner_contract import WindowAssigner
+from tamias.functions.evictor_contract import Evictor
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.record_functions import Function, KeySelector, WrappingFunction
 from tamias.functions.runtime_context import RuntimeContext
-from tamias.functions.window_assigners import Length
-from tamias.functions.window_contract import Evictor, Trigger, WindowAssigner
+from tamias.functions.time_assigners import Length
+from tamias.functions.trigger_contract import Trigger
 from tamias.functions.window_functions import (
     CoGroupFunction,
     FlatJoinFunction,

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tamias.errors import UnsupportedOperationError
+from tamias.functions.assigner_contract import MergingWindowAssigner, WindowAssigner
+from tamias.functions.evictor_contract import Evictor
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.record_fields import Field
 from tamias.functions.record_functions import AggregateFunction, FoldFunction, Function, ReduceFunction
 from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
-from tamias.functions.window_contract import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
+from tamias.functions.trigger_contract import Trigger
 from tamias.functions.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from tamias.common import Time
 from tamias.datastream import OutputTag
+from tamias.datastream import window as w
 from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction
-from tamias.datastream.window import TimeWindow
-from tamias.functions import triggers as t
-from tamias.functions import window_assigners as a
-from tamias.functions.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from tamias.datastream.window import CountEvictor, DeltaEvictor, TimeEvictor, TimeWindow
 from tests.operators.windows.brute_force import delta, evaluate
 from tests.operators.windows.running import Run, collected, collected_with_crashes, environment, graph_of, timed
 
@@ -25,18 +23,18 @@ def ms(n):
 
 
 ASSIGNERS = {
-    "tumbling": lambda size, offset: a.TumblingEventTimeWindows.of(ms(size), ms(offset)),
-    "sliding": lambda size, slide, offset: a.SlidingEventTimeWindows.of(ms(size), ms(slide), ms(offset)),
-    "session": lambda gap: a.EventTimeSessionWindows.with_gap(ms(gap)),
-    "global": a.GlobalWindows.create,
+    "tumbling": lambda size, offset: w.TumblingEventTimeWindows.of(ms(size), ms(offset)),
+    "sliding": lambda size, slide, offset: w.SlidingEventTimeWindows.of(ms(size), ms(slide), ms(offset)),
+    "session": lambda gap: w.EventTimeSessionWindows.with_gap(ms(gap)),
+    "global": w.GlobalWindows.create,
 }
 TRIGGERS = {
-    "event": t.EventTimeTrigger,
-    "count": t.CountTrigger,
-    "continuous": t.ContinuousEventTimeTrigger,
-    "delta": lambda threshold: t.DeltaTrigger.of(threshold, delta),
-    "never": t.NeverTrigger,
-    "purging": lambda nested: t.PurgingTrigger.of(made(TRIGGERS, nested)),
+    "event": w.EventTimeTrigger,
+    "count": w.CountTrigger,
+    "continuous": w.ContinuousEventTimeTrigger,
+    "delta": lambda threshold: w.DeltaTrigger.of(threshold, delta),
+    "never": w.NeverTrigger,
+    "purging": lambda nested: w.PurgingTrigger.of(made(TRIGGERS, nested)),
 }
 EVICTORS = {
     "count": CountEvictor.of,
@@ -45,7 +43,7 @@ EVICTORS = {
 }
 
 
-class Asked(t.EventTimeTrigger):
+class Asked(w.EventTimeTrigger):
     """The default trigger under another name: the general operator asks it, the tight ones do not take it."""
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.functions.triggers import EventTimeTrigger, ProcessingTimeTrigger
-from tamias.functions.window_assigners import (
+from tamias.functions.assigner_contract import WindowStagger
+from tamias.functions.session_assigners import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
+)
+from tamias.functions.time_assigners import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from tamias.functions.window_contract import WindowStagger
+from tamias.functions.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
 from tamias.operators.environment import SubtaskEnvironment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tamias.functions.evictor_contract import Evictor, TimestampedValue
 from tamias.functions.timer_service import TimerService
-from tamias.functions.window_contract import Evictor, TimestampedValue
 from tamias.graph.specs import FoldContents, ReduceContents, WindowContents
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.windows.contents import AllRecords, contents_for

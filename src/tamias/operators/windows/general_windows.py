@@ -12,6 +12,7 @@ from typing import Any
 
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import UnsupportedOperationError
+from tamias.functions.assigner_contract import MergingWindowAssigner, WindowAssigner
 from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
@@ -21,8 +22,8 @@ from tamias.functions.state_descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.functions.window_assigners import no_timestamp
-from tamias.functions.window_contract import MergingWindowAssigner, Trigger, TriggerResult, WindowAssigner
+from tamias.functions.time_assigners import no_timestamp
+from tamias.functions.trigger_contract import Trigger, TriggerResult
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import ListContents, WindowSpec
 from tamias.metrics.metricbase import MetricGroup

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tamias.functions.assigner_contract import MergingWindowAssigner
 from tamias.functions.state_descriptors import ListStateDescriptor
-from tamias.functions.window_contract import MergingWindowAssigner
 from tamias.operators.windows.window_codec import WindowCodec
 from tamias.state.backend import KeyedStates
 

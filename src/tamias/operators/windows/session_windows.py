@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tamias.codegen.code_builder import CodeBuilder
-from tamias.functions.window_assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
-from tamias.functions.window_contract import TimeWindow
+from tamias.functions.session_assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from tamias.functions.windows import TimeWindow
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
 from tamias.operators.environment import SubtaskEnvironment

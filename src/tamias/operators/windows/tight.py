@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tamias.codegen.code_builder import CodeBuilder
-from tamias.functions.window_assigners import no_timestamp
-from tamias.functions.window_contract import TimeWindow
+from tamias.functions.time_assigners import no_timestamp
+from tamias.functions.windows import TimeWindow
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
 from tamias.operators.contexts import Clocks

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from io import BytesIO
 from typing import Any
 
-from tamias.functions.window_contract import (
+from tamias.functions.windows import (
     CountWindow,
     CountWindowSerializer,
     GlobalWindow,
