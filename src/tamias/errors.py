@@ -8,7 +8,7 @@ pickle, and pickle rebuilds an exception by calling its class with ``args``: an 
 from __future__ import annotations
 
 import traceback
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 __all__ = [
     "AccumulatorError",
@@ -36,6 +36,7 @@ __all__ = [
     "TamiasError",
     "UnsupportedOperationError",
     "UserFunctionError",
+    "may_be_retried",
     "preview",
 ]
 
@@ -71,6 +72,19 @@ def _where(operator_name: str | None, uid: str | None, subtask_index: int | None
 class TamiasError(Exception):
     """Base of everything tamias raises on purpose."""
 
+    retryable: ClassVar[bool] = True  # False: another attempt of the job would only fail the same way
+
+
+def may_be_retried(error: BaseException) -> bool:
+    """Return whether another attempt of the job may succeed after this error.
+
+    >>> may_be_retried(OSError("disk full")), may_be_retried(RestoreError("no checkpoint"))
+    (True, False)
+    """
+    if isinstance(error, UserFunctionError):
+        return error.original_retryable
+    return not isinstance(error, TamiasError) or error.retryable
+
 
 class _Field(Generic[T]):
     """A named view of one of an error's ``args``."""
@@ -88,6 +102,8 @@ class _Field(Generic[T]):
 class InvalidProgramError(TamiasError):
     """The program as drawn cannot be run; raised where the wrong call was written."""
 
+    retryable = False
+
 
 class DuplicateUidError(InvalidProgramError, ValueError):
     """Two operators have one uid, or one uid hash."""
@@ -95,6 +111,8 @@ class DuplicateUidError(InvalidProgramError, ValueError):
 
 class ConfigurationError(TamiasError, ValueError):
     """A configuration value cannot be read, or contradicts another one."""
+
+    retryable = False
 
 
 class UnsupportedOperationError(TamiasError, NotImplementedError):
@@ -154,9 +172,17 @@ class UserFunctionError(TamiasError):
         traceback_text: str,
         original_type: str,
         original_message: str = "",
+        original_retryable: bool = True,
     ) -> None:
         super().__init__(
-            operator_name, uid, subtask_index, record_preview, traceback_text, original_type, original_message
+            operator_name,
+            uid,
+            subtask_index,
+            record_preview,
+            traceback_text,
+            original_type,
+            original_message,
+            original_retryable,
         )
 
     @classmethod
@@ -183,6 +209,7 @@ class UserFunctionError(TamiasError):
             "".join(traceback.format_exception(error)),
             type(error).__qualname__,
             message,
+            may_be_retried(error),
         )
 
     operator_name = _Field[str](0)
@@ -192,9 +219,10 @@ class UserFunctionError(TamiasError):
     traceback_text = _Field[str](4)
     original_type = _Field[str](5)
     original_message = _Field[str](6)
+    original_retryable = _Field[bool](7)
 
     def __str__(self) -> str:
-        name, uid, subtask, record, trace, original_type, message = self.args
+        name, uid, subtask, record, trace, original_type, message, _ = self.args
         head = f"{original_type}: {message}" if message else original_type
         at = "" if record is None else f" while processing record {record}"
         return f"{head} in {_where(name, uid, subtask)}{at}\n{trace.rstrip()}"
@@ -344,6 +372,8 @@ class StateError(TamiasError):
 class StateNotKeyed(StateError):
     """Keyed state was asked for by a function that does not run on a keyed stream."""
 
+    retryable = False
+
     def __init__(self, state: str) -> None:
         super().__init__(state)
 
@@ -368,6 +398,8 @@ class NoCurrentKey(StateError):
 
 class StateMigrationError(StateError):
     """A state's new declaration cannot read what the old one stored."""
+
+    retryable = False
 
 
 # Flink: programs written for it catch this name.
@@ -450,6 +482,8 @@ class DirectoryInUse(CheckpointError):
 class Fenced(CheckpointError):
     """This driver was replaced by another one on the same job: it must stop, commit nothing and delete nothing."""
 
+    retryable = False
+
     def __init__(self, directory: str, term: int) -> None:
         super().__init__(directory, term)
 
@@ -466,3 +500,5 @@ class Fenced(CheckpointError):
 
 class RestoreError(TamiasError, RuntimeError):
     """The job could not start from the checkpoint or savepoint it was given."""
+
+    retryable = False

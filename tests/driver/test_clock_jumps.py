@@ -14,7 +14,7 @@ from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.driver import job_loop, submit
+from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.local_engine import LocalEngine
 
 RECORDS = 600
@@ -61,13 +61,17 @@ def numbers(env: StreamExecutionEnvironment):
     return env.from_source(source, in_order, "numbers", Types.LONG())
 
 
-def run_with_jumps(stream, clock: Settable, jumps: list[int], monkeypatch: pytest.MonkeyPatch):
+def run_with_jumps(stream, clock: Settable, jumps: list[int]):
     """Run a stream's job on a clock that is set as often as there are jumps; its records and its handle."""
-    monkeypatch.setattr(submit, "SystemClock", lambda: clock)
-    monkeypatch.setattr(submit, "default_engine", lambda settings: lambda graph: LocalEngine(graph, clock))
-    assert job_loop.JobLoop is submit.JobLoop
-    records = stream.execute_and_collect()
-    handle = records._handle
+    handles = []
+
+    def on_clock(graph, settings):
+        handles.append(submit(graph, settings, lambda settings: lambda graph: LocalEngine(graph, clock), clock))
+        return handles[0]
+
+    with jobs_submitted_by(on_clock):
+        records = stream.execute_and_collect()
+    (handle,) = handles
     completed = []
 
     def administrate() -> None:
@@ -85,20 +89,20 @@ def run_with_jumps(stream, clock: Settable, jumps: list[int], monkeypatch: pytes
 
 
 @pytest.mark.parametrize("jumps", [[-HOUR_MS], [HOUR_MS], [HOUR_MS, -2 * HOUR_MS, HOUR_MS]], ids=str)
-def test_event_time_does_not_see_the_clock_jump_and_checkpoints_go_on(jumps, monkeypatch) -> None:
+def test_event_time_does_not_see_the_clock_jump_and_checkpoints_go_on(jumps) -> None:
     window = TumblingEventTimeWindows.of(Time.milliseconds(50))
     stream = numbers(environment()).map(lambda n: (n // 50, n)).key_by(lambda r: 0).window(window)
     sums = stream.reduce(lambda a, b: (a[0], a[1] + b[1]))
-    found, progress, completed = run_with_jumps(sums, Settable(), jumps, monkeypatch)
+    found, progress, completed = run_with_jumps(sums, Settable(), jumps)
     assert sorted(found) == [(w, sum(range(50 * w, 50 * w + 50))) for w in range(RECORDS // 50)]
     assert progress.checkpoints_completed > completed[-1] + 2, "checkpoints stopped when the clock was set"
     assert progress.checkpoints_failed == 0
 
 
 @pytest.mark.parametrize("jumps", [[-HOUR_MS], [HOUR_MS], [HOUR_MS, -HOUR_MS]], ids=str)
-def test_no_processing_time_timer_fires_twice(jumps, monkeypatch) -> None:
+def test_no_processing_time_timer_fires_twice(jumps) -> None:
     stream = numbers(environment()).key_by(lambda n: n).process(Reminder())
-    found, _, _ = run_with_jumps(stream, Settable(), jumps, monkeypatch)
+    found, _, _ = run_with_jumps(stream, Settable(), jumps)
     reminded = Counter(key for kind, key in found if kind == "reminded")
     assert len([1 for kind, _ in found if kind == "asked"]) == RECORDS
     assert all(count == 1 for count in reminded.values())

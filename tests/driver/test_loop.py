@@ -255,7 +255,7 @@ class Endless(SourceFunction):
 
 def submitted(env, name="job"):
     settings = job_settings(env._configuration, name, env._checkpoints, env._restart, collect=False)
-    return submit(env._job_graph(name), settings, LocalEngine)
+    return submit(env._job_graph(name), settings, lambda settings: LocalEngine)
 
 
 def when(handle, condition):

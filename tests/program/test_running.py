@@ -1,67 +1,48 @@
 """execute, execute_async and execute_and_collect, against a job that is not really run."""
 
-import sys
-import threading
 from types import SimpleNamespace
 
 import pytest
 
 from tamias.common import JobStatus
+from tamias.common.accumulators import IntCounter
 from tamias.common.job_execution_result import JobExecutionResult
 from tamias.datastream import CloseableIterator, StreamExecutionEnvironment
+from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.submit import jobs_submitted_by
 from tamias.errors import InvalidProgramError, JobCancelledError, JobExecutionError
 from tamias.graph.specs import CollectSpec, PrintSpec
 
 
-class Handle:
-    """A job that gives some records and then ends, fails, or goes on until it is cancelled."""
-
-    def __init__(self, settings, records=(), error=None, endless=False):
-        self.job_id = settings.job_id
-        self.job_name = settings.job_name
-        self.cancelled = False
-        self._records = records
-        self._error = error
-        self._over = threading.Event()
-        if not endless:
-            self._over.set()
-
-    def status(self):
-        return JobStatus.FINISHED if self._over.is_set() else JobStatus.RUNNING
-
-    def cancel(self):
-        if not self._over.is_set():
-            self.cancelled = True
-            self._error = JobCancelledError(self.job_name)
-            self._over.set()
-
-    def wait(self, timeout=None):
-        assert self._over.wait(10)
-        if self._error is not None:
-            raise self._error
-        return JobExecutionResult(self.job_id, 5, {"n": 3})
-
-    def accumulators(self):
-        return {"n": 2}
-
-    def collected(self):
-        yield from self._records
+def started(settings, records=(), error=None, endless=False):
+    """Return the handle of a job that gives some records and then ends, fails, or runs until it is cancelled."""
+    handle = JobHandle(settings.job_id, settings.job_name)
+    handle.update(JobProgress(status=JobStatus.RUNNING))
+    handle.set_accumulators({"n": IntCounter(2)})
+    handle.deliver(records)
+    if endless:
+        handle.on_cancel(lambda: handle.end(JobStatus.CANCELED, None, JobCancelledError(settings.job_name)))
+    elif error is not None:
+        handle.end(JobStatus.FAILED, None, error)
+    else:
+        handle.end(JobStatus.FINISHED, JobExecutionResult(settings.job_id, 5, {"n": 3}), None)
+    return handle
 
 
 @pytest.fixture
-def submitted(monkeypatch):
-    """What was submitted so far; `next_job` says how the next job goes."""
+def submitted():
+    """The jobs submitted so far; `next_job` says how the next job goes."""
     log = SimpleNamespace(jobs=[], next_job={})
 
     def submit(graph, settings):
         if "raises" in log.next_job:
             raise log.next_job["raises"]
-        handle = Handle(settings, **log.next_job)
+        handle = started(settings, **log.next_job)
         log.jobs.append((graph, settings, handle))
         return handle
 
-    monkeypatch.setitem(sys.modules, "tamias.driver.submit", SimpleNamespace(submit=submit))
-    return log
+    with jobs_submitted_by(submit):
+        yield log
 
 
 @pytest.fixture
@@ -126,7 +107,7 @@ def test_the_client_of_a_running_job(env, submitted):
     result = client.get_job_execution_result()
     assert not result.done()
     assert client.cancel().result(10) is None
-    assert handle.cancelled
+    assert handle.cancel_requested
     with pytest.raises(JobCancelledError):
         result.result(10)
 
@@ -149,14 +130,14 @@ def test_collected_records_come_as_an_iterator(env, submitted):
     assert settings.collect
     assert settings.job_name == "collecting"
     assert isinstance(graph.vertices[0].operators[-1].spec, CollectSpec)
-    assert not handle.cancelled
+    assert not handle.cancel_requested
 
 
 def test_leaving_the_iterator_stops_the_job(env, submitted):
     submitted.next_job = {"records": iter(range(1000)), "endless": True}
     with env.from_collection([1]).execute_and_collect() as found:
         assert next(found) == 0
-    assert submitted.jobs[0][2].cancelled
+    assert submitted.jobs[0][2].cancel_requested
     assert list(found) == []
     found.close()
 
@@ -164,7 +145,7 @@ def test_leaving_the_iterator_stops_the_job(env, submitted):
 def test_a_limit_gives_a_list_and_stops_the_job(env, submitted):
     submitted.next_job = {"records": iter(range(1000)), "endless": True}
     assert env.from_collection([1]).execute_and_collect(limit=3) == [0, 1, 2]
-    assert submitted.jobs[0][2].cancelled
+    assert submitted.jobs[0][2].cancel_requested
 
 
 def test_a_limit_above_what_there_is(env, submitted):

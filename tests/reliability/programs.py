@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tamias.datastream import (
 )
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.driver import submit
+from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.graph.job_graph import JobGraph
 from tamias.testing.process_engine import ProcessEngine
 
@@ -97,12 +98,8 @@ def engines(make: Callable[[JobGraph], ProcessEngine]) -> Iterator[list[ProcessE
 
         return one
 
-    before = submit.default_engine
-    submit.default_engine = engine_for
-    try:
+    with jobs_submitted_by(partial(submit, engine_for=engine_for)):
         yield made
-    finally:
-        submit.default_engine = before
 
 
 def until(condition: Callable[[], object], within_s: float = WAIT_S) -> None:

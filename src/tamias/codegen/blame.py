@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from tamias.codegen.code_builder import CompiledCode
-from tamias.errors import InvalidKeyError, RecordTypeError, UserFunctionError, preview
+from tamias.errors import InvalidKeyError, RecordTypeError, UserFunctionError, may_be_retried, preview
 from tamias.graph.job_graph import Operator, Vertex
 
 _NOTHING: Any = object()
@@ -49,6 +49,7 @@ def user_error(
         _text(error, frames),
         type(error).__qualname__,
         _message(error),
+        may_be_retried(error),
     )
 
 

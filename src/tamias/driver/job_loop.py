@@ -15,7 +15,7 @@ from dataclasses import replace
 from tamias.clock import Clock, SteadyClock
 from tamias.config.job_settings import JobSettings, for_batch
 from tamias.driver.attempt import AttemptFailed, Cancelled, Restored
-from tamias.driver.failures import job_error, may_be_retried
+from tamias.driver.failures import job_error
 from tamias.driver.job_checkpoints import Carried, JobCheckpoints
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_metrics import JobMetrics
@@ -24,7 +24,7 @@ from tamias.driver.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.driver.restarts import restart_strategy
 from tamias.driver.savepoint_requests import SavepointRequest
 from tamias.engine.protocol import Engine, EpochResult, Failure
-from tamias.errors import CheckpointError, JobCancelledError
+from tamias.errors import CheckpointError, JobCancelledError, may_be_retried
 from tamias.faults import point
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus

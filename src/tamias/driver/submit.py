@@ -1,33 +1,66 @@
-"""A job goes to its engine, and a thread of the driver sees it through."""
+"""Starts a job on its engine and runs its loop on a thread of the driver."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-from tamias.clock import SystemClock
+from tamias.clock import Clock, SystemClock
 from tamias.config.job_settings import JobSettings
 from tamias.driver.control import ControlDesk
-from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import EngineFactory, JobLoop
 from tamias.engine.protocol import Engine
 from tamias.errors import TamiasError
-from tamias.functions.job_status import JobStatus
 from tamias.graph.job_graph import JobGraph
+
+__all__ = ["EngineChoice", "Submit", "jobs_submitted_by", "spark_engine", "submit", "submit_from_program"]
 
 _log = logging.getLogger(__name__)
 
+EngineChoice = Callable[[JobSettings], EngineFactory]
+Submit = Callable[[JobGraph, JobSettings], JobHandle]
 
-def submit(graph: JobGraph, settings: JobSettings, make_engine: EngineFactory | None = None) -> JobHandle:
-    """Start a job; the handle tells how it goes.
 
-    What is wrong with the place it should run in (no Spark, no Java, a checkpoint directory that cannot be
+def spark_engine(settings: JobSettings) -> EngineFactory:
+    """Return the factory of the engine that runs jobs on Spark."""
+
+    def make(graph: JobGraph) -> Engine:
+        from tamias.engine.slots.pool import Heartbeat
+        from tamias.engine.spark.spark_engine import SparkEngine
+
+        heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
+        return SparkEngine(
+            graph,
+            dict(settings.configuration),
+            job_label=str(settings.job_id)[:8],
+            python=settings.python,
+            heartbeat=heartbeat,
+        )
+
+    return make
+
+
+def submit(
+    graph: JobGraph, settings: JobSettings, engine_for: EngineChoice = spark_engine, clock: Clock | None = None
+) -> JobHandle:
+    """Start a job and return its handle.
+
+    Everything that is wrong with the job's surroundings (no Spark, no Java, a checkpoint directory that cannot be
     written to, a checkpoint that does not fit) is raised here, before any record is read.
+
+    Args:
+        graph: The job.
+        settings: Its settings.
+        engine_for: Chooses the engine that hosts the job's subtasks.
+        clock: The clock of the driver; None for the system clock.
     """
-    handle = JobHandle(settings.job_id, settings.job_name, JobProgress(status=JobStatus.CREATED))
-    loop = JobLoop(graph, settings, handle, make_engine or default_engine(settings), SystemClock())
-    if settings.control or (settings.control is None and default_engine is on_spark):
+    handle = JobHandle(settings.job_id, settings.job_name)
+    loop = JobLoop(graph, settings, handle, engine_for(settings), clock or SystemClock())
+    if settings.control or (settings.control is None and engine_for is spark_engine):
         _open_desk(handle)
     threading.Thread(target=loop.run, name=f"tamias-{settings.job_name}", daemon=True).start()
     return handle
@@ -36,23 +69,30 @@ def submit(graph: JobGraph, settings: JobSettings, make_engine: EngineFactory | 
 def _open_desk(handle: JobHandle) -> None:
     try:
         handle.before_end(ControlDesk(handle).close)
-    except (TamiasError, OSError) as error:
+    except (TamiasError, OSError) as error:  # the job runs all the same; only other processes cannot reach it
         _log.warning("job %s cannot be reached by `tamias list` and the like: %s", handle.job_name, error)
 
 
-def on_spark(settings: JobSettings) -> EngineFactory:
-    """The engine of every job that is really run."""
+# ------------------------------------------------------------------------------------------ the seam for other engines
 
-    def make(graph: JobGraph) -> Engine:
-        from tamias.engine.slots.pool import Heartbeat
-        from tamias.engine.spark.spark_engine import SparkEngine
-
-        configuration: Mapping[str, str] = settings.configuration
-        heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
-        label = str(settings.job_id)[:8]
-        return SparkEngine(graph, dict(configuration), job_label=label, python=settings.python, heartbeat=heartbeat)
-
-    return make
+_submit: ContextVar[Submit] = ContextVar("tamias_submit", default=submit)
 
 
-default_engine: Callable[[JobSettings], EngineFactory] = on_spark  # `testing.on_local_engine` puts another one here
+def submit_from_program(graph: JobGraph, settings: JobSettings) -> JobHandle:
+    """Start a job that a program executes: on Spark, unless a surrounding `jobs_submitted_by` says otherwise."""
+    return _submit.get()(graph, settings)
+
+
+@contextmanager
+def jobs_submitted_by(other: Submit) -> Iterator[None]:
+    """Let every job that a program starts inside, in this thread, be started by `other` instead of `submit`.
+
+    Example:
+        with jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine)):
+            env.execute()
+    """
+    token = _submit.set(other)
+    try:
+        yield
+    finally:
+        _submit.reset(token)

@@ -1,85 +1,63 @@
-"""`JobClient`: the user's hold on a running job. The work is done by the job's handle."""
+"""`JobClient`: what a program holds of a job it has started, with PyFlink's names and futures."""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from tamias.config.job_id import JobID
 from tamias.config.savepoint_format import SavepointFormatType
+from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.savepoint_requests import Then
+from tamias.errors import JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
 from tamias.program.completable_future import CompletableFuture
 
-__all__ = ["JobClient", "JobHandle"]
+__all__ = ["JobClient"]
 
-
-class JobHandle(Protocol):
-    """What a job offers to its client. Calls return at once; what takes time is in the future they return."""
-
-    @property
-    def job_id(self) -> JobID:
-        """The job's id."""
-        ...
-
-    def status(self) -> JobStatus:
-        """Where the job is in its life, now."""
-        ...
-
-    def cancel(self) -> Future[None]:
-        """End the job without a savepoint; done when it is CANCELED."""
-        ...
-
-    def savepoint(self, directory: str | None, *, native: bool, then: Any) -> Future[str]:
-        """Take a savepoint, and go on, stop, drain or cancel; done with its path, when the job is to end at its end."""
-        ...
-
-    def result(self) -> Future[JobExecutionResult]:
-        """Done when the job ends, with its result or with what ended it."""
-        ...
-
-    def accumulators(self) -> dict[str, Any]:
-        """The accumulators as they are now; each subtask's as of its last epoch."""
-        ...
-
-    def metrics(self) -> dict[str, Any]:
-        """The metrics as they are now, by name; each subtask's as of its last epoch."""
-        ...
-
-    def progress(self) -> Any:
-        """How far the job is: epochs, records, checkpoints, restarts."""
-        ...
+T = TypeVar("T")
 
 
 class JobClient:
-    """What ``execute_async`` returns."""
+    """Watches and controls a job that ``execute_async`` has started.
+
+    Every method returns at once. What takes time is in the future that the method returns.
+    """
 
     def __init__(self, handle: JobHandle) -> None:
         self._handle = handle
+        self._result: Future[JobExecutionResult] | None = None
 
     def get_job_id(self) -> JobID:
-        """The job's id."""
+        """Return the job's id."""
         return self._handle.job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Where the job is in its life."""
+        """Return a future of the job's current status."""
         return CompletableFuture.completed(self._handle.status())
 
     def cancel(self) -> CompletableFuture[None]:
-        """End the job without a savepoint; done when it is CANCELED."""
-        return CompletableFuture(self._handle.cancel())
+        """Cancel the job without a savepoint. The future is done when the job is CANCELED."""
+        self._handle.cancel()
+        return CompletableFuture(_in_background(self._wait_for_cancelled))
 
     def trigger_savepoint(
         self,
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> CompletableFuture[str]:
-        """Take a savepoint while the job goes on; a future of its path. Should it fail, the job goes on as well.
+        """Take a savepoint while the job keeps running. If the savepoint fails, the job keeps running as well.
 
         Args:
-            savepoint_directory: Where to put it, in a new directory `savepoint-...`; None for the default directory.
-            format_type: Readable by all state backends, or by the job's own.
+            savepoint_directory: The directory in which a new directory `savepoint-...` is made; None for the default.
+            format_type: Readable by all state backends, or by the job's own only.
+
+        Returns:
+            A future of the savepoint's path.
 
         Raises:
             ConfigurationError: No directory is given, and there is no default.
@@ -92,14 +70,14 @@ class JobClient:
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> CompletableFuture[str]:
-        """End the job with a savepoint: nothing is read after it, and its sinks commit all that came before.
+        """End the job with a savepoint: nothing is read after it, and sinks commit everything that came before it.
 
         Args:
-            advance_to_end_of_event_time: Drain the job first: event time goes to its end, so that all windows and
-                event-time timers fire, and functions finish. For a job that is not to be resumed, since windows that
-                were still open are closed in the savepoint. Otherwise windows and timers stay as they are in it.
-            savepoint_directory: Where to put it; None for the default directory.
-            format_type: Readable by all state backends, or by the job's own.
+            advance_to_end_of_event_time: Drain the job first: event time advances to its end, so that all windows and
+                event-time timers fire, and functions finish. Use it for a job that is not to be resumed, since the
+                savepoint then holds no open windows. Without it, windows and timers are saved as they are.
+            savepoint_directory: The directory in which a new directory `savepoint-...` is made; None for the default.
+            format_type: Readable by all state backends, or by the job's own only.
 
         Returns:
             A future of the savepoint's path, done when the job is FINISHED.
@@ -111,45 +89,70 @@ class JobClient:
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> CompletableFuture[str]:
-        """Take a savepoint, then cancel the job; a future of the savepoint's path, done when the job is CANCELED.
+        """Take a savepoint, then cancel the job. The future has the savepoint's path and is done at CANCELED.
 
-        Records between the two may have been put out: prefer `stop_with_savepoint`. Should the savepoint fail, the job
-        goes on.
+        The job may have written records between the savepoint and its end: prefer `stop_with_savepoint`. If the
+        savepoint fails, the job keeps running.
         """
         return self._savepoint(savepoint_directory, format_type, "cancel")
 
-    def _savepoint(self, directory: Any, format_type: SavepointFormatType, then: str) -> CompletableFuture[str]:
-        if not isinstance(format_type, SavepointFormatType):
-            raise TypeError(f"expected a SavepointFormatType, got {format_type!r}")
-        where = None if directory is None else os.fspath(directory)
-        native = format_type is SavepointFormatType.NATIVE
-        return CompletableFuture(self._handle.savepoint(where, native=native, then=then))
-
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators as they are now."""
+        """Return a future of the accumulators' values as of the last epoch."""
         return CompletableFuture.completed(self._handle.accumulators())
 
     def get_metrics(self) -> dict[str, Any]:
-        """The metrics as of the last epoch, while the job runs and after it.
+        """Return the metrics as of the last epoch, while the job runs and after its end.
 
-        ``<operator>.<subtask>.<metric>`` is one subtask's, ``<operator>.<metric>`` all subtasks' together: counters,
-        meters and gauges are added, distributions combined. Chains have ``numRecordsIn`` and the like under their
-        name, the job has its checkpoints and restarts under ``job.``.
+        ``<operator>.<subtask>.<metric>`` is the metric of one subtask. ``<operator>.<metric>`` is the metric of all
+        subtasks: counters, meters and gauges are added, distributions combined. A chain has ``numRecordsIn`` and the
+        like under its name. The job has its checkpoints and restarts under ``job.``.
 
         Flink has this in its web interface and reporters only.
         """
         return self._handle.metrics()
 
-    def get_progress(self) -> Any:
-        """How far the job is: a `JobProgress` with epochs, records read, checkpoints and restarts.
+    def get_progress(self) -> JobProgress:
+        """Return the job's progress: epochs, records read, checkpoints and restarts.
 
         Flink has this in its web interface only.
         """
         return self._handle.progress()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """A future of the job's result; it raises what ended the job."""
-        return CompletableFuture(self._handle.result())
+        """Return a future of the job's result. The future raises what ended the job."""
+        if self._result is None:
+            self._result = _in_background(self._handle.wait)
+        return CompletableFuture(self._result)
 
     def __repr__(self) -> str:
         return f"JobClient({self._handle.job_id})"
+
+    # ------------------------------------------------------------------------------------------------------- details
+
+    def _savepoint(self, directory: Any, format_type: SavepointFormatType, then: Then) -> CompletableFuture[str]:
+        if not isinstance(format_type, SavepointFormatType):
+            raise TypeError(f"expected a SavepointFormatType, got {format_type!r}")
+        where = None if directory is None else os.fspath(directory)
+        native = format_type is SavepointFormatType.NATIVE
+        return CompletableFuture(self._handle.request_savepoint(where, native=native, then=then))
+
+    def _wait_for_cancelled(self) -> None:
+        try:
+            self._handle.wait()
+        except JobCancelledError:
+            return
+
+
+def _in_background(work: Callable[[], T]) -> Future[T]:
+    """Run `work` on a thread of its own and return a future of its result."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # the job decides when it ends, so the future cannot be cancelled
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="tamias-job-future", daemon=True).start()
+    return future

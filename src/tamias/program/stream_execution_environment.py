@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 from urllib.parse import urlsplit
 
 from tamias.config import options
@@ -21,6 +21,8 @@ from tamias.config.starting_configuration import starting_configuration, with_cu
 from tamias.config.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.connectors.collection_source import CollectionSource
+from tamias.driver.job_handle import JobHandle
+from tamias.driver.submit import submit_from_program
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.source_contract import ParallelSourceFunction, Source, SourceFunction
 from tamias.functions.watermark_strategy import WatermarkStrategy
@@ -39,14 +41,10 @@ from tamias.program.closure_check import check_function, check_instance
 from tamias.program.data_stream import DataStream, check_output_type
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
-from tamias.program.job_futures import JobFutures
 from tamias.program.slot_sharing_group import SlotSharingGroup
 from tamias.slot.cached_files import checked
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
-
-if TYPE_CHECKING:
-    from tamias.driver.job_handle import JobHandle
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -430,7 +428,7 @@ class StreamExecutionEnvironment:
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start what was drawn and return at once."""
-        return JobClient(JobFutures(self._submit(job_name, collect=False)))
+        return JobClient(self._submit(job_name, collect=False))
 
     def get_execution_plan(self) -> str:
         """What was drawn, as JSON for Flink's plan visualizer. Nothing runs."""
@@ -448,11 +446,9 @@ class StreamExecutionEnvironment:
     # ------------------------------------------------------------------------------ within this package
 
     def _submit(self, job_name: str | None, *, collect: bool) -> JobHandle:
-        from tamias.driver.submit import submit
-
         graph = self._job_graph(job_name)
         graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
-        handle = submit(
+        handle = submit_from_program(
             graph,
             job_settings(self._configuration, graph.name, self._checkpoints, self._restart, collect=collect),
         )

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from tamias.driver import submit
+from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.local_engine import LocalEngine
 from tamias.program.data_stream import DataStream
 
 
 @contextmanager
 def on_local_engine() -> Iterator[None]:
-    """Inside, every `execute`, `execute_async` and `execute_and_collect` runs in this process."""
-    before = submit.default_engine
-    submit.default_engine = lambda settings: LocalEngine
-    try:
+    """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in this process."""
+    with jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine)):
         yield
-    finally:
-        submit.default_engine = before
 
 
 def collect_locally(stream: DataStream) -> list[Any]:

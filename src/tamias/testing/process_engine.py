@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from tamias.config.job_settings import JobSettings
 from tamias.config.python_dependencies import PythonDependencies
-from tamias.driver import submit
+from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.pool import Heartbeat, SlotPool
 from tamias.engine.slots.registering import Launch, RegisteringSlots
@@ -151,15 +152,11 @@ def _slots(count: int, heartbeat: Heartbeat, *, registering: bool) -> Slots:
 
 @contextmanager
 def on_process_engine(*, registering: bool = False) -> Iterator[None]:
-    """Inside, every `execute`, `execute_async` and `execute_and_collect` runs in slot processes, without Spark."""
+    """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in slot processes, not on Spark."""
 
     def engine_for(settings: JobSettings) -> Callable[[JobGraph], ProcessEngine]:
         heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
         return lambda graph: ProcessEngine(graph, heartbeat, registering=registering)
 
-    before = submit.default_engine
-    submit.default_engine = engine_for
-    try:
+    with jobs_submitted_by(partial(submit, engine_for=engine_for)):
         yield
-    finally:
-        submit.default_engine = before
