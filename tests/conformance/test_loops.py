@@ -13,8 +13,7 @@ from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import InvalidProgramError, UnsupportedOperationError
 from tamias.testing.local_run import collect_locally, on_local_engine
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
-from tests.conformance.external_system import ExternalSystem, TransactionalSink
-from tests.conformance.test_epochs_and_crashes import (
+from tests.conformance.disturbed_jobs import (
     POINTS,
     checkpoints,
     counted,
@@ -25,11 +24,11 @@ from tests.conformance.test_epochs_and_crashes import (
     newest_checkpoint,
     runs,
     scripts,
-    silent_restarts,
     source,
 )
+from tests.conformance.external_system import ExternalSystem, TransactionalSink
 
-__all__ = ["silent_restarts"]
+pytestmark = pytest.mark.usefixtures("silent_restarts")
 
 NUMBERS = list(range(1, 13))
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.conformance.test_recorded import programs, run
+from tests.conformance.recorded_runs import run
+from tests.recorded import program as programs
 
 END = 2**63 - 1
 GIVES = {

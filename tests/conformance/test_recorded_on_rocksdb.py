@@ -5,7 +5,8 @@ import os
 import pytest
 
 from tamias.config.environment_variables import CONF_DIR
-from tests.conformance.test_recorded import DELIBERATE, differences, programs, recording_of, run
+from tests.conformance.recorded_runs import DELIBERATE, differences, recording_of, run
+from tests.recorded import program as programs
 
 STATEFUL = ("keyed_", "rolling_", "state_", "timer_", "window_")
 UNSPECIFIED = {"state_map_order": "RocksDB has the entries of a map in the order of their bytes"}

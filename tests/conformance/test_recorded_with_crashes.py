@@ -7,12 +7,8 @@ That windows and timers fire once when watermarks do move is compared with an un
 """
 
 import logging
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "recorded"))
 
 from tamias.common import RestartStrategies, WatermarkStrategy
 from tamias.common.job_status import JobStatus
@@ -21,7 +17,7 @@ from tamias.connectors.collection_source import CollectionSource
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.functions.source_contract import Batch, SplitReader
 from tamias.testing.scripted import Crash, Script, run_scripted
-from tests.conformance.test_recorded import DELIBERATE, recording_of
+from tests.conformance.recorded_runs import DELIBERATE, recording_of
 from tests.recorded import outcome
 from tests.recorded import program as programs
 from tests.recorded.encoding import encode
@@ -219,9 +215,7 @@ ASKS_FOR_WATERMARK = (
 
 
 def has_event_time(name):
-    return name not in ASKS_FOR_WATERMARK and "for_monotonous_timestamps" in (
-        programs.PROGRAMS / f"{name}.py"
-    ).read_text("utf-8")
+    return name not in ASKS_FOR_WATERMARK and "for_monotonous_timestamps" in programs.standalone(name)
 
 
 @pytest.mark.usefixtures("moving_watermarks")

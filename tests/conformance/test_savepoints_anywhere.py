@@ -6,21 +6,21 @@ from hypothesis import strategies as st
 
 from tamias.common.job_status import JobStatus
 from tamias.testing.scripted import Script, run_scripted
-from tests.conformance.external_system import ExternalSystem
-from tests.conformance.test_epochs_and_crashes import (
+from tests.conformance.disturbed_jobs import (
     checkpoints,
     counted,
     crashes,
     draw,
     environment,
-    epochs_leave_requests_in_flight,  # noqa: F401
     examples,
     folder,
     lost,
     runs,
-    silent_restarts,  # noqa: F401
     undisturbed,
 )
+from tests.conformance.external_system import ExternalSystem
+
+pytestmark = pytest.mark.usefixtures("silent_restarts", "epochs_leave_requests_in_flight")
 
 endings = st.tuples(st.integers(1, 8), st.sampled_from(["stop", "stop", "drain"]), st.booleans())
 lives = st.lists(

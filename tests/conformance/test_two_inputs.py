@@ -16,8 +16,7 @@ from tamias.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFun
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.testing.by_epoch import by_epoch
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
-from tests.conformance.external_system import ExternalSystem, TransactionalSink
-from tests.conformance.test_epochs_and_crashes import (
+from tests.conformance.disturbed_jobs import (
     POINTS,
     checkpoints,
     counted,
@@ -26,10 +25,10 @@ from tests.conformance.test_epochs_and_crashes import (
     folder,
     newest_checkpoint,
     scripts,
-    silent_restarts,
 )
+from tests.conformance.external_system import ExternalSystem, TransactionalSink
 
-__all__ = ["silent_restarts"]
+pytestmark = pytest.mark.usefixtures("silent_restarts")
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
 LOG = MapStateDescriptor("log")

@@ -1,19 +1,19 @@
-"""The recorded programs: how one is found, loaded for a package, and recognised as changed.
+"""The recorded programs: loads a program for a package, and identifies the text that was recorded.
 
-A program is an ordinary PyFlink module in `programs/`. Loading it for another package replaces `pyflink` in its
-import lines and nothing else: what a user does who moves a program.
+A program is an ordinary PyFlink module; `family` keeps many of them in one file. Loading a program for another package
+replaces `pyflink` in the import lines and changes nothing else, as a user does who moves a program. The module defines
 
-    PARALLELISM  default parallelism of the environment
+    PARALLELISM  the default parallelism of the environment
     MODE         "STREAMING" or "BATCH"
-    ORDERED      True: the sequence of results counts; False: only the multiset
+    ORDERED      True: the sequence of the results is compared; False: only the multiset
     RESULT       what is recorded (default "values"):
-                   values  build(env) returns a stream, its collected records
-                   stdout  build(env) adds sinks, the job's lines on standard output
-                   files   build(env, directory) adds sinks, the lines of the finished files below the directory
-                   plan    build(env) draws a job, the JSON of get_execution_plan()
-                   facts   build(env) returns a list of values, nothing is run
-    QUIRK        a sentence, where what PyFlink does is an accident that nothing should rely on (default "")
-    build        the function
+                   values  build(env) returns a stream: the collected records
+                   stdout  build(env) adds sinks: the lines that the job wrote to standard output
+                   files   build(env, directory) adds sinks: the lines of the finished files below the directory
+                   plan    build(env) draws a job: the JSON of get_execution_plan()
+                   facts   build(env) returns a list of values: those values; nothing is run
+    QUIRK        a sentence, if PyFlink's behaviour is an accident that nothing should rely on (default "")
+    build        the function that draws the job
 """
 
 import hashlib
@@ -24,9 +24,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-HERE = Path(__file__).parent
-PROGRAMS = HERE / "programs"
-OUTPUTS = HERE / "outputs"
+from tests.recorded.family import names, standalone
+
+__all__ = ["OUTPUTS", "Program", "load", "names", "sha256", "standalone"]
+
+OUTPUTS = Path(__file__).parent / "outputs"
 
 _IMPORT_LINE = re.compile(r"^(\s*(?:from|import)\s+)pyflink\b", re.MULTILINE)
 
@@ -42,18 +44,13 @@ class Program:
     build: Callable[..., Any]
 
 
-def names() -> list[str]:
-    return sorted(path.stem for path in PROGRAMS.glob("*.py"))
-
-
 def load(name: str, package: str = "pyflink") -> Program:
-    """The program with its imports taken from `package`."""
-    path = PROGRAMS / f"{name}.py"
-    source = _IMPORT_LINE.sub(rf"\g<1>{package}", path.read_text(encoding="utf-8"))
-    # The module is not entered into sys.modules: cloudpickle then sends its functions by value, and the
-    # processes that run them need not find this folder.
+    """Return the program with its imports taken from `package`."""
+    source = _IMPORT_LINE.sub(rf"\g<1>{package}", standalone(name))
+    # The module is not entered into sys.modules: cloudpickle then sends its functions by value, and the processes
+    # that run the functions need not find this folder.
     module = ModuleType(f"recorded_{name}")
-    exec(compile(source, str(path), "exec"), module.__dict__)
+    exec(compile(source, f"<recorded program {name}>", "exec"), module.__dict__)
     return Program(
         name,
         module.PARALLELISM,
@@ -66,5 +63,5 @@ def load(name: str, package: str = "pyflink") -> Program:
 
 
 def sha256(name: str) -> str:
-    """Identifies the text of a program, so that a recording of an older text is noticed."""
-    return hashlib.sha256((PROGRAMS / f"{name}.py").read_bytes()).hexdigest()
+    """Return the checksum of a program's text; a recording of another text has another one."""
+    return hashlib.sha256(standalone(name).encode()).hexdigest()

@@ -1,9 +1,9 @@
-"""Runs the programs on PyFlink and writes what they give into `outputs/`.
+"""Runs the programs on PyFlink and writes their outcomes into `outputs/`.
 
-    python tests/recorded/record.py [name ...]      with the Python of an environment that has apache-flink
+    python -m tests.recorded.record [name ...]      with the Python of an environment that has apache-flink
 
-Without names, every program that is new or was changed since its recording; `--all` repeats all of them. The jobs
-run one after the other in one JVM.
+Without names, records every program that is new or was changed since its recording; `--all` records all programs again.
+The jobs run one after the other in one JVM.
 """
 
 import argparse
@@ -14,10 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from tests.recorded import outcome
 from tests.recorded import program as programs
@@ -33,7 +30,7 @@ def main() -> int:
     try:
         version = importlib.metadata.version("apache-flink")
     except importlib.metadata.PackageNotFoundError:
-        sys.exit("record.py needs PyFlink: run it with the Python of an environment that has apache-flink")
+        sys.exit("recording needs PyFlink: run this module with the Python of an environment that has apache-flink")
 
     wanted = options.names or [name for name in programs.names() if options.all or is_stale(name)]
     stdout = JobStdout()
@@ -46,7 +43,7 @@ def main() -> int:
         found = outcome.run(loaded, environment(loaded), stdout.take)
         signal.alarm(0)
         if not loaded.ordered and found["outcome"] in ("values", "stdout", "files"):
-            found[found["outcome"]].sort()  # so that recording again changes nothing
+            found[found["outcome"]].sort()  # recording the program again then changes nothing
         failed += found["outcome"] == "failure"
         recording = {
             "program": name,
@@ -82,7 +79,7 @@ def environment(program: programs.Program) -> Any:
 
 
 class JobStdout:
-    """Standard output of this process and of the JVM it starts, kept apart from what the recorder says."""
+    """The standard output of this process and of the JVM that it starts; `say` writes to the terminal instead."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile("w+b")  # noqa: SIM115  lives as long as the process
@@ -91,7 +88,7 @@ class JobStdout:
         self._seen = 0
 
     def take(self) -> list[str]:
-        """The lines written since the last call."""
+        """Return the lines written since the last call."""
         sys.stdout.flush()
         end = os.fstat(self._file.fileno()).st_size
         data = os.pread(self._file.fileno(), end - self._seen, self._seen)

@@ -1,9 +1,0 @@
-"""A field name on tuples."""
-
-PARALLELISM = 1
-MODE = "STREAMING"
-ORDERED = True
-
-
-def build(env):
-    return env.from_collection([("a", 1), ("a", 2)]).key_by(lambda x: x[0]).sum("f1")
