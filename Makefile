@@ -1,26 +1,43 @@
-# make demo   a live job on embedded Spark, with a slot killed on the way
-# make test   every check that CI runs
-# make bench  records per second, and ratios against PyFlink and PySpark
-# make soak   every property with many more examples, and five hundred schedules of faults
+# make demo       a live job on embedded Spark; half-way a slot is killed
+# make test       every check that CI runs
+# make test-fast  tests without Spark, without long ones: below two minutes on two quiet cores
+# make coverage   the same tests, with the slowest of them and the coverage of each room; htmlcov/ has every line
+# make lint       ruff, ruff format and mypy
+# make bench      records per second, and ratios against PyFlink and PySpark
+# make soak       every property with many more examples, and five hundred schedules of faults
+# make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; takes hours
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.ready
+DEMO    = .venvs/demo
 FLINK   = .venvs/flink
+CHECKED = src tests examples benchmarks
+FAST    = -q -n 2 -m 'not soak and not spark and not long' --hypothesis-profile=fast
 
-.PHONY: demo test unit lint bench soak clean
+.PHONY: demo test test-fast unit lint coverage bench soak matrix clean
 
-demo: $(STAMP)
-	$(BIN)/python examples/live_orders.py
+demo: $(DEMO)/.ready
+	@echo "demo: starting Spark and the job; the first start takes a few seconds"
+	@$(DEMO)/bin/python examples/live_orders.py
 
 test: lint unit
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q
 
+test-fast: $(STAMP)
+	$(BIN)/python -m pytest $(FAST)
+
 lint: $(STAMP)
-	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/mypy
+
+# Slots are processes of their own and are not measured; the tests of a room run its code in the test's process.
+coverage: $(STAMP)
+	$(BIN)/python -m pytest $(FAST) --durations=25 --cov=tamias --cov-report=html --cov-report=json:htmlcov/coverage.json
+	$(BIN)/python -m tests.coverage_by_room htmlcov/coverage.json
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
@@ -30,13 +47,23 @@ bench: $(STAMP) $(FLINK)/.ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m benchmarks --pyflink $(FLINK)/bin/python
 
-$(STAMP): pyproject.toml
+matrix: $(STAMP)
+	$(BIN)/python -m tests.matrix
+
+$(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[spark,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[dev]'
 	touch $@
 
-# PyFlink has dependencies of its own, some of them old: it lives beside us, never with us.
+$(DEMO)/.ready: pyproject.toml constraints.txt
+	@echo "demo: creating the virtual environment $(DEMO)"
+	@$(PYTHON) -m venv $(DEMO)
+	@echo "demo: installing tamias and PySpark (450 MB to download the first time)"
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt -e '.[spark]'
+	@touch $@
+
+# PyFlink pins old versions of packages that Tamias uses too, so it has an environment of its own.
 $(FLINK)/.ready:
 	$(PYTHON) -m venv $(FLINK)
 	$(FLINK)/bin/python -m pip install --quiet --upgrade pip wheel 'setuptools<80'
@@ -44,4 +71,4 @@ $(FLINK)/.ready:
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venvs build src/*.egg-info
+	rm -rf $(VENV) .venvs build htmlcov .coverage src/*.egg-info
