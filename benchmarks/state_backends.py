@@ -32,6 +32,7 @@ from tamias.common import Types
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.functions.state_descriptors import ValueStateDescriptor
+from tamias.graph.addresses import SubtaskId
 from tamias.keygroups import key_group_range
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
@@ -91,8 +92,8 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
     graph = env._job_graph("bench")
     host = SlotHost(0, SystemClock(), lambda event: None)
     name = "rocksdb" if backend == "rocksdb" else "hashmap"
-    host.deploy(Deployment("0" * 32, graph, 0, state_backend=name), [(v.id, 0) for v in graph.vertices])
-    (subtask,) = [s for s in host._subtasks.values() if s.operators[0].backend is not None]
+    host.deploy(Deployment("0" * 32, graph, 0, state_backend=name), [SubtaskId(v.id, 0) for v in graph.vertices])
+    (subtask,) = [s for s in host.subtasks.values() if s.operators[0].backend is not None]
     chance = random.Random(7)
     names = [f"user-{n}" for n in range(keys)]
     runs = [[(name, 1) for name in chance.choices(names, k=BATCH)] for _ in range(records // BATCH)]

@@ -23,6 +23,7 @@ from tamias.common import Time, Types
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
 from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from tamias.graph.addresses import SubtaskId
 from tamias.operators.timers import TimerTable
 from tamias.operators.windows import choice
 from tamias.slot.deployment import Deployment
@@ -97,8 +98,8 @@ def deployed(draw: Callable[[Any], Any], *, checkpoints: bool) -> tuple[SlotHost
     draw(stream).filter(lambda r: False).print()
     graph = env._job_graph("bench")
     host = SlotHost(0, SystemClock(), lambda event: None)
-    host.deploy(Deployment("0" * 32, graph, 0), [(v.id, 0) for v in graph.vertices])
-    (subtask,) = [s for s in host._subtasks.values() if s.operators[0].backend is not None]
+    host.deploy(Deployment("0" * 32, graph, 0), [SubtaskId(v.id, 0) for v in graph.vertices])
+    (subtask,) = [s for s in host.subtasks.values() if s.operators[0].backend is not None]
     return host, subtask
 
 

@@ -23,7 +23,7 @@ from tamias.common import Configuration, Duration, RestartStrategies, WatermarkS
 from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.errors import TamiasError
-from tamias.slot.deployment_pickle import call_in_slots
+from tamias.slot.deployment_codec import call_in_slots
 from tamias.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import register
 from tests.campaign.jobs import KINDS, write_files, write_in_two_phases

@@ -396,7 +396,7 @@ def test_local_recovery(tmp_path, keys, writes, reads):
     run = run_scripted(many(env), script)
     assert len(set(run.records)) == MANY
     assert bool(seen) is writes
-    used = [host._copies.used for host in run.engine._hosts]
+    used = [host.local_copies.used for host in run.engine.hosts]
     assert (sum(used) > 0) is (writes and reads)
     assert not (tmp_path / "local").exists() or not list((tmp_path / "local").iterdir())
 

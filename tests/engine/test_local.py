@@ -11,9 +11,13 @@ from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import MapFunction
 from tamias.engine.local_engine import LocalEngine
 from tamias.errors import SlotLostError, UserFunctionError
+from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
-from tamias.slot.deployment import Deployment, SnapshotNotWritten, SnapshotWritten
+from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.slot.slot_events import SnapshotNotWritten, SnapshotWritten
+
+SOURCE, SUM = SubtaskId(0, 0), SubtaskId(1, 0)  # of the job `summing`
 
 
 def graph(draw, parallelism=1, checkpoints=False):
@@ -91,7 +95,7 @@ def host(tmp_path):
     events = queue.SimpleQueue()
     made = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
     made.events, made.graph = events, of
-    made.deploy(deployment(of), [(0, 0), (1, 0)])
+    made.deploy(deployment(of), [SOURCE, SUM])
     yield made
     made.shutdown()
 
@@ -101,33 +105,33 @@ def run(host, subtask, order, attempt=0, blobs=()):
 
 
 def test_an_epoch_is_run_once_whatever_spark_retries(host):
-    run(host, (0, 0), EpochOrder(5))
+    run(host, SOURCE, EpochOrder(5))
     for number in (5, 4):
         with pytest.raises(SlotLostError, match="has been run here already"):
-            run(host, (0, 0), EpochOrder(number))
-    run(host, (0, 0), EpochOrder(6))
+            run(host, SOURCE, EpochOrder(number))
+    run(host, SOURCE, EpochOrder(6))
 
 
 def test_an_epoch_of_another_attempt_or_of_a_strange_subtask_is_refused(host):
-    for subtask, attempt in (((0, 0), 1), ((0, 1), 0)):
+    for subtask, attempt in ((SOURCE, 1), (SubtaskId(0, 1), 0)):
         with pytest.raises(SlotLostError, match="it hosts attempt 0"):
             run(host, subtask, EpochOrder(0), attempt)
 
 
 def test_after_an_epoch_that_broke_off_nothing_is_run_until_the_next_deployment(host):
-    broken = host.run((0, 0), 0, EpochOrder(0), [])
+    broken = host.run(SOURCE, 0, EpochOrder(0), [])
     next(broken)
     broken.close()  # the Spark task is gone
     with pytest.raises(SlotLostError):
-        run(host, (1, 0), EpochOrder(0))
-    host.deploy(deployment(host.graph, attempt=1), [(0, 0), (1, 0)])
-    assert isinstance(run(host, (0, 0), EpochOrder(0), attempt=1)[-1], Ack)
+        run(host, SUM, EpochOrder(0))
+    host.deploy(deployment(host.graph, attempt=1), [SOURCE, SUM])
+    assert isinstance(run(host, SOURCE, EpochOrder(0), attempt=1)[-1], Ack)
 
 
 def test_snapshots_are_reported_when_they_are_written_and_not_for_the_settled(host):
-    run(host, (0, 0), EpochOrder(0, checkpoint_id=1))
-    run(host, (1, 0), EpochOrder(0, checkpoint_id=1, settled=frozenset({(1, 0)})))
-    run(host, (0, 0), EpochOrder(1, checkpoint_id=2))
+    run(host, SOURCE, EpochOrder(0, checkpoint_id=1))
+    run(host, SUM, EpochOrder(0, checkpoint_id=1, settled=frozenset({SUM})))
+    run(host, SOURCE, EpochOrder(1, checkpoint_id=2))
     first, second = (host.events.get(timeout=30) for _ in range(2))
     assert isinstance(first, SnapshotWritten)
     assert (first.checkpoint_id, first.snapshot.vertex, first.snapshot.finished) == (1, 0, True)
@@ -138,8 +142,8 @@ def test_a_snapshot_that_cannot_be_written_is_reported_with_the_reason(tmp_path)
     of = graph(summing, checkpoints=True)
     events = queue.SimpleQueue()
     host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
-    host.deploy(deployment(of, max_state_size=1), [(0, 0)])
-    run(host, (0, 0), EpochOrder(0, checkpoint_id=1))
+    host.deploy(deployment(of, max_state_size=1), [SOURCE])
+    run(host, SOURCE, EpochOrder(0, checkpoint_id=1))
     event = events.get(timeout=30)
     host.shutdown()
     assert isinstance(event, SnapshotNotWritten)
@@ -151,11 +155,11 @@ def test_a_synchronous_snapshot_is_written_before_the_epoch_is_acknowledged(asyn
     of = graph(summing, checkpoints=True)
     events = queue.SimpleQueue()
     host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
-    host.deploy(deployment(of, asynchronous=asynchronous), [(0, 0)])
+    host.deploy(deployment(of, asynchronous=asynchronous), [SOURCE])
     gate = threading.Event()
     if asynchronous:
         host._writer._write = lambda *args, write=host._writer._write: gate.wait(30) and write(*args)
-    answers = host.run((0, 0), 0, EpochOrder(0, checkpoint_id=1), [])
+    answers = host.run(SOURCE, 0, EpochOrder(0, checkpoint_id=1), [])
     assert any(isinstance(answer, Ack) for answer in answers)
     assert events.empty() is asynchronous
     gate.set()
@@ -167,8 +171,8 @@ def test_a_savepoint_is_written_to_its_own_directory(tmp_path):
     of = graph(summing, checkpoints=True)
     events = queue.SimpleQueue()
     host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
-    host.deploy(deployment(of, checkpoint_directory=str(tmp_path / "job"), inline_threshold=0), [(0, 0)])
-    run(host, (0, 0), EpochOrder(0, checkpoint_id=1, savepoint=SavepointOrder(str(tmp_path / "savepoint"))))
+    host.deploy(deployment(of, checkpoint_directory=str(tmp_path / "job"), inline_threshold=0), [SOURCE])
+    run(host, SOURCE, EpochOrder(0, checkpoint_id=1, savepoint=SavepointOrder(str(tmp_path / "savepoint"))))
     snapshot = events.get(timeout=30).snapshot
     host.shutdown()
     paths = [o.operator_state.path for o in snapshot.operators if o.operator_state is not None]
@@ -190,12 +194,12 @@ def test_snapshots_of_an_attempt_that_is_over_are_not_written(host):
             gate.wait(30)
             return self.inner.write(target)
 
-    list(host.run((0, 0), 0, EpochOrder(0), []))
-    captured = host._subtasks[0, 0].snapshot(1)
+    list(host.run(SOURCE, 0, EpochOrder(0), []))
+    captured = host.subtasks[SOURCE].snapshot(1)
     host._writer.add(Slow(captured))
     assert written.wait(30)
     host._writer.add(captured)  # waits behind the first
-    host.deploy(deployment(host.graph, attempt=1), [(0, 0)])
+    host.deploy(deployment(host.graph, attempt=1), [SOURCE])
     gate.set()
     host._writer.stop()
     assert host.events.get(timeout=30).attempt == 0
@@ -227,7 +231,7 @@ def test_close_reaches_every_subtask_although_one_fails(tmp_path):
     of = graph(draw)
     CLOSED.clear()
     host = SlotHost(0, SystemClock(), CLOSED.append, str(tmp_path / "slot"))
-    host.deploy(deployment(of), [(vertex.id, 0) for vertex in of.vertices])
+    host.deploy(deployment(of), [SubtaskId(vertex.id, 0) for vertex in of.vertices])
     with pytest.raises(UserFunctionError, match="does not close"):
         host.close_subtasks()
     host.shutdown()

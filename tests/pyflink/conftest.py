@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tamias.slot import deployment_pickle as deployment
+from tamias.slot import deployment_codec as deployment
 
 
 @pytest.fixture

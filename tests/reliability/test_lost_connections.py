@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tamias.common.job_status import JobStatus
-from tamias.engine.slots.pool import Heartbeat, Slot
+from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.link import Link
@@ -57,13 +57,13 @@ EVENTS: dict[int, Link] = {}  # the connection over which each slot reports
 
 @pytest.fixture(autouse=True)
 def noted_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    listen = Slot._listen
+    listen = SlotHandle._listen
 
-    def note(slot: Slot, link: Link, *others: Any) -> None:
+    def note(slot: SlotHandle, link: Link, *others: Any) -> None:
         EVENTS[slot.number] = link
         listen(slot, link, *others)
 
-    monkeypatch.setattr(Slot, "_listen", note)
+    monkeypatch.setattr(SlotHandle, "_listen", note)
 
 
 def _shut(connection: socket.socket) -> None:

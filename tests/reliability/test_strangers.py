@@ -28,7 +28,7 @@ class Bomb:
 def doors(engine: ProcessEngine) -> list[tuple[str, int]]:
     """Where the driver and its slots listen."""
     pool: Any = engine._pool
-    return [pool._address, *(slot.address for slot in pool.slots)]
+    return [pool.address, *(slot.address for slot in pool.slots)]
 
 
 def visit(address: tuple[str, int], say: Callable[[bytes], bytes]) -> bytes:

@@ -12,7 +12,6 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from tamias.datastream import MapFunction, StreamExecutionEnvironment
-from tamias.engine.slots import file_sending
 from tamias.engine.slots.file_sending import send_files
 from tamias.errors import DeploymentError, JobExecutionError, UnsupportedOperationError
 from tamias.graph.job_graph import CachedFile
@@ -195,17 +194,20 @@ def job(folder, **names):
 
 @pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
 def test_slots_find_the_files_whether_or_not_they_see_the_drivers_disk(folder, registering, monkeypatch):
-    sent = []
-    counting = lambda *args: sent.append(args) or send_files(*args)  # noqa: E731
-    monkeypatch.setattr("tamias.engine.slots.slot_engine.send_files", counting)
-    monkeypatch.setattr(file_sending, "_PART_BYTES", 1024)
+    sent_to = []
+
+    def send_in_small_parts(slot, files):
+        sent_to.append(slot.number)
+        return send_files(slot, files, part_bytes=1024)
+
+    monkeypatch.setattr("tamias.engine.slots.slot_engine.send_files", send_in_small_parts)
     (folder / "large").write_bytes(os.urandom(100_000))
     stream = job(folder, all=(str(folder), False), script=(str(folder / "inner" / "script.sh"), True))
     with on_process_engine(registering=registering), stream.execute_and_collect() as records:
         found = list(records)
     script = (b"#!/bin/sh\necho ran\n", True)
     assert found == [[tree(folder), script]] * 3
-    assert sorted(slot.number for slot, _ in sent) == ([0, 1] if registering else [])
+    assert sorted(sent_to) == ([0, 1] if registering else [])
 
 
 class SlotOnThisSide:

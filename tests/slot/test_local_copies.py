@@ -9,6 +9,7 @@ import pytest
 from tamias.clock import SystemClock
 from tamias.config.checkpoint_settings import LocalCopySettings
 from tamias.datastream import StreamExecutionEnvironment
+from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
@@ -55,7 +56,7 @@ def snapshot(*files):
 
 def plan(*files):
     operator = OperatorRestore("op", (KeyedFiles(0, 127, files),))
-    return RestorePlan("remote", 1, {(0, 0): SubtaskRestore((operator,))})
+    return RestorePlan("remote", 1, {SubtaskId(0, 0): SubtaskRestore((operator,))})
 
 
 def local_paths(tmp_path):
@@ -159,15 +160,15 @@ def test_a_slot_that_starts_anew_reads_its_state_from_its_own_disk(tmp_path):
         "inline_threshold": 0,
         "local_copies": settings,
     }
-    subtasks = [(vertex.id, 0) for vertex in graph.vertices]
+    subtasks = [SubtaskId(vertex.id, 0) for vertex in graph.vertices]
 
     def run(host, order):
-        blobs = {(0, 0): []}
+        blobs = {SubtaskId(0, 0): []}
         targets = {e.id: e.target for e in graph.exchanges}
         for subtask in subtasks:
             for item in host.run(subtask, host.attempt, order, blobs.get(subtask, [])):
                 if not isinstance(item, Ack):
-                    blobs.setdefault((targets[item.exchange], item.target), []).append(item)
+                    blobs.setdefault(SubtaskId(targets[item.exchange], item.target), []).append(item)
 
     killed = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
     killed.deploy(Deployment(JOB, graph, 0, **common), subtasks)
@@ -178,7 +179,7 @@ def test_a_slot_that_starts_anew_reads_its_state_from_its_own_disk(tmp_path):
         str(tmp_path / "remote"),
         1,
         {
-            (s.vertex, s.subtask): SubtaskRestore(
+            SubtaskId(s.vertex, s.subtask): SubtaskRestore(
                 tuple(
                     OperatorRestore(o.operator_id, (o.keyed,) if o.keyed else (), (o.operator_state,), o.states, 1)
                     for o in s.operators
@@ -189,7 +190,7 @@ def test_a_slot_that_starts_anew_reads_its_state_from_its_own_disk(tmp_path):
     )
     host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "new slot"))
     host.deploy(Deployment(JOB, graph, 1, restore=restore, **common), subtasks)
-    assert host._copies.used == sum(len(files) for _, _, files in os.walk(tmp_path / "remote"))
+    assert host.local_copies.used == sum(len(files) for _, _, files in os.walk(tmp_path / "remote"))
     host.shutdown()
     assert local_paths(tmp_path) == []
     killed._writer.stop()

@@ -148,7 +148,7 @@ class Trace(MapFunction):
 def test_a_cancel_just_before_an_epoch_is_submitted_is_not_missed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from tamias.engine.spark.spark_engine import SparkEngine
+    from tamias.engine.spark.driver_side.spark_engine import SparkEngine
 
     building = SparkEngine._tasks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamias.driver.job_handle import JobHandle
-from tamias.graph.regions import SubtaskId
+from tamias.graph.addresses import SubtaskId
 
 
 class CollectedRecords:

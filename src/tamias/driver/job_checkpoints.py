@@ -31,7 +31,7 @@ from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import SavepointOrder
-from tamias.slot.deployment import SnapshotWritten
+from tamias.slot.slot_events import SnapshotWritten
 from tamias.state.snapshots import RestorePlan
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.memory import MemoryFiles
@@ -251,7 +251,7 @@ class JobCheckpoints:
             if isinstance(event, SnapshotWritten):
                 happened: rules.Event = rules.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms)
             else:
-                happened = rules.SnapshotFailed(event.checkpoint_id, event.vertex, event.subtask, event.why, now_ms)
+                happened = rules.SnapshotFailed(event.checkpoint_id, *event.subtask, event.why, now_ms)
             self._perform(self._coordinator.handle(happened))
             self._savepoints.remove_given_up(event.checkpoint_id)  # late: what was deleted may be there again
         self._perform(self._coordinator.handle(rules.Tick(self._steady.now_ms())))

@@ -28,8 +28,9 @@ from tamias.errors import CheckpointError, JobCancelledError, may_be_retried
 from tamias.faults import point
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
-from tamias.graph.regions import SubtaskId, in_regions_of
+from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 

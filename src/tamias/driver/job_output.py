@@ -9,8 +9,8 @@ from tamias.driver.collected import CollectedRecords
 from tamias.driver.job_checkpoints import Carried
 from tamias.driver.job_handle import JobHandle, merge_accumulators
 from tamias.driver.job_metrics import JobMetrics
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
-from tamias.graph.regions import SubtaskId
 from tamias.operators.epoch import Ack
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
@@ -50,7 +50,7 @@ class JobOutput:
         read = sum(a.records_in for a in acks if self._graph.vertices[a.vertex].is_source)
         self.records_read += read
         for ack in acks:
-            self._collected.hold(epoch, (ack.vertex, ack.subtask), ack.records)
+            self._collected.hold(epoch, SubtaskId(ack.vertex, ack.subtask), ack.records)
         if not self._takes_back:
             self.release(epoch)
         self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))

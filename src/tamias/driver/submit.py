@@ -29,8 +29,8 @@ def spark_engine(settings: JobSettings) -> EngineFactory:
     """Return the factory of the engine that runs jobs on Spark."""
 
     def make(graph: JobGraph) -> Engine:
-        from tamias.engine.slots.pool import Heartbeat
-        from tamias.engine.spark.spark_engine import SparkEngine
+        from tamias.engine.slots.slot_handle import Heartbeat
+        from tamias.engine.spark.driver_side.spark_engine import SparkEngine
 
         heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
         return SparkEngine(

@@ -1,7 +1,7 @@
-"""The engine in one process: every slot at home, every level a loop. For tests, also those of users.
+"""The engine for tests, of tamias and of its users: all slots in one process, each level a loop.
 
-It runs the same subtasks through the same blobs as Spark does, so what is true here of results is true there; what
-only processes and Spark can break is tested on Spark.
+It runs the same subtasks with the same blobs as the Spark engine, so a job has the same results on both. What only
+processes and Spark can break is tested on Spark.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import cloudpickle
 from tamias.clock import Clock, SystemClock
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.errors import SlotLostError
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder
-from tamias.slot.deployment import Deployment, SlotEvent
+from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.slot.slot_events import SlotEvent
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
@@ -32,9 +34,12 @@ class LocalEngine:
         self._graph = graph
         self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self._held: list[SlotEvent] = []
-        self._hosts = [SlotHost(n, clock or SystemClock(), self._events.put) for n in range(graph.slot_count)]
+        self.hosts = [self._make_host(n, clock or SystemClock(), self._events.put) for n in range(graph.slot_count)]
         self._attempt = 0
         self._cancelled = False
+
+    def _make_host(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None]) -> SlotHost:
+        return SlotHost(slot, clock, report)
 
     @property
     def in_process(self) -> bool:
@@ -49,14 +54,15 @@ class LocalEngine:
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         self._attempt = deployment.attempt
-        for number, host in enumerate(self._hosts):
+        for number, host in enumerate(self.hosts):
             subtasks = [
-                (vertex.id, index)
+                SubtaskId(vertex.id, index)
                 for vertex in deployment.graph.vertices
                 for index in range(vertex.parallelism)
                 if deployment.graph.slot_of(vertex, index) == number
             ]
-            own_copy: Deployment = pickle.loads(cloudpickle.dumps(deployment))  # functions of their own, as in a slot
+            # Each slot has its own copy of the user's functions, as slot processes have.
+            own_copy: Deployment = pickle.loads(cloudpickle.dumps(deployment))
             try:
                 host.deploy(own_copy, subtasks)
             except Exception as error:
@@ -64,28 +70,29 @@ class LocalEngine:
         return None
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        inboxes: dict[tuple[int, int], list[Blob]] = {}
+        inboxes: dict[SubtaskId, list[Blob]] = {}
         acks: list[Ack] = []
         failure: Failure | None = None
-        hit: frozenset[tuple[int, int]] = frozenset()  # subtasks that do not run: one of their region has failed
+        hit: frozenset[SubtaskId] = frozenset()  # subtasks that do not run: a subtask of their region has failed
         targets = {e.id: e.target for e in self._graph.exchanges}
         for level in self._graph.levels:
             for vertex in level:
                 for index in range(vertex.parallelism):
                     if self._cancelled:
                         return EpochResult(failure=Failure(SlotLostError(0, "the job was cancelled")))
-                    if (vertex.id, index) in hit:
+                    subtask = SubtaskId(vertex.id, index)
+                    if subtask in hit:
                         continue
-                    host = self._hosts[self._graph.slot_of(vertex, index)]
-                    blobs = inboxes.pop((vertex.id, index), [])
+                    host = self.hosts[self._graph.slot_of(vertex, index)]
+                    blobs = inboxes.pop(subtask, [])
                     try:
-                        for item in host.run((vertex.id, index), self._attempt, order, blobs):
+                        for item in host.run(subtask, self._attempt, order, blobs):
                             if isinstance(item, Ack):
                                 acks.append(pickle.loads(dumps(item)))
                             else:
-                                inboxes.setdefault((targets[item.exchange], item.target), []).append(item)
+                                inboxes.setdefault(SubtaskId(targets[item.exchange], item.target), []).append(item)
                     except Exception as error:
-                        failed = frozenset({(int(vertex.id), index)}) | (failure.subtasks if failure else frozenset())
+                        failed = frozenset({subtask}) | (failure.subtasks if failure else frozenset())
                         failure = Failure(failure.error if failure else error, host.slot, failed)
                         hit = in_regions_of(self._graph, failed)
         acks = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
@@ -110,7 +117,7 @@ class LocalEngine:
         self._events.put(None)
 
     def lost(self) -> Failure | None:
-        """Nobody: slots are objects in this process."""
+        """Return None: slots are objects in this process and cannot be lost."""
         return None
 
     def cancel_epoch(self) -> None:
@@ -127,7 +134,7 @@ class LocalEngine:
 
     def _each(self, call: Callable[[SlotHost], None]) -> Failure | None:
         first: Failure | None = None
-        for host in self._hosts:
+        for host in self.hosts:
             try:
                 call(host)
             except Exception as error:
@@ -135,5 +142,5 @@ class LocalEngine:
         return first
 
     def shutdown(self) -> None:
-        for host in self._hosts:
+        for host in self.hosts:
             host.shutdown()

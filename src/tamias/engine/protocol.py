@@ -1,29 +1,37 @@
-"""What an engine is: it hosts the subtasks of a job and runs one epoch at a time. The job loop drives it."""
+"""What the job loop expects of an engine: to host the subtasks of a job, and to run one epoch at a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
-from tamias.slot.deployment import Deployment, SlotEvent
+from tamias.slot.deployment import Deployment
+from tamias.slot.slot_events import SlotEvent
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an epoch, a deployment or a notification failed, and of whom it is known that they did."""
+    """Why an epoch, a deployment or a notification failed.
+
+    Attributes:
+        error: What was raised.
+        slot: The slot that failed, if one did.
+        subtasks: The subtasks that failed. Empty: the state of every subtask is unknown.
+    """
 
     error: BaseException
     slot: int | None = None
-    subtasks: frozenset[tuple[int, int]] = frozenset()  # (vertex, index); none: nothing is known of anyone
+    subtasks: frozenset[SubtaskId] = frozenset()
 
 
 @dataclass(frozen=True)
 class EpochResult:
-    """What came of an epoch: an answer from every subtask, or a failure.
+    """The acknowledgements of an epoch's subtasks, or a failure.
 
-    With a failure that names its subtasks come the answers of all that are in no region with them, whose epoch went
-    well. After any other failure nothing is known, and everything starts anew.
+    If the failure names its subtasks, the acknowledgements are those of all subtasks outside their regions: their
+    epoch succeeded. After any other failure the state of every subtask is unknown, and all restart.
     """
 
     acks: list[Ack] = field(default_factory=list)
@@ -48,34 +56,34 @@ class Engine(Protocol):
         """
 
     def deploy(self, deployment: Deployment) -> Failure | None:
-        """Start an attempt: fresh slots where one is gone, new subtasks in all of them, state restored, opened."""
+        """Start an attempt: replace slots that are gone, then restore and open the subtasks in every slot."""
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         """Push one epoch through all levels."""
 
     def events(self) -> list[SlotEvent]:
-        """What the slots reported since the last call."""
+        """Return the events that the slots reported since the last call."""
 
     def wait(self, timeout_s: float) -> None:
-        """Sleep until a slot reports something, `wake` is called, or the time is up."""
+        """Wait until a slot reports an event, `wake` is called, or the time is up."""
 
     def wake(self) -> None:
-        """End a `wait`. From any thread."""
+        """End a `wait`. Thread-safe."""
 
     def lost(self) -> Failure | None:
-        """A slot that is gone, found while no epoch runs: what it has not reported will never be."""
+        """Return a failure if a slot is gone while no epoch runs: events it has not reported will never come."""
 
     def cancel_epoch(self) -> None:
-        """Make a running `run_epoch` return soon. From any thread."""
+        """Make a running `run_epoch` return soon. Thread-safe."""
 
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
-        """Tell all subtasks that a checkpoint is complete."""
+        """Tell all subtasks that a checkpoint is completed."""
 
     def notify_aborted(self, checkpoint_id: int) -> Failure | None:
-        """Tell all subtasks that a checkpoint was given up."""
+        """Tell all subtasks that a checkpoint was aborted."""
 
     def close_subtasks(self) -> Failure | None:
-        """Close all subtasks in the order of the graph; what `close` raised, if anything."""
+        """Close all subtasks; return the first error that `close` raised."""
 
     def shutdown(self) -> None:
-        """Release everything: processes, sockets, folders. Never raises for what is gone already."""
+        """Release processes, sockets and folders. Raises nothing for what is gone already."""

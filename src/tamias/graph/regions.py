@@ -7,16 +7,15 @@ anything of it.
 
 from __future__ import annotations
 
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import JobGraph
-
-SubtaskId = tuple[int, int]  # vertex, index
 
 
 def regions(graph: JobGraph) -> dict[SubtaskId, int]:
     """The region of every subtask, numbered from 0 in the order of their first subtasks."""
     leader: dict[SubtaskId, SubtaskId] = {
-        (int(vertex.id), index): (int(vertex.id), index)
+        SubtaskId(vertex.id, index): SubtaskId(vertex.id, index)
         for vertex in graph.vertices
         for index in range(vertex.parallelism)
     }
@@ -31,7 +30,7 @@ def regions(graph: JobGraph) -> dict[SubtaskId, int]:
         source, target = graph.vertices[exchange.source], graph.vertices[exchange.target]
         for sender in range(source.parallelism):
             for receiver in targets_of(exchange, source, target, sender):
-                one, other = sorted((find((int(source.id), sender)), find((int(target.id), receiver))))
+                one, other = sorted((find(SubtaskId(source.id, sender)), find(SubtaskId(target.id, receiver))))
                 leader[other] = one
     numbers: dict[SubtaskId, int] = {}
     return {subtask: numbers.setdefault(find(subtask), len(numbers)) for subtask in leader}

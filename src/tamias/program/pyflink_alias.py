@@ -20,7 +20,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from tamias.program.pyflink_names import refusal
-from tamias.slot.deployment_pickle import call_in_slots
+from tamias.slot.deployment_codec import call_in_slots
 
 ALIAS = "pyflink"
 API_VERSION = "2.3.0"  # of the PyFlink whose names these are

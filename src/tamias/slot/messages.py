@@ -1,23 +1,23 @@
-"""What is said to a slot and what it answers. Pickled plain values, after the connection has authenticated."""
+"""Requests to a slot and its answers: plain values, pickled, after the connection has authenticated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import EpochOrder
 
-# What a slot answers to RunEpoch: encoded blobs (`wire/frames.py`, first byte "B"), then one of these.
-ACK = b"A"  # the pickled Ack; the last message of an epoch that went well
-FAILED = b"F"  # a pickled exception; the last message of one that did not
+# A slot answers RunEpoch with encoded blobs (`subtask/wire/frames.py`, first byte "B"), then with one of these.
+ACK = b"A"  # the pickled Ack; the last message of an epoch that succeeded
+FAILED = b"F"  # a pickled exception; the last message of an epoch that failed
 
 
 @dataclass(frozen=True, slots=True)
 class RunEpoch:
     """From a Spark task: run a subtask's epoch. The blobs follow, one message each, then an empty message."""
 
-    vertex: int
-    subtask: int
+    subtask: SubtaskId
     attempt: int
     order: EpochOrder
 
@@ -27,7 +27,7 @@ class Deploy:
     """From the driver: open these subtasks. The deployment is pickled with the user's code in it."""
 
     deployment: bytes
-    subtasks: list[tuple[int, int]]
+    subtasks: list[SubtaskId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +42,36 @@ class KeepFile:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
+    """From the driver: a checkpoint is completed."""
+
     checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
+    """From the driver: a checkpoint was aborted."""
+
     checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class CloseSubtasks:
-    """From the driver: the job has ended well."""
+    """From the driver: the job has finished: close the subtasks and report their errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """From the driver: the attempt has failed or was cancelled."""
+    """From the driver: the attempt has failed or was cancelled: close the subtasks and ignore their errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """From the driver: send what happens in the background over this connection."""
+    """From the driver: report events and heartbeats over this connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """From the driver: the job is over."""
+    """From the driver: the job has ended: end the process."""
 
 
 Request = RunEpoch | Deploy | KeepFile | Completed | Aborted | CloseSubtasks | Discard | Subscribe | Exit
@@ -75,6 +79,6 @@ Request = RunEpoch | Deploy | KeepFile | Completed | Aborted | CloseSubtasks | D
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer to a request of the driver's."""
+    """The answer to a request of the driver; the error if the request failed."""
 
     error: BaseException | None = None

@@ -1,6 +1,6 @@
-"""Entry point of a slot process. Apart from `slot.py`, because the user's own classes live in `__main__` here."""
+"""Entry point of a slot process. It holds nothing else, because the user's own classes are put into `__main__` here."""
 
-from tamias.slot.server import main
+from tamias.slot.process import main
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,8 @@
-"""The slot's thread that writes captured state, and where each file goes.
+"""Writes captured state on a thread of the slot, and decides where each file goes.
 
-A checkpoint's files go to the job's directory, under names that only this attempt uses; a savepoint's to a directory of
-its own, so that it stands by itself. Where there is no directory, state travels to the driver and is kept there.
+The files of a checkpoint go to the job's directory, under names that only this attempt uses. The files of a savepoint
+go to a directory of their own, so that the savepoint is self-contained. Without a checkpoint directory, state travels
+to the driver and stays in its memory.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from collections.abc import Callable
 from tamias.checkpoint.file_names import SnapshotNames, savepoint_file
 from tamias.errors import CheckpointFailed
 from tamias.faults import point
-from tamias.slot.deployment import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.graph.addresses import SubtaskId
+from tamias.slot.deployment import Deployment
 from tamias.slot.local_copies import LocalCopies
+from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
 from tamias.state.backend import SnapshotTarget
 from tamias.state.snapshots import StateFile
 from tamias.state.state_files import inline_state, write_state
@@ -26,7 +29,7 @@ __all__ = ["SnapshotWriter"]
 
 
 class SnapshotWriter:
-    """Writes captured snapshots one after another, on a thread of its own or, when asked to, at once."""
+    """Writes captured snapshots one after another: in the background, or at once where snapshots are synchronous."""
 
     def __init__(self, report: Callable[[SlotEvent], None]) -> None:
         self._report = report
@@ -38,7 +41,7 @@ class SnapshotWriter:
         self._thread.start()
 
     def begin(self, deployment: Deployment, copies: LocalCopies | None = None) -> None:
-        """A new attempt: what is still queued belongs to the old one and is skipped."""
+        """Begin a new attempt. Snapshots of the old attempt that are still queued are skipped."""
         self._deployment = deployment
         self._copies = copies
         directory = deployment.checkpoint_directory
@@ -48,7 +51,7 @@ class SnapshotWriter:
             self._store = store if copies is None else copies.copying(store)
 
     def add(self, captured: Captured) -> None:
-        """Write this one: as soon as possible or, where snapshots are synchronous, before this call returns."""
+        """Write a snapshot: in the background or, where snapshots are synchronous, before this call returns."""
         assert self._deployment is not None
         if self._deployment.asynchronous:
             self._queue.put((self._deployment, captured))
@@ -56,7 +59,7 @@ class SnapshotWriter:
             self._report(self._write(self._deployment, captured))
 
     def stop(self) -> None:
-        """Finish the one being written and end."""
+        """Finish the snapshot that is being written, and end the thread."""
         self._deployment = None
         self._queue.put(None)
         self._thread.join(timeout=10.0)
@@ -75,12 +78,11 @@ class SnapshotWriter:
             point("state-written", environment.index)
             if self._copies is not None and captured.savepoint is None:
                 self._copies.written(captured.checkpoint_id, snapshot)
-        except Exception as error:  # whatever went wrong, the coordinator decides what it means
+        except Exception as error:  # the coordinator decides what a failed snapshot means
             return SnapshotNotWritten(
                 captured.checkpoint_id,
                 deployment.attempt,
-                environment.vertex.id,
-                environment.index,
+                SubtaskId(environment.vertex.id, environment.index),
                 f"{environment.name}: {type(error).__name__}: {error}",
             )
         return SnapshotWritten(captured.checkpoint_id, deployment.attempt, snapshot)
@@ -97,7 +99,7 @@ class SnapshotWriter:
 
 
 class _Target:
-    """Where the files of one subtask's snapshot go: what all have in common."""
+    """Where the files of one subtask's snapshot go: what the three kinds of target have in common."""
 
     def __init__(self, deployment: Deployment, captured: Captured) -> None:
         self._deployment = deployment
@@ -112,7 +114,7 @@ class _Target:
 
 
 class _CheckpointTarget(_Target):
-    """The job's directory."""
+    """Writes to the job's checkpoint directory."""
 
     def __init__(self, deployment: Deployment, captured: Captured, store: FileStore, names: SnapshotNames) -> None:
         super().__init__(deployment, captured)
@@ -132,7 +134,7 @@ class _CheckpointTarget(_Target):
 
 
 class _SavepointTarget(_Target):
-    """A savepoint's own directory: every file in it, beside the metadata, none of them shared."""
+    """Writes to a savepoint's own directory, beside the metadata. No file is shared with a checkpoint."""
 
     def __init__(self, deployment: Deployment, captured: Captured, store: FileStore) -> None:
         super().__init__(deployment, captured)
@@ -155,7 +157,7 @@ class _SavepointTarget(_Target):
 
 
 class _MemoryTarget(_Target):
-    """The driver's memory."""
+    """Keeps state in the event that goes to the driver, which holds it in memory."""
 
     def shared(self, label: str) -> str:
         return label

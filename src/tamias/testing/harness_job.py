@@ -16,7 +16,8 @@ from tamias.errors import CheckpointError, UserFunctionError
 from tamias.operators.epoch import EpochOrder
 from tamias.operators.operator import RuntimeOperator
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
-from tamias.slot.deployment import Deployment, SnapshotWritten
+from tamias.slot.deployment import Deployment
+from tamias.slot.slot_events import SnapshotWritten
 
 _ANY_SIZE = 1 << 62
 _IN_MEMORY = "memory:/harness"
@@ -106,8 +107,8 @@ class HarnessJob:
         )
 
     def operators(self) -> Iterator[RuntimeOperator]:
-        """Every operator of every subtask, by their places in the graph."""
-        subtasks = {id: subtask for host in self._engine._hosts for id, subtask in host._subtasks.items()}
+        """Yield every operator of every subtask, in the order of the graph."""
+        subtasks = {id: subtask for host in self._engine.hosts for id, subtask in host.subtasks.items()}
         for id in sorted(subtasks):
             yield from subtasks[id].operators
 

@@ -1,7 +1,7 @@
-"""The engine with real slot processes and no JVM: the driver itself carries the blobs from level to level.
+"""An engine with real slot processes and no JVM: the driver itself carries the blobs from level to level.
 
-The slots are those of a real job: the same processes, connections, heartbeats and lifelines. So what a `kill -9`, a
-`SIGSTOP` or a lost driver does to a job can be seen in a second, where Spark needs ten to start.
+The slots are those of a real job: the same processes, connections, heartbeats and lifelines. A test sees in a second
+what a `kill -9`, a `SIGSTOP` or a lost driver does to a job; Spark takes ten seconds to start.
 
     with on_process_engine():
         env.execute()
@@ -15,29 +15,36 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 from tamias.config.job_settings import JobSettings
 from tamias.config.python_dependencies import PythonDependencies
 from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.protocol import EpochResult, Failure
-from tamias.engine.slots.pool import Heartbeat, SlotPool
-from tamias.engine.slots.registering import Launch, RegisteringSlots
-from tamias.engine.slots.slot_engine import SlotEngine, Slots
+from tamias.engine.slots.local_pool import LocalSlotPool
+from tamias.engine.slots.registering_pool import RegisteringSlotPool
+from tamias.engine.slots.slot_engine import SlotEngine
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.slots.slot_pool import SlotPool
+from tamias.engine.spark.task_side.launch_slots import launch_slots
+from tamias.engine.spark.task_side.run_subtask import run_subtask
+from tamias.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from tamias.errors import DeploymentError, SlotLostError
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.regions import in_regions_of
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.caller import Failed, Outcome, run_subtask
+from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import RunEpoch
+from tamias.slot.slot_config import DriverContact
 from tamias.subtask.wire.frames import destination_of
 from tamias.types.by_value import dumps
 
 __all__ = ["ProcessEngine", "on_process_engine"]
 
-Inboxes = dict[tuple[int, int], list[bytes]]  # (vertex, subtask) -> blobs
+Inboxes = dict[SubtaskId, list[bytes]]  # encoded blobs by target
+_SubtaskResult: TypeAlias = tuple[Ack | SubtaskFailure, Inboxes]
 
 
 class ProcessEngine(SlotEngine):
@@ -46,72 +53,74 @@ class ProcessEngine(SlotEngine):
     Args:
         graph: The job.
         heartbeat: When a silent slot is given up.
-        registering: Start the slots as on a cluster: they are not children of the driver, they register with it
-            over TCP, and one that is given up cannot be killed, only left alone.
+        registering: Start the slots as on a cluster: they are not children of the driver, they register over TCP,
+            and the driver cannot kill a slot that it gives up.
     """
 
     def __init__(self, graph: JobGraph, heartbeat: Heartbeat | None = None, *, registering: bool = False) -> None:
         super().__init__(graph, _slots(graph.slot_count, heartbeat or Heartbeat(), registering=registering))
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
-        self._links: dict[tuple[int, int], Link] = {}  # one for each subtask, as each Spark task has its own
+        self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
         self._lock = threading.Lock()
         self._cancelled = False
 
     def deploy(self, deployment: Deployment) -> Failure | None:
-        """Start an attempt; connections to slots that were replaced are opened anew."""
+        """Start an attempt with new connections, since slots may have been replaced."""
         self._hang_up(lambda slot: True)
         return super().deploy(deployment)
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        """Run level after level; where a subtask fails, what is in its region runs no more."""
+        """Run level after level. After a failure the rest of its region does not run."""
         assert self._deployment is not None, "deploy comes before the first epoch"
         inboxes: Inboxes = {}
-        found: list[Any] = []
-        hit: frozenset[tuple[int, int]] = frozenset()
+        outcomes: list[Ack | SubtaskFailure] = []
+        hit: frozenset[SubtaskId] = frozenset()
         for level in self._graph.levels:
             if self._cancelled:
                 return EpochResult(failure=Failure(DeploymentError("the epoch was cancelled")))
             runs = [
-                self._threads.submit(self._run, vertex, index, order, inboxes.pop((vertex.id, index), []))
+                self._threads.submit(self._run, vertex, index, order, inboxes.pop(SubtaskId(vertex.id, index), []))
                 for vertex in level
                 for index in range(vertex.parallelism)
                 if (vertex.id, index) not in hit
             ]
             for run in runs:
                 outcome, sent = run.result()
-                found.append(outcome)
+                outcomes.append(outcome)
                 for to, blobs in sent.items():
                     inboxes.setdefault(to, []).extend(blobs)
-            failed = frozenset((f.vertex, f.subtask) for f in found if isinstance(f, Failed))
+            failed = frozenset(o.subtask for o in outcomes if isinstance(o, SubtaskFailure))
             hit = in_regions_of(self._graph, failed)
-        return self._result(found)
+        return self._result(outcomes)
 
-    def _run(self, vertex: Vertex, index: int, order: EpochOrder, blobs: list[bytes]) -> tuple[Any, Inboxes]:
-        """One subtask's epoch: its acknowledgement or error, and what it sent."""
+    def _run(self, vertex: Vertex, index: int, order: EpochOrder, blobs: list[bytes]) -> _SubtaskResult:
+        """Run one subtask's epoch; return its acknowledgement or failure, and the blobs it sent."""
         assert self._deployment is not None
         slot = self._graph.slot_of(vertex, index)
-        request = RunEpoch(vertex.id, index, self._deployment.attempt, order)
+        subtask = SubtaskId(vertex.id, index)
+        request = RunEpoch(subtask, self._deployment.attempt, order)
         sent: Inboxes = {}
-        outcome: Any = None
+        outcome: Ack | SubtaskFailure | None = None
         try:
-            for item in run_subtask(self._link(slot, (vertex.id, index)), request, blobs):
-                if isinstance(item, Outcome):
-                    outcome = pickle.loads(item.data) if item.good else Failed(vertex.id, index, item.data)
+            for item in run_subtask(self._link(slot, subtask), request, blobs):
+                if isinstance(item, SubtaskOutcome):
+                    outcome = pickle.loads(item.pickled) if item.succeeded else SubtaskFailure(subtask, item.pickled)
                 else:
                     exchange, target = destination_of(item)
-                    sent.setdefault((self._targets[exchange], target), []).append(item)
+                    sent.setdefault(SubtaskId(self._targets[exchange], target), []).append(item)
         except (OSError, EOFError) as error:
-            outcome = Failed(vertex.id, index, dumps(SlotLostError(slot, str(error) or type(error).__name__)))
+            outcome = SubtaskFailure(subtask, dumps(SlotLostError(slot, str(error) or type(error).__name__)))
+        assert outcome is not None, "a slot answers with an outcome, or its connection breaks"
         return outcome, sent
 
-    def _link(self, slot: int, subtask: tuple[int, int]) -> Link:
+    def _link(self, slot: int, subtask: SubtaskId) -> Link:
         with self._lock:
             link = self._links.get(subtask)
         if link is None:
             link = connect(self._pool.slots[slot].address, self._pool.secret)
             with self._lock:
-                if self._cancelled:  # nobody would hang up on this one
+                if self._cancelled:  # `_hang_up` has already run, and would miss this connection
                     link.close()
                     raise OSError("the epoch was cancelled")
                 self._links[subtask] = link
@@ -119,12 +128,11 @@ class ProcessEngine(SlotEngine):
 
     def _hang_up(self, chosen: Callable[[int], bool]) -> None:
         with self._lock:
-            for vertex, index in list(self._links):
-                if chosen(self._graph.slot_of(self._graph.vertices[vertex], index)):
-                    self._links.pop((vertex, index)).close()
+            for subtask in list(self._links):
+                if chosen(self._graph.slot_of(self._graph.vertices[subtask.vertex], subtask.subtask)):
+                    self._links.pop(subtask).close()
 
     def cancel_epoch(self) -> None:
-        """Make a running epoch fail."""
         with self._lock:
             self._cancelled = True
         self._hang_up(lambda slot: True)
@@ -133,21 +141,20 @@ class ProcessEngine(SlotEngine):
         self._hang_up(lambda slot: slot == number)
 
     def shutdown(self) -> None:
-        """End the slots."""
         self._hang_up(lambda slot: True)
         super().shutdown()
         self._threads.shutdown(wait=False)
 
 
-def _slots(count: int, heartbeat: Heartbeat, *, registering: bool) -> Slots:
+def _slots(count: int, heartbeat: Heartbeat, *, registering: bool) -> SlotPool:
     if not registering:
-        return SlotPool(count, PythonDependencies(), heartbeat=heartbeat)
+        return LocalSlotPool(count, PythonDependencies(), heartbeat=heartbeat)
 
-    def start_here(launch: Launch, numbers: list[int]) -> None:
-        for _ in launch(numbers):
+    def launch(driver: DriverContact, numbers: list[int]) -> None:
+        for _ in launch_slots(driver, numbers):
             pass
 
-    return RegisteringSlots(count, "127.0.0.1", start_here, heartbeat)
+    return RegisteringSlotPool(count, "127.0.0.1", launch, heartbeat)
 
 
 @contextmanager

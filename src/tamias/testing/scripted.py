@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tamias.clock import ManualClock
+from tamias.clock import Clock, ManualClock
 from tamias.config.job_settings import JobSettings, job_settings
 from tamias.driver.job_handle import JobHandle, JobProgress
 from tamias.driver.job_loop import JobLoop
@@ -25,14 +25,16 @@ from tamias.engine.protocol import EpochResult, Failure
 from tamias.errors import SlotLostError
 from tamias.functions.job_status import JobStatus
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.async_wait import AsyncWaitOperator
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.operators.source_operators import SourceFunctionOperator
 from tamias.program.data_stream import DataStream
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
-from tamias.slot.deployment import Deployment, SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
 from tamias.subtask.wire.frames import Blob
 
 CHECKPOINT_INTERVAL_MS = 10
@@ -142,7 +144,6 @@ class ScriptedEngine(LocalEngine):
         self._script = script
         self._checkpoints = itertools.cycle(script.checkpoints)
         self._passed: Counter[str] = Counter()
-        self._hosts = [_ScriptedHost(host, self) for host in self._hosts]  # type: ignore[misc]
         self._dead = False
         self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which they are heard of
         self.handle: JobHandle | None = None
@@ -152,19 +153,26 @@ class ScriptedEngine(LocalEngine):
         self.bytes_written: Counter[int] = Counter()  # by checkpoint
         self.advance_clock()
 
+    def _make_host(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None]) -> SlotHost:
+        return _ScriptedHost(slot, clock, report, self.comes_by)
+
+    def _kill_slots(self) -> None:
+        for host in self.hosts:
+            assert isinstance(host, _ScriptedHost), "_make_host makes no others"
+            host.die()
+
     def advance_clock(self) -> None:
         """Make the next checkpoint due, if the script has one."""
         if next(self._checkpoints):
             self._clock.advance(CHECKPOINT_INTERVAL_MS)
 
-    def come_by(self, point: Point) -> bool:
-        """Whether the job fails here and now."""
+    def comes_by(self, point: Point) -> bool:
+        """Count that the job passes a point; return whether the script has it fail there."""
         self._passed[point] += 1
         if Crash(point, self._passed[point]) not in self._script.crashes:
             return False
         if self._script.kill or self._script.driver_dies:
-            for host in self._hosts:
-                _forget(host)
+            self._kill_slots()
         if self._script.driver_dies:
             self._dead = True
             raise DriverDied
@@ -172,10 +180,10 @@ class ScriptedEngine(LocalEngine):
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         self.restored_ids.append(deployment.restore.checkpoint_id if deployment.restore is not None else None)
-        if self.come_by("before-deploy"):
+        if self.comes_by("before-deploy"):
             return _gone("before deploy")
         failure = super().deploy(deployment)
-        if failure is None and self.come_by("after-deploy"):
+        if failure is None and self.comes_by("after-deploy"):
             return _gone("after deploy")
         return failure
 
@@ -184,12 +192,12 @@ class ScriptedEngine(LocalEngine):
         self.started_ms.append(self._clock.now_ms())
         self._held += [event for due, event in self._late if due <= len(self.epochs)]
         self._late = [(due, event) for due, event in self._late if due > len(self.epochs)]
-        if self.come_by("before-epoch"):
+        if self.comes_by("before-epoch"):
             return EpochResult(failure=_gone("before an epoch"))
         result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))  # the source decides
         if result.failure is None:
             self._await_snapshots(order)
-            if self.come_by("after-epoch"):
+            if self.comes_by("after-epoch"):
                 return EpochResult(failure=_gone("after an epoch"))
         self.advance_clock()
         if self.handle is not None and len(self.epochs) in self._script.deeds:
@@ -199,7 +207,7 @@ class ScriptedEngine(LocalEngine):
     def _await_snapshots(self, order: EpochOrder) -> None:
         """Snapshots are written by threads; with all of them done the next step is always the same."""
         if order.checkpoint_id is not None:
-            everyone = {(int(v.id), i) for v in self._graph.vertices for i in range(v.parallelism)}
+            everyone = {SubtaskId(v.id, i) for v in self._graph.vertices for i in range(v.parallelism)}
             for _ in everyone - order.settled:
                 event: SlotEvent | None
                 try:
@@ -210,10 +218,8 @@ class ScriptedEngine(LocalEngine):
                     self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
                     self._passed["snapshot"] += 1
                     if self._passed["snapshot"] in self._script.failed_snapshots:
-                        part = event.snapshot
-                        event = SnapshotNotWritten(
-                            event.checkpoint_id, event.attempt, part.vertex, part.subtask, "lost by the script"
-                        )
+                        subtask = SubtaskId(event.snapshot.vertex, event.snapshot.subtask)
+                        event = SnapshotNotWritten(event.checkpoint_id, event.attempt, subtask, "lost by the script")
                 if event is not None:
                     later = self._script.late_snapshots.get(self._passed["snapshot"], 0)
                     if later:
@@ -227,52 +233,48 @@ class ScriptedEngine(LocalEngine):
         self._clock.advance(1)
 
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
-        if self.come_by("before-notify"):
+        if self.comes_by("before-notify"):
             return _gone("before a notification")
         failure = super().notify_completed(checkpoint_id)
-        if failure is None and self.come_by("after-notify"):
+        if failure is None and self.comes_by("after-notify"):
             return _gone("after a notification")
         return failure
 
     def shutdown(self) -> None:
         if self._dead:
-            for host in self._hosts:
-                _forget(host)
+            self._kill_slots()
         super().shutdown()
 
 
-class _ScriptedHost:
+class _ScriptedHost(SlotHost):
     """A slot that fails in the middle of an epoch or of a notification."""
 
-    def __init__(self, host: SlotHost, engine: ScriptedEngine) -> None:
-        self.host = host
-        self._engine = engine
+    def __init__(
+        self, slot: int, clock: Clock, report: Callable[[SlotEvent], None], comes_by: Callable[[Point], bool]
+    ) -> None:
+        super().__init__(slot, clock, report)
+        self._comes_by = comes_by
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.host, name)
-
-    def run(self, subtask: tuple[int, int], attempt: int, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob | Ack]:
-        for item in self.host.run(subtask, attempt, order, blobs):
-            if isinstance(item, Ack) and self._engine.come_by("in-epoch"):
-                raise SlotLostError(self.host.slot, "crashed in an epoch")
+    def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob | Ack]:
+        for item in super().run(subtask_id, attempt, order, blobs):
+            if isinstance(item, Ack) and self._comes_by("in-epoch"):
+                raise SlotLostError(self.slot, "crashed in an epoch")
             yield item
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
-        self.host.checkpoint_completed(checkpoint_id)
-        if self._engine.come_by("in-notify"):
-            raise SlotLostError(self.host.slot, "crashed in a notification")
+        super().checkpoint_completed(checkpoint_id)
+        if self._comes_by("in-notify"):
+            raise SlotLostError(self.slot, "crashed in a notification")
 
-
-def _forget(host: Any) -> None:
-    """Lose the subtasks of a slot. Threads of source functions and of requests are ours, and end."""
-    inner: SlotHost = getattr(host, "host", host)
-    for subtask in inner._subtasks.values():
-        for operator in subtask.operators:
-            if isinstance(operator, SourceFunctionOperator):
-                operator.close()
-            elif isinstance(operator, AsyncWaitOperator):
-                operator.stop()
-    inner._forget()
+    def die(self) -> None:
+        """Lose all subtasks without closing them; only the threads that tamias started for them end."""
+        for subtask in self.subtasks.values():
+            for operator in subtask.operators:
+                if isinstance(operator, SourceFunctionOperator):
+                    operator.close()
+                elif isinstance(operator, AsyncWaitOperator):
+                    operator.stop()
+        self.abandon()
 
 
 def _gone(when: str) -> Failure:

@@ -292,7 +292,7 @@ def test_at_the_end_of_the_input_a_pause_before_an_attempt_ends(started):
     hour = AsyncRetryStrategy.fixed_delay(1, 3_600_000, None, has_exception_predicate)
     stream = environment().from_collection([1, 2])
     run = started(AsyncDataStream.ordered_wait_with_retry(stream, Ask(service), Time.hours(2), hour))
-    subtasks = run.engine._hosts[0]._subtasks.values()
+    subtasks = run.engine.hosts[0].subtasks.values()
     (operator,) = (o for subtask in subtasks for o in subtask.operators if isinstance(o, AsyncWaitOperator))
     run.step(1)
     step_until(run, lambda: len(operator._requests._pauses) == 1)

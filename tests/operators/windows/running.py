@@ -18,7 +18,8 @@ from tamias.datastream import DataStream, RuntimeExecutionMode, StreamExecutionE
 from tamias.engine.local_engine import LocalEngine
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import EpochOrder
-from tamias.slot.deployment import Deployment, SnapshotWritten
+from tamias.slot.deployment import Deployment
+from tamias.slot.slot_events import SnapshotWritten
 from tamias.state.snapshots import RestorePlan
 
 # A cache of a few entries: most of what windows keep goes through RocksDB. In memory where there is such a file system.

@@ -214,7 +214,7 @@ def test_the_records_of_an_interval_join_go_when_no_partner_can_come():
     run.deploy()
     run.step(max_records=50)
     (operator,) = [
-        s.operators[0] for h in run.engine._hosts for s in h._subtasks.values() if s.operators[0].backend is not None
+        s.operators[0] for h in run.engine.hosts for s in h.subtasks.values() if s.operators[0].backend is not None
     ]
     kept = {name: table.whole() for name, table in operator.backend._heap.by_name.items()}
     run.close()

@@ -49,7 +49,7 @@ def one_by_one():
 
 
 def window_operators(run):
-    return [o for h in run.engine._hosts for s in h._subtasks.values() for o in s.operators if o.backend is not None]
+    return [o for h in run.engine.hosts for s in h.subtasks.values() for o in s.operators if o.backend is not None]
 
 
 # ------------------------------------------------------------------------------------------- functions on windows

@@ -449,8 +449,8 @@ def test_a_window_that_is_over_leaves_nothing_behind():
                 run.step(max_records=len(events) - 1)
                 (operator,) = [
                     s.operators[0]
-                    for h in run.engine._hosts
-                    for s in h._subtasks.values()
+                    for h in run.engine.hosts
+                    for s in h.subtasks.values()
                     if s.operators[0].backend is not None
                 ]
                 left = {name: table.whole().keys for name, table in operator.backend._heap.by_name.items()}

@@ -1,31 +1,40 @@
-"""Cached files on their way from the driver to slots that cannot see its disk: an archive, sent in parts."""
+"""Sends cached files from the driver to slots that cannot see its disk: one archive for each file, in parts."""
 
 from __future__ import annotations
 
 import io
 import tarfile
-from typing import Any
+from typing import Any, Protocol
 
-from tamias.engine.slots.pool import Slot
 from tamias.errors import DeploymentError
 from tamias.graph.job_graph import CachedFile
 from tamias.slot.cached_files import CONTENT, local_path
-from tamias.slot.messages import KeepFile
+from tamias.slot.messages import KeepFile, Request
 
-_PART_BYTES = 4 << 20
+PART_BYTES = 4 << 20
+
+
+class Receiver(Protocol):
+    """What sending needs of a slot's handle."""
+
+    def tell(self, request: Request) -> None:
+        """Send a request."""
+
+    def answer(self) -> BaseException | None:
+        """Wait for its answer."""
 
 
 class NotSent(Exception):
-    """A slot could not take a part of a file; the reason is its cause."""
+    """A slot could not take a part of a file; the cause is the slot's error."""
 
 
-def send_files(slot: Slot, files: tuple[CachedFile, ...]) -> BaseException | None:
-    """Send a slot the files of this machine, one after another; what went wrong, if anything."""
+def send_files(slot: Receiver, files: tuple[CachedFile, ...], part_bytes: int = PART_BYTES) -> BaseException | None:
+    """Send a slot the files of this machine one after another; return the first error, or None."""
     for number, file in enumerate(files):
         path = local_path(file.path)
         if path is None:
             continue  # the slot fetches it by itself
-        parts = _Parts(slot, number, file)
+        parts = _Parts(slot, number, file, part_bytes)
         try:
             with tarfile.open(fileobj=parts, mode="w|", dereference=True) as archive:
                 archive.add(path, arcname=CONTENT)
@@ -38,17 +47,18 @@ def send_files(slot: Slot, files: tuple[CachedFile, ...]) -> BaseException | Non
 
 
 class _Parts(io.RawIOBase):
-    """A file that sends what is written to it, and waits for the slot to take it."""
+    """A file that sends what is written to it in parts, and waits until the slot has taken each."""
 
-    def __init__(self, slot: Slot, number: int, file: CachedFile) -> None:
+    def __init__(self, slot: Receiver, number: int, file: CachedFile, part_bytes: int) -> None:
         self._slot = slot
         self._number = number
         self._file = file
+        self._part_bytes = part_bytes
         self._part = bytearray()
 
     def write(self, data: Any) -> int:
         self._part += data
-        if len(self._part) >= _PART_BYTES:
+        if len(self._part) >= self._part_bytes:
             self.send(last=False)
         return len(data)
 

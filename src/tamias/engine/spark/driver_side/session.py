@@ -1,4 +1,4 @@
-"""The Spark session that jobs run on: the user's own if there is one, else an embedded one made here."""
+"""Runs in the driver: finds the user's Spark session, or starts an embedded one for the jobs."""
 
 from __future__ import annotations
 
@@ -30,28 +30,31 @@ DEFAULTS = {
 
 
 class SparkLog:
-    """Where Spark's own log goes when the session is ours; removed with the driver unless somebody was told of it."""
+    """The file of Spark's log in a session that tamias started. It is removed with the driver unless it is kept."""
 
     path: str | None = None
-    mentioned = False
+    kept = False
 
     @classmethod
-    def mention(cls) -> str | None:
-        """The path, to be shown to a person: the file stays."""
-        cls.mentioned = True
+    def keep(cls) -> str | None:
+        """Return the path for a message to the user, and keep the file. None if the session is the user's own."""
+        cls.kept = True
         return cls.path
 
     @classmethod
-    def remove_unless_mentioned(cls) -> None:
-        """At the end of the driver."""
-        if cls.path is not None and not cls.mentioned:
+    def remove_unless_kept(cls) -> None:
+        """Remove the file when the driver ends, if no message named it."""
+        if cls.path is not None and not cls.kept:
             Path(cls.path).unlink(missing_ok=True)
 
 
 def spark_context(configuration: dict[str, str]) -> Any:
-    """The running Spark context, or that of a new session: `local[*]` unless `spark.master` says otherwise.
+    """Return the running Spark context, or that of a new session on `local[*]` unless `spark.master` is set.
 
-    An existing session is used as it is and never stopped here.
+    An existing session is used as it is, and tamias never stops it.
+
+    Raises:
+        DeploymentError: PySpark is not installed, or Spark does not start.
     """
     with _lock:
         try:
@@ -61,7 +64,7 @@ def spark_context(configuration: dict[str, str]) -> Any:
             raise DeploymentError(
                 "PySpark is not installed; a job runs on Spark: pip install 'tamias[spark]' (or use your cluster's)"
             ) from error
-        # Not SparkSession.getActiveSession: that one is the calling thread's.
+        # Not SparkSession.getActiveSession: the active session belongs to the calling thread.
         running = SparkContext._active_spark_context
         if running is not None and running._jsc is not None:
             return running
@@ -69,7 +72,7 @@ def spark_context(configuration: dict[str, str]) -> Any:
 
 
 def expects_cluster(configuration: dict[str, str]) -> bool:
-    """Whether a session made from this configuration would run on a cluster."""
+    """Return whether a session made from this configuration would run on a cluster."""
     return not _master(configuration).startswith("local")
 
 
@@ -82,7 +85,7 @@ def _create(session_class: Any, configuration: dict[str, str]) -> Any:
     settings["spark.master"] = _master(configuration)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    package_root = str(Path(__file__).resolve().parents[3])
+    package_root = str(Path(__file__).resolve().parents[4])
     os.environ["PYTHONPATH"] = os.pathsep.join(
         dict.fromkeys([package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
     )
@@ -100,19 +103,20 @@ def _create(session_class: Any, configuration: dict[str, str]) -> Any:
 
 
 def _lighten(settings: dict[str, str]) -> None:
-    """Start a JVM that is good at carrying blobs: half of its time went into compiling code that runs rarely.
+    """Turn off the JVM's optimising compiler and its parallel collector, which cost more than they save here.
 
-    What the user gives in `spark.driver.extraJavaOptions` comes later on its command line, and wins.
+    The JVM only carries blobs, and half of its time went into compiling code that runs rarely (decision 9). The user's
+    `spark.driver.extraJavaOptions` come later on the command line, and win.
     """
     given = settings.get("spark.driver.extraJavaOptions", "")
     settings["spark.driver.extraJavaOptions"] = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {given}".strip()
 
 
 def _quiet(settings: dict[str, str]) -> None:
-    """Send Spark's log to a file: a person at a terminal wants to see the job."""
+    """Send Spark's log to a file, so that the terminal shows the output of the job alone."""
     folder = tempfile.gettempdir()
     SparkLog.path = os.path.join(folder, f"tamias-spark-{os.getpid()}.log")
-    atexit.register(SparkLog.remove_unless_mentioned)
+    atexit.register(SparkLog.remove_unless_kept)
     log4j = Path(__file__).with_name("log4j2.properties")
     options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dtamias.log={SparkLog.path}"
     given = settings.get("spark.driver.extraJavaOptions", "")
@@ -120,7 +124,7 @@ def _quiet(settings: dict[str, str]) -> None:
 
 
 class _java_errors_explained:
-    """PySpark says only that its gateway ended; say what to do about it."""
+    """Turns PySpark's message that its gateway has ended into one that says what to do."""
 
     def __enter__(self) -> None:
         pass
@@ -129,5 +133,5 @@ class _java_errors_explained:
         if error is not None and "Java gateway" in str(error):
             raise DeploymentError(
                 "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check "
-                f"`java -version` and JAVA_HOME; what Java said is above, Spark's log is {SparkLog.mention()}"
+                f"`java -version` and JAVA_HOME; Java's own message is above, Spark's log is {SparkLog.keep()}"
             ) from error

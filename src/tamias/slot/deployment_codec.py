@@ -1,4 +1,4 @@
-"""A deployment on its way to the slots: pickled with the user's code, and with the classes of the main program."""
+"""Encodes a deployment for its way to the slots: pickled with the user's code and the classes of the main program."""
 
 from __future__ import annotations
 
@@ -17,15 +17,21 @@ _prepared_by: list[Callable[[], None]] = []
 
 
 def call_in_slots(function: Callable[[], None]) -> None:
-    """Have every slot of this process's jobs call a function, found there by its name, before it meets user code."""
+    """Register a function that every slot of this process's jobs calls before it unpickles user code.
+
+    The function is pickled by name, so the slots must be able to import it.
+    """
     _prepared_by.append(function)
 
 
-def dump_deployment(deployment: Deployment) -> bytes:
+def encode_deployment(deployment: Deployment) -> bytes:
     """Pickle a deployment with the user's code, and beside it the classes of the main program.
 
-    A class of `__main__` travels by value inside the user's functions, but its instances must be found by name
-    when records and state are pickled in a slot: so the slots get the classes under their names as well.
+    A class of `__main__` travels by value inside the user's functions. When a slot pickles records and state, it must
+    also find the class by its name: so the slots get the classes under their names as well.
+
+    Raises:
+        DeploymentError: Something in the job cannot be pickled.
     """
     main = sys.modules.get("__main__")
     classes: dict[str, Any] = {}
@@ -33,7 +39,7 @@ def dump_deployment(deployment: Deployment) -> bytes:
         if isinstance(value, type) and value.__module__ == "__main__":
             try:
                 cloudpickle.dumps(value)
-            except Exception:  # refers to something that cannot travel: then no record can be one
+            except Exception:  # the class cannot be pickled, so no record can be an instance of it
                 continue
             classes[name] = value
     try:
@@ -43,8 +49,8 @@ def dump_deployment(deployment: Deployment) -> bytes:
     return pickle.dumps((_prepared_by, program))
 
 
-def load_deployment(data: bytes) -> Deployment:
-    """Unpickle a deployment, and let instances of the main program's classes be pickled by name from now on."""
+def decode_deployment(data: bytes) -> Deployment:
+    """Unpickle a deployment, and put the main program's classes where instances of them are pickled by name."""
     prepared_by, program = pickle.loads(data)
     for prepare in prepared_by:
         prepare()

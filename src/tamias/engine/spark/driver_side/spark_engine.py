@@ -1,4 +1,4 @@
-"""The engine on Spark: an epoch is one Spark job, a level one stage, a subtask's epoch one task."""
+"""Runs in the driver: the engine on Spark. An epoch is one Spark job, a level one stage, a subtask's epoch one task."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from typing import Any
 
 from tamias.config.python_dependencies import PythonDependencies
 from tamias.engine.protocol import EpochResult, Failure
-from tamias.engine.slots.pool import Heartbeat, SlotPool
-from tamias.engine.slots.registering import RegisteringSlots
+from tamias.engine.slots.local_pool import LocalSlotPool
 from tamias.engine.slots.slot_engine import SlotEngine
-from tamias.engine.spark.cluster import cluster_slots
-from tamias.engine.spark.session import SparkLog, expects_cluster, spark_context
-from tamias.engine.spark.task import LevelTask, Route, Stop, outcomes, partition_of
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.slots.slot_pool import SlotPool
+from tamias.engine.spark.driver_side.cluster import cluster_slots
+from tamias.engine.spark.driver_side.session import SparkLog, expects_cluster, spark_context
+from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route, driver_rows, partition_of
 from tamias.errors import DeploymentError
-from tamias.graph.job_graph import JobGraph
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.regions import regions
 from tamias.operators.epoch import EpochOrder
 
 _log = logging.getLogger(__name__)
 
-_runs: Counter[str] = Counter()  # of each job in this driver: one may run again
+_runs: Counter[str] = Counter()  # how often each job ran in this driver
 
 
 class SparkEngine(SlotEngine):
@@ -45,7 +47,7 @@ class SparkEngine(SlotEngine):
         super().__init__(graph, pool)
         _runs[job_label] += 1
         self._group = f"tamias-{job_label}"
-        if _runs[job_label] > 1:  # once a group is cancelled, no job of it runs any more
+        if _runs[job_label] > 1:  # Spark runs no further job of a group that was cancelled
             self._group += f"-{_runs[job_label]}"
         self._cancelled = threading.Event()
         self._levels = graph.levels
@@ -56,37 +58,37 @@ class SparkEngine(SlotEngine):
     @staticmethod
     def _start(
         count: int, configuration: dict[str, str], python: PythonDependencies, heartbeat: Heartbeat
-    ) -> tuple[Any, SlotPool | RegisteringSlots]:
-        """Spark, and the slots: at home while Spark starts, or on its cluster once it has."""
-        at_home = None if expects_cluster(configuration) else SlotPool(count, python, heartbeat=heartbeat)
+    ) -> tuple[Any, SlotPool]:
+        """Start Spark and the slots. Local slots start while Spark does; slots on a cluster start after it."""
+        local = None if expects_cluster(configuration) else LocalSlotPool(count, python, heartbeat=heartbeat)
         try:
-            if at_home is not None:
-                at_home.begin_start()
+            if local is not None:
+                local.begin_start()
             context = spark_context(configuration)
             if context.master.startswith("local"):
-                return context, at_home or SlotPool(count, python, heartbeat=heartbeat)
+                return context, local or LocalSlotPool(count, python, heartbeat=heartbeat)
         except BaseException:
-            if at_home is not None:
-                at_home.shutdown()
+            if local is not None:
+                local.shutdown()
             raise
-        if at_home is not None:
-            at_home.shutdown()
+        if local is not None:
+            local.shutdown()
         return context, cluster_slots(count, context, python, heartbeat)
 
     def keep_log(self) -> str | None:
         """Return the path of Spark's log if this driver started the session, and keep the file."""
-        return SparkLog.mention()
+        return SparkLog.keep()
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         assert self._deployment is not None, "deploy comes before the first epoch"
         try:
-            found = outcomes(self._spark_job(order))
-        except Exception as error:  # py4j and Spark raise what they like; the failure is handled the same way
+            outcomes = driver_rows(self._spark_job(order))
+        except Exception as error:  # py4j and Spark raise many types; each is a failed epoch
             return EpochResult(failure=Failure(self._explained(error)))
-        return self._result(found)
+        return self._result(outcomes)
 
     def _spark_job(self, order: EpochOrder) -> Iterable[Any]:
-        """All levels as one chain of stages: every subtask runs once, whatever the fan-out."""
+        """Run all levels as one chain of stages: every subtask runs once, whatever the fan-out."""
         assert self._deployment is not None
         context = self._context
         context.setJobGroup(self._group, self._describe(order), interruptOnCancel=False)
@@ -96,10 +98,10 @@ class SparkEngine(SlotEngine):
         rdd = self._base
         with _named_stages(context) as name:
             for task in self._tasks(order):
-                if task.level > 0:  # ends the stage of the level before, which gets the name that stands then
-                    rdd = rdd.partitionBy(len(task.stops), partition_of)
+                if task.level > 0:  # ends the previous level's stage, which takes the name set for it
+                    rdd = rdd.partitionBy(len(task.subtasks), partition_of)
                 name(f"epoch {order.number}: " + ", ".join(v.name for v in self._levels[task.level]))
-                rdd = rdd.mapPartitionsWithIndex(task)  # rows are not where their keys say: no partitioning is kept
+                rdd = rdd.mapPartitionsWithIndex(task)  # keeps no partitioner: a row's key is its next partition
             return rdd.collect()  # type: ignore[no-any-return]
 
     def _tasks(self, order: EpochOrder) -> Iterable[LevelTask]:
@@ -109,7 +111,7 @@ class SparkEngine(SlotEngine):
             following = self._partitions[level + 1] if level + 1 < len(self._partitions) else None
             yield LevelTask(
                 level=level,
-                stops=tuple(self._stop(v.id, i, self._graph.slot_of(v, i)) for v, i in partitions),
+                subtasks=tuple(self._hosted(vertex, index) for vertex, index in partitions),
                 next_partitions=len(following) if following is not None else 1,
                 routes={e: r for e, r in routes.items() if self._level_of_source(e) == level},
                 secret=self._pool.secret,
@@ -117,8 +119,10 @@ class SparkEngine(SlotEngine):
                 order=order,
             )
 
-    def _stop(self, vertex: int, subtask: int, slot: int) -> Stop:
-        return Stop(vertex, subtask, slot, self._pool.slots[slot].address, self._regions[vertex, subtask])
+    def _hosted(self, vertex: Vertex, index: int) -> HostedSubtask:
+        subtask = SubtaskId(vertex.id, index)
+        slot = self._graph.slot_of(vertex, index)
+        return HostedSubtask(subtask, slot, self._pool.slots[slot].address, self._regions[subtask])
 
     def _routes(self) -> dict[int, Route]:
         first: dict[int, Route] = {}
@@ -137,7 +141,7 @@ class SparkEngine(SlotEngine):
         return f"{self._graph.name}: epoch {order.number}{carried}"
 
     def _explained(self, error: Exception) -> BaseException:
-        """What happened to a Spark job, in words: not a wall of JVM frames."""
+        """Turn an error of a Spark job into one line, without the JVM's frames."""
         if self._cancelled.is_set():
             return DeploymentError("the epoch was cancelled")
         lost = self._lost_slot()
@@ -151,26 +155,26 @@ class SparkEngine(SlotEngine):
 
     def cancel_epoch(self) -> None:
         self._cancelled.set()
-        with contextlib.suppress(Exception):  # the session is gone: fine as well
-            # Also the job that is about to be submitted on another thread.
+        with contextlib.suppress(Exception):  # the session is gone, and its jobs with it
+            # This also cancels a job that another thread is about to submit.
             self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
     def _slot_lost(self, number: int) -> None:
-        self._cancel_jobs()  # its tasks wait for an answer that will not come
+        self._cancel_jobs()  # tasks of the slot wait for an answer that will not come
 
     def _cancel_jobs(self) -> None:
-        with contextlib.suppress(Exception):  # nothing runs, or the session is gone: both are fine
+        with contextlib.suppress(Exception):  # no job runs, or the session is gone
             self._context.cancelJobGroup(self._group)
 
     def shutdown(self) -> None:
-        """End the slots; the session stays, for the next job."""
+        """End the slots. The session stays for the next job."""
         super().shutdown()
-        with contextlib.suppress(Exception):  # the user may have stopped the session before us
+        with contextlib.suppress(Exception):  # the user may have stopped the session already
             self._context.setJobGroup("", "")
 
 
 class _named_stages:
-    """Gives Spark's stages the names of the operators they run, where Spark would show a line of this file."""
+    """Names Spark's stages after the operators they run; Spark would show a line of this file."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -178,7 +182,7 @@ class _named_stages:
     def __enter__(self) -> Any:
         from pyspark.traceback_utils import SCCallSiteSync
 
-        # While one call site is active, PySpark does not set another for the calls inside.
+        # While a call site is set, PySpark does not replace it in nested calls.
         self._site = SCCallSiteSync(self._context)
         self._site.__enter__()
         return self._context._jsc.setCallSite

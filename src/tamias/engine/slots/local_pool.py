@@ -1,0 +1,116 @@
+"""The slots of a job that runs on the driver's own machine: child processes, reached over Unix sockets."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+
+from tamias.config.python_dependencies import PythonDependencies
+from tamias.engine.slots.child_process import ChildSlotProcess
+from tamias.engine.slots.interpreter import prepare_interpreter
+from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
+from tamias.slot.messages import Exit
+from tamias.slot.slot_config import SlotConfig
+from tamias.slot.slot_events import SlotEvent
+
+_log = logging.getLogger(__name__)
+_SOCKET_PATH_BYTES = 107  # the longest path that a Unix socket can have
+_SOCKET_NAME_BYTES = 27  # room for a name such as s12-345 in the folder
+
+
+class LocalSlotPool:
+    """Starts as many slot processes as a job needs, and replaces those that are gone."""
+
+    shares_disk = True
+
+    def __init__(
+        self,
+        count: int,
+        dependencies: PythonDependencies,
+        *,
+        heartbeat: Heartbeat | None = None,
+        log_file: str | None = None,
+    ) -> None:
+        self.secret = secrets.token_bytes(32)
+        self.on_lost: Callable[[int], None] = lambda number: None
+        self._heartbeat = heartbeat or Heartbeat()
+        self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
+        self._count = count
+        self._log_file = log_file
+        self.folder = _short_folder()
+        try:
+            self._interpreter = prepare_interpreter(dependencies, self.folder)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        self._generation = 0
+        self.slots: list[SlotHandle] = []
+        self._starting: list[ChildSlotProcess] | None = None
+
+    def begin_start(self) -> None:
+        """Start all processes without waiting for them, so that Spark can start meanwhile."""
+        self._starting = [self._start(number) for number in range(self._count)]
+
+    def ensure(self) -> list[int]:
+        if not self.slots:
+            processes = self._starting or [self._start(number) for number in range(self._count)]
+            self._starting = None
+            self.slots = [self._connected(number, process) for number, process in enumerate(processes)]
+            return list(range(self._count))
+        replaced: list[int] = []
+        for slot in list(self.slots):
+            if not slot.process.alive:
+                slot.close()
+                _log.info("slot %d is replaced: %s", slot.number, slot.process.how_it_ended())
+                self.slots[slot.number] = self._connected(slot.number, self._start(slot.number))
+                replaced.append(slot.number)
+        return replaced
+
+    def _start(self, number: int) -> ChildSlotProcess:
+        self._generation += 1
+        path = [*self._interpreter.path, *(p or os.getcwd() for p in sys.path)]
+        config = SlotConfig(
+            slot=number,
+            address=os.path.join(self.folder, f"s{number}-{self._generation}"),
+            secret=self.secret,
+            folder=self.folder,
+            python_path=path,
+            heartbeat_s=self._heartbeat.interval_s,
+            log_file=self._log_file,
+        )
+        environment = os.environ | dict(self._interpreter.variables)
+        # `-m tamias...` must find the package before the slot has been told the driver's path.
+        environment["PYTHONPATH"] = os.pathsep.join(path)
+        environment.setdefault("PYTHONHASHSEED", "0")
+        return ChildSlotProcess(config, self._interpreter, environment)
+
+    def _connected(self, number: int, process: ChildSlotProcess) -> SlotHandle:
+        slot = SlotHandle(number, process.wait_ready(), self.secret, process)
+        slot.connect(self.events.put, self.on_lost, self._heartbeat)
+        return slot
+
+    def shutdown(self) -> None:
+        """Make all processes end and remove the folder."""
+        for slot in self.slots:
+            slot.tell(Exit())
+        for slot in self.slots:
+            slot.close()
+        for process in self._starting or ():
+            process.end()
+        self.slots, self._starting = [], None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _short_folder() -> str:
+    """Make a private folder whose path leaves room for a socket's name."""
+    folder = tempfile.mkdtemp(prefix="tamias-")
+    if len(os.fsencode(folder)) > _SOCKET_PATH_BYTES - _SOCKET_NAME_BYTES:
+        os.rmdir(folder)
+        folder = tempfile.mkdtemp(prefix="tamias-", dir="/tmp")
+    return folder

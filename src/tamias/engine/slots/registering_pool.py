@@ -1,0 +1,145 @@
+"""The slots of a job on a cluster: started elsewhere, they connect to the driver and register.
+
+Where a slot runs matters for speed only: it is reached over TCP from anywhere. A slot and its driver watch the
+connection that the slot opened at its start. When that connection ends, so does the slot, whatever became of the
+process that started it; and when the slot ends, the driver sees the connection end. The driver gives up a slot that
+neither ends nor answers by closing the connection; if the slot ever wakes up, it finds the connection closed and ends.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
+from tamias.errors import DeploymentError
+from tamias.slot.link import Address, Link, accept, listen
+from tamias.slot.messages import Exit
+from tamias.slot.slot_config import DriverContact, Registration
+from tamias.slot.slot_events import SlotEvent
+
+_REGISTER_S = 120.0
+
+
+class RemoteSlotProcess:
+    """A slot process that the driver did not start, known by the connection that the slot keeps open."""
+
+    def __init__(self, registration: Registration, lifeline: Link) -> None:
+        self.pid = registration.pid
+        self.host = registration.host
+        self._lifeline = lifeline
+        self._gone = threading.Event()
+        self._given_up: str | None = None
+        threading.Thread(target=self._watch, name=f"slot-{registration.slot}-lifeline", daemon=True).start()
+
+    def _watch(self) -> None:
+        try:
+            while True:
+                self._lifeline.receive()
+        except (OSError, EOFError):
+            self._gone.set()
+
+    @property
+    def alive(self) -> bool:
+        return not self._gone.is_set()
+
+    def how_it_ended(self) -> str | None:
+        if self._given_up is not None:
+            return f"its process {self.pid} on {self.host} was given up: {self._given_up}"
+        # A killed process's connections end at once, but another thread notices it: wait for that a moment.
+        return f"its process {self.pid} on {self.host} is gone" if self._gone.wait(0.5) else None
+
+    def end(self) -> None:
+        """Close the lifeline: the slot then ends by itself."""
+        self._lifeline.close()
+
+    def give_up(self, why: str) -> None:
+        """Close the lifeline and count the slot as gone. A slot that cannot be reached may run on for a while."""
+        self._given_up = why
+        self._gone.set()
+        self._lifeline.close()
+
+
+class RegisteringSlotPool:
+    """Has slots started elsewhere, and waits for them to register.
+
+    Args:
+        count: The number of slots.
+        host: This machine's address, as the slots can reach it.
+        launch: Starts the slots with the given numbers somewhere; returns when they are on their way.
+        heartbeat: When a silent slot is given up.
+    """
+
+    shares_disk = False
+
+    def __init__(
+        self, count: int, host: str, launch: Callable[[DriverContact, list[int]], None], heartbeat: Heartbeat
+    ) -> None:
+        self.secret = secrets.token_bytes(32)
+        self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
+        self.slots: list[SlotHandle] = []
+        self.on_lost: Callable[[int], None] = lambda number: None
+        self._count = count
+        self._launch = launch
+        self._heartbeat = heartbeat
+        self._registered: queue.SimpleQueue[SlotHandle] = queue.SimpleQueue()
+        self._listener = listen((host, 0))
+        self.address: Address = self._listener.getsockname()[:2]
+        threading.Thread(target=self._accept, name="slot-registration", daemon=True).start()
+
+    def ensure(self) -> list[int]:
+        present = {slot.number: slot for slot in self.slots if slot.process.alive}
+        missing = [n for n in range(self._count) if n not in present]
+        if missing:
+            for slot in self.slots:
+                if slot.number in missing:
+                    slot.close()
+            self._launch(DriverContact(self.address, self.secret, self._heartbeat.interval_s), missing)
+            deadline = time.monotonic() + _REGISTER_S
+            while len(present) < self._count:
+                slot = self._next_registered(deadline, len(present))
+                slot.connect(self.events.put, self.on_lost, self._heartbeat)
+                present[slot.number] = slot
+            self.slots = [present[n] for n in range(self._count)]
+        return missing
+
+    def _next_registered(self, deadline: float, present_count: int) -> SlotHandle:
+        try:
+            return self._registered.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise DeploymentError(
+                f"only {present_count} of {self._count} slots registered within {_REGISTER_S:.0f} s; check that their "
+                f"machines can reach the driver at {self.address[0]}:{self.address[1]} and import tamias"
+            ) from None
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return  # `shutdown` closed the listener
+            threading.Thread(target=self._register, args=(sock,), daemon=True).start()
+
+    def _register(self, sock: socket.socket) -> None:
+        link = accept(sock, self.secret)
+        if link is None:
+            return
+        try:
+            registration: Registration = pickle.loads(link.receive())
+        except (OSError, EOFError):
+            return  # the slot ended before it registered: `ensure` will miss it
+        process = RemoteSlotProcess(registration, link)
+        self._registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
+
+    def shutdown(self) -> None:
+        for slot in self.slots:
+            slot.tell(Exit())
+        for slot in self.slots:
+            slot.close()
+        self._listener.close()
+        self.slots = []

@@ -1,0 +1,143 @@
+"""The driver's handle on one slot: sends requests to it, hears its events, notices when it is gone.
+
+A slot is gone when its process has ended, or when the driver heard nothing from it for the heartbeat's timeout. A
+silent slot may hang, be stopped, or run on a machine that cannot be reached. Whatever it does later must not matter:
+it is killed where that is possible, and replaced in any case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tamias.errors import SlotLostError
+from tamias.slot.link import Address, Link, connect
+from tamias.slot.messages import Done, Exit, Request, Subscribe
+from tamias.slot.slot_events import SlotEvent
+from tamias.types.by_value import dumps
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """How often a slot reports that it is alive, and how long it may be silent before it is given up."""
+
+    interval_s: float = 10.0
+    timeout_s: float = 50.0
+
+
+class SlotProcess(Protocol):
+    """The operating system's process of a slot, on this machine or on another."""
+
+    pid: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs and has not been given up."""
+
+    def how_it_ended(self) -> str | None:
+        """Describe the end of the process; None while it runs. Waits up to half a second for an end under way."""
+
+    def end(self) -> None:
+        """Make the process end."""
+
+    def give_up(self, why: str) -> None:
+        """Count the process as ended from now on, whether or not it can be made to end."""
+
+
+class SlotHandle:
+    """One slot as the driver sees it: its process, and the connections to it."""
+
+    def __init__(self, number: int, address: Address, secret: bytes, process: SlotProcess) -> None:
+        self.number = number
+        self.address = address
+        self.process = process
+        self._secret = secret
+        self._control: Link | None = None
+        self._ending = False  # the driver ends the slot itself: that its connections break is expected
+
+    def connect(
+        self, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None], heartbeat: Heartbeat
+    ) -> None:
+        """Open the connections for requests and for events.
+
+        Raises:
+            SlotLostError: The slot cannot be reached. Its process is made to end.
+        """
+        try:
+            self._control = connect(self.address, self._secret)
+            events = connect(self.address, self._secret)
+            events.send(dumps(Subscribe()))
+            events.receive()
+        except (OSError, EOFError) as error:
+            self.close()
+            raise SlotLostError(self.number, f"it could not be reached: {error}") from error
+        events.settimeout(heartbeat.timeout_s)
+        threading.Thread(
+            target=self._listen, args=(events, on_event, on_lost), name=f"slot-{self.number}-events", daemon=True
+        ).start()
+
+    def _listen(self, link: Link, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None]) -> None:
+        """Pass on the slot's events until the slot is gone or silent for too long."""
+        try:
+            while True:
+                message = link.receive()
+                if message:  # an empty message is a heartbeat
+                    on_event(pickle.loads(message))
+        except TimeoutError:
+            self._give_up("it has not been heard of for longer than heartbeat.timeout")
+            on_lost(self.number)
+        except (OSError, EOFError) as error:
+            if self._give_up_if_alive(error):  # if the process has ended, requests to the slot will report it
+                on_lost(self.number)
+        finally:
+            link.close()
+
+    def _give_up_if_alive(self, error: BaseException) -> bool:
+        """Give up a slot that runs but has lost a connection: driver and slot no longer hear each other."""
+        # A dying process loses its connections before it ends, and its end says more than a broken connection. Each
+        # call waits a moment for it.
+        if self._ending or any(self.process.how_it_ended() is not None for _ in range(4)):
+            return False
+        self._give_up(f"a connection to it broke: {error}")
+        return True
+
+    def _give_up(self, why: str) -> None:
+        self.process.give_up(why)
+        _log.warning("slot %d is given up: %s", self.number, self.process.how_it_ended())
+        if self._control is not None:
+            self._control.close()
+
+    def tell(self, request: Request) -> None:
+        """Send a request without waiting for its answer, which `answer` returns."""
+        self._ending |= isinstance(request, Exit)
+        if self._control is not None:
+            with contextlib.suppress(OSError):  # `answer` reports that the slot is gone
+                self._control.send(dumps(request))
+
+    def answer(self, timeout_s: float | None = None) -> BaseException | None:
+        """Wait for the answer to the last request; return the error, or None. A slot that is gone is an error."""
+        try:
+            if self._control is None:
+                raise EOFError("not connected")
+            self._control.settimeout(timeout_s)
+            done: Done = pickle.loads(self._control.receive())
+            return done.error
+        except TimeoutError as error:
+            return SlotLostError(self.number, self.process.how_it_ended() or str(error))
+        except (OSError, EOFError) as error:
+            self._give_up_if_alive(error)
+            return SlotLostError(self.number, self.process.how_it_ended() or str(error))
+
+    def close(self) -> None:
+        """Close the connection and make the process end."""
+        self._ending = True
+        if self._control is not None:
+            self._control.close()
+        self.process.end()

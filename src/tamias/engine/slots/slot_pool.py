@@ -1,0 +1,26 @@
+"""What an engine needs of the slots of its job, wherever they run: `local_pool.py` or `registering_pool.py`."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from typing import Protocol
+
+from tamias.engine.slots.slot_handle import SlotHandle
+from tamias.slot.slot_events import SlotEvent
+
+
+class SlotPool(Protocol):
+    """The slots of one job."""
+
+    secret: bytes
+    slots: list[SlotHandle]  # by number; empty before the first `ensure`
+    events: queue.SimpleQueue[SlotEvent | None]  # what the slots report; None wakes the reader
+    on_lost: Callable[[int], None]  # called from any thread with the number of a slot that was given up
+    shares_disk: bool  # whether the slots see the driver's files
+
+    def ensure(self) -> list[int]:
+        """Make every slot run and be connected; return the numbers of the slots that were (re)started."""
+
+    def shutdown(self) -> None:
+        """Make all slots end."""

@@ -1,0 +1,57 @@
+"""Runs in the driver: has the slots of a job started on Spark's cluster, where they register with the driver.
+
+Spark chooses the machines. Where a slot runs matters for speed only (`engine/slots/registering_pool.py`).
+"""
+
+from __future__ import annotations
+
+import socket
+import zipfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tamias.config.python_dependencies import PythonDependencies
+from tamias.engine.slots.registering_pool import RegisteringSlotPool
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.task_side.launch_slots import launch_slots
+from tamias.errors import DeploymentError
+from tamias.slot.slot_config import DriverContact
+
+
+def cluster_slots(
+    count: int, context: Any, dependencies: PythonDependencies, heartbeat: Heartbeat
+) -> RegisteringSlotPool:
+    """Make the pool of a job's slots on Spark's cluster. The slots start with the first deployment.
+
+    Raises:
+        DeploymentError: The job asks for an interpreter, archives or requirements, which only Spark can provide there.
+    """
+    if dependencies.archives or dependencies.requirements_file or dependencies.executable:
+        raise DeploymentError(
+            "on a cluster Spark chooses the executors' Python: instead of archives, requirements and an "
+            "executable of the job, use --archives and spark.pyspark.python, or an image that has what you need"
+        )
+    ship_package(context)
+    for file in dependencies.files:
+        context.addPyFile(file)
+
+    def launch(driver: DriverContact, numbers: list[int]) -> None:
+        context.setJobGroup("tamias-slots", f"start {len(numbers)} slots")
+        context.parallelize(numbers, len(numbers)).mapPartitions(partial(launch_slots, driver)).count()
+
+    host = context.getConf().get("spark.driver.host") or socket.gethostname()
+    return RegisteringSlotPool(count, socket.gethostbyname(host), launch, heartbeat)
+
+
+def ship_package(context: Any) -> None:
+    """Send the tamias package of this process to the executors, so that they run the same code as the driver."""
+    root = Path(__file__).resolve().parents[3]
+    target = Path(context._temp_dir) / "tamias.zip"  # Spark serves the file from there until the driver ends
+    if target.exists():
+        return
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in sorted(root.rglob("*")):
+            if path.suffix in {".py", ".properties"}:
+                archive.write(path, Path("tamias") / path.relative_to(root))
+    context.addPyFile(str(target))

@@ -1,0 +1,73 @@
+"""The life of a slot process: reads its configuration, serves, and ends with its driver.
+
+A slot lives exactly as long as the driver wants. On the driver's machine its standard input is a pipe that only the
+driver holds; on a cluster it opens a connection to the driver. When that pipe or connection ends, however the driver
+ended, so does the slot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import pickle
+import shutil
+import socket
+import sys
+import threading
+from dataclasses import replace
+
+from tamias.slot.link import Address, connect
+from tamias.slot.server import SlotServer
+from tamias.slot.slot_config import Registration, SlotConfig
+from tamias.types.by_value import dumps
+
+
+def main() -> None:
+    """Read the configuration from standard input, then serve until the driver is gone."""
+    pipe = sys.stdin.buffer
+    length = int.from_bytes(pipe.read(8), "little")
+    config: SlotConfig = pickle.loads(pipe.read(length))
+    sys.path[:] = config.python_path
+    logging.basicConfig(
+        filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
+    )
+    gc.disable()  # records come and go by the ten thousand: the server collects garbage between epochs
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - user code that reads standard input finds it empty, for good
+    lifeline = connect(config.driver, config.secret) if config.driver is not None else None
+    if lifeline is not None:
+        config = replace(config, address=(lifeline.local_host(), 0))  # the interface that the driver can reach
+    server = SlotServer(config)
+    threading.Thread(target=server.serve, name="serve", daemon=True).start()
+    if lifeline is not None:
+        lifeline.send(dumps(Registration(config.slot, server.address, socket.gethostname(), os.getpid())))
+    else:
+        _print_ready(server.address)
+
+    def watch() -> None:
+        with contextlib.suppress(OSError, EOFError):
+            if lifeline is not None:
+                lifeline.receive()
+            else:
+                pipe.read()
+        server.ended.set()
+
+    threading.Thread(target=watch, name="driver-watch", daemon=True).start()
+    server.ended.wait()
+    server.stop()
+    shutil.rmtree(config.folder, ignore_errors=True) if lifeline is not None else _remove_if_empty(config.folder)
+    os._exit(0)  # user code may have left threads behind that would keep the process alive
+
+
+def _print_ready(address: Address) -> None:
+    """Write the address to the file descriptor that the parent passed on."""
+    fd = int(os.environ.pop("TAMIAS_READY_FD"))
+    with os.fdopen(fd, "wb") as ready:
+        ready.write(pickle.dumps(address))
+
+
+def _remove_if_empty(folder: str) -> None:
+    """Remove the folder that the slots of a local job share. If the driver is gone, the last slot finds it empty."""
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)

@@ -1,0 +1,40 @@
+"""What a slot process is told when it starts, and what it tells the driver when it registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tamias.slot.link import Address
+
+
+@dataclass(frozen=True)
+class SlotConfig:
+    """The start-up settings of a slot process. They travel over its standard input, never on a command line."""
+
+    slot: int
+    address: Address  # where to listen
+    secret: bytes
+    folder: str
+    python_path: list[str]
+    heartbeat_s: float = 10.0
+    log_file: str | None = None
+    driver: Address | None = None  # on a cluster: where to register; the slot ends when this connection does
+
+
+@dataclass(frozen=True)
+class DriverContact:
+    """How a slot that is started on another machine reaches its driver, and how often it reports there."""
+
+    address: Address
+    secret: bytes
+    heartbeat_s: float
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a slot on a cluster tells the driver when it registers."""
+
+    slot: int
+    address: Address
+    host: str
+    pid: int
