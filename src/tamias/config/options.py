@@ -4,7 +4,8 @@
 key. A `Configuration` keeps keys that are not declared here, and they have no effect. There are two exceptions: every
 `spark.` key is handed to Spark, and RocksDB's keys are declared in `tamias.config.rocksdb_options`.
 
->>> >>> AUTO_WATERMARK_INTERVAL.read(Configuration().set_string("pipeline.auto-watermark-interval", "1 s"))
+>>> from tamias.config.configuration import Configuration
+>>> AUTO_WATERMARK_INTERVAL.read(Configuration().set_string("pipeline.auto-watermark-interval", "1 s"))
 1000
 """
 
