@@ -75,7 +75,7 @@ def test_a_type_is_a_type_information(given):
 
 
 def test_functions_of_states_are_checked():
-    with pytest.raises(TypeError, match=r"'r': Add is a class; give an object of it: Add\(\)"):
+    with pytest.raises(TypeError, match=r"'r': Add is a class; pass an object of it: Add\(\)"):
         ReducingStateDescriptor("r", Add, Types.INT())
     with pytest.raises(TypeError, match=r"'a'.*AggregateFunction"):
         AggregatingStateDescriptor("a", lambda a, b: a, Types.INT())

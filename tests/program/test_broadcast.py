@@ -219,7 +219,7 @@ class JustKeyed(KeyedProcessFunction):
         (True, Scale(), "needs a KeyedBroadcastProcessFunction, got Scale, a BroadcastProcessFunction"),
         (False, KeyedScale(), "needs a BroadcastProcessFunction, got KeyedScale, a KeyedBroadcastProcessFunction"),
         (False, JustKeyed(), "needs a BroadcastProcessFunction, got JustKeyed, a KeyedProcessFunction"),
-        (False, Scale, "Scale is a class; give an object of it"),
+        (False, Scale, "Scale is a class; pass an object of it"),
         (False, lambda v, ctx: v, "needs a BroadcastProcessFunction"),
     ],
 )

@@ -101,7 +101,7 @@ class JustKeyed(KeyedProcessFunction):
     [
         ("map", lambda v: v, TypeError, "needs a CoMapFunction"),
         ("map", Same(), TypeError, "needs a CoMapFunction, got Same, a MapFunction"),
-        ("map", Label, TypeError, "Label is a class; give an object of it"),
+        ("map", Label, TypeError, "Label is a class; pass an object of it"),
         ("map", Yields(), InvalidProgramError, "yields"),
         ("flat_map", Label(), TypeError, "needs a CoFlatMapFunction, got Label, a CoMapFunction"),
         ("process", JustKeyed(), TypeError, "needs a CoProcessFunction, got JustKeyed, a KeyedProcessFunction"),

@@ -285,14 +285,14 @@ PARTITIONINGS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_settings_of_an_operator_are_refused_where_there_is_none(pairs, keyed, call):
-    with pytest.raises(UnsupportedOperationError, match=rf"{call}\(\) belongs to an operator, and key_by is none"):
+    with pytest.raises(UnsupportedOperationError, match=rf"{call}\(\) needs an operator, and key_by has none"):
         CALLS[call](keyed)
     for view, word in (
         (pairs.rebalance(), "rebalance"),
         (pairs.union(pairs), "union"),
         (pairs.process(Pass()).get_side_output(OutputTag("t")), "side output"),
     ):
-        with pytest.raises(InvalidProgramError, match=rf"{call}\(\) belongs to an operator.*{word}"):
+        with pytest.raises(InvalidProgramError, match=rf"{call}\(\) needs an operator.*{word}"):
             CALLS[call](view)
 
 
@@ -384,7 +384,7 @@ def test_functions_and_callables_of_the_right_kind(pairs, call, function):
 @pytest.mark.parametrize(
     ("call", "function", "words"),
     [
-        ("map", Double, r"map\(\): Double is a class; give an object of it: Double\(\.\.\.\)"),
+        ("map", Double, r"map\(\): Double is a class; pass an object of it: Double\(\.\.\.\)"),
         ("map", Some(), r"map\(\) needs a MapFunction, got Some, a FilterFunction"),
         ("map", 42, r"map\(\) needs a MapFunction or a callable of 1 argument, got 42"),
         (

@@ -15,7 +15,7 @@ from tamias.functions.async_functions import (
 )
 from tamias.functions.record_functions import Function
 from tamias.graph.specs import AsyncSpec
-from tamias.program.closure_check import check_function, check_instance
+from tamias.program.argument_checks import check_function, check_instance
 from tamias.program.data_stream import DataStream
 from tamias.types.time import Duration, Time, millis_of
 from tamias.types.type_information import TypeInformation

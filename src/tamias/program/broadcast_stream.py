@@ -10,10 +10,11 @@ from tamias.functions.process_functions import BroadcastProcessFunction, KeyedBr
 from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.graph.specs import BroadcastProcessSpec
 from tamias.graph.stream_graph import Edge
-from tamias.program.closure_check import check_function, check_sendable
+from tamias.program.argument_checks import check_function, check_output_type
 from tamias.program.connected_streams import both_inputs
-from tamias.program.data_stream import DataStream, check_output_type
+from tamias.program.data_stream import DataStream
 from tamias.program.keyed_stream import KeyedStream
+from tamias.program.pickling_check import check_sendable
 from tamias.types.type_information import TypeInformation
 
 

@@ -10,8 +10,9 @@ from tamias.functions.process_functions import CoProcessFunction, KeyedCoProcess
 from tamias.functions.record_functions import CoFlatMapFunction, CoMapFunction, FieldKeySelector
 from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec, KeySpec, OperatorSpec
 from tamias.graph.stream_graph import Edge
-from tamias.program.closure_check import check_function, check_single_result
-from tamias.program.data_stream import DataStream, KeySelection, check_output_type
+from tamias.program.argument_checks import check_function, check_output_type, check_single_result
+from tamias.program.data_stream import DataStream
+from tamias.program.key_selection import KeySelection
 from tamias.program.keyed_stream import KeyedStream
 from tamias.types.type_information import TypeInformation
 

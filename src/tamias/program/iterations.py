@@ -7,8 +7,10 @@ from collections.abc import Callable
 from tamias.errors import InvalidProgramError, UnsupportedOperationError
 from tamias.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
 from tamias.graph.stream_graph import Edge, Node
+from tamias.program.argument_checks import check_output_type
 from tamias.program.connected_streams import ConnectedStreams
-from tamias.program.data_stream import DataStream, KeySelection, check_output_type
+from tamias.program.data_stream import DataStream
+from tamias.program.key_selection import KeySelection
 from tamias.types.type_information import TypeInformation
 
 Step = Callable[[DataStream], tuple[DataStream, DataStream]]

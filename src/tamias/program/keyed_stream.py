@@ -35,8 +35,10 @@ from tamias.graph.specs import (
     WithStateSpec,
 )
 from tamias.graph.stream_graph import Edge, Node
-from tamias.program.closure_check import check_function, check_sendable, check_single_result
-from tamias.program.data_stream import DataStream, KeySelection
+from tamias.program.argument_checks import check_function, check_single_result
+from tamias.program.data_stream import DataStream
+from tamias.program.key_selection import KeySelection
+from tamias.program.pickling_check import check_sendable
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
 
@@ -176,9 +178,7 @@ class KeyedStream(DataStream):
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Group the records of each key into windows."""
-        from tamias.program.windowed_stream import WindowedStream
-
-        return WindowedStream(self, window_assigner)
+        return self._kinds.windowed_stream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
         """Windows of so many records of a key; with a slide, one begins every so many and only full ones fire."""
@@ -192,9 +192,7 @@ class KeyedStream(DataStream):
 
     def interval_join(self, other: KeyedStream) -> IntervalJoin:
         """Join with records of another keyed stream that are close in time: `.between(...).process(...)`."""
-        from tamias.program.window_joins import IntervalJoin
-
-        return IntervalJoin(self, other)
+        return self._kinds.interval_join(self, other)
 
     # ------------------------------------------------------------------------------ where records go
 
@@ -320,6 +318,6 @@ def _no_partitioning(call: str) -> NoReturn:
 
 def _no_operator(call: str) -> NoReturn:
     raise UnsupportedOperationError(
-        f"{call}() belongs to an operator, and key_by is none: call it before key_by for the operator before, "
-        "or after the transformation that follows"
+        f"{call}() needs an operator, and key_by has none: call {call}() before key_by, for the operator before it, "
+        "or on the result of the transformation after it"
     )

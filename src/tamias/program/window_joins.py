@@ -25,8 +25,9 @@ from tamias.functions.window_functions import (
 )
 from tamias.graph.specs import IntervalJoinSpec, KeySpec, MapSpec
 from tamias.graph.stream_graph import Edge
-from tamias.program.closure_check import check_function, check_instance, check_single_result
-from tamias.program.data_stream import DataStream, KeySelection, check_output_type, key_spec
+from tamias.program.argument_checks import check_function, check_instance, check_output_type, check_single_result
+from tamias.program.data_stream import DataStream
+from tamias.program.key_selection import KeySelection, key_spec
 from tamias.program.keyed_stream import KeyedStream
 from tamias.types.time import millis_of
 from tamias.types.type_information import TypeInformation

@@ -34,8 +34,9 @@ from tamias.graph.specs import (
     WindowSpec,
 )
 from tamias.graph.stream_graph import Edge
-from tamias.program.closure_check import check_function, check_instance, check_sendable, check_single_result
-from tamias.program.data_stream import DataStream, check_output_type
+from tamias.program.argument_checks import check_function, check_instance, check_output_type, check_single_result
+from tamias.program.data_stream import DataStream
+from tamias.program.pickling_check import check_sendable
 from tamias.types.type_information import TypeInformation
 
 if TYPE_CHECKING:

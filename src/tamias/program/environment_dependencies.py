@@ -1,0 +1,85 @@
+"""The dependencies of an environment: files, Python packages and jars that its jobs bring to the slots."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+from tamias.config import options
+from tamias.config.configuration import Configuration
+from tamias.config.option import ConfigOption
+from tamias.graph.job_graph import CachedFile
+
+
+class EnvironmentDependencies:
+    """The methods of a `StreamExecutionEnvironment` that declare what functions need on the slots."""
+
+    _configuration: Configuration
+
+    def __init__(self) -> None:
+        self._cached_files: dict[str, CachedFile] = {}
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Bring a file or folder to every slot; functions find it through `get_distributed_cache`.
+
+        Args:
+            file_path: A path or a URL. A file on this machine is sent to slots that cannot see it. A remote file
+                (``s3://``, ``hdfs://``, ``https://``, whatever pyarrow or fsspec opens) is fetched by each slot.
+            name: The name that functions ask for.
+            executable: Whether the copy, or every file of the folder, may be executed.
+        """
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a cached file needs a name, got {name!r}")
+        given = CachedFile(name, os.fspath(file_path), bool(executable))
+        known = self._cached_files.setdefault(name, given)
+        if known != given:
+            raise ValueError(f"a cached file is registered as {name!r} already: {known.path!r}")
+
+    def add_python_file(self, file_path: str) -> None:
+        """Add a Python file, package folder or zip to the slots' import path."""
+        _append(self._configuration, options.PYTHON_FILES, _existing("add_python_file", file_path))
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Unpack an archive in the slots' working directory, or in a folder of that name below it."""
+        path = _existing("add_python_archive", archive_path)
+        entry = path if target_dir is None else f"{path}#{target_dir}"
+        _append(self._configuration, options.PYTHON_ARCHIVES, entry)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Set the interpreter that runs the slots; a relative path is searched in unpacked archives too."""
+        self._configuration.set_string(options.PYTHON_EXECUTABLE.key, os.fspath(python_exec))
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Install the packages of a requirements file for the slots, from a folder of packages if one is given."""
+        entry = _existing("set_python_requirements", requirements_file_path)
+        if requirements_cache_dir is not None:
+            entry += "#" + _existing("set_python_requirements", requirements_cache_dir)
+        self._configuration.set_string(options.PYTHON_REQUIREMENTS.key, entry)
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Bring jars to Spark, as ``spark.jars`` does. They take effect if the Spark session is not started yet."""
+        _append(self._configuration, options.SPARK_JARS, *jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Add paths that exist on every machine to Spark's class path."""
+        paths = [path.removeprefix("file://") for path in classpaths]
+        for option in (options.SPARK_DRIVER_CLASSPATH, options.SPARK_EXECUTOR_CLASSPATH):
+            _append(self._configuration, option, *paths, separator=os.pathsep)
+
+
+def _append(configuration: Configuration, option: ConfigOption[Any], *entries: str, separator: str = ",") -> None:
+    """Add entries to an option whose value is a list, each of them once."""
+    present = [entry for entry in (configuration.get_string(option.key) or "").split(separator) if entry]
+    present += [entry for entry in entries if entry not in present]
+    configuration.set_string(option.key, separator.join(present))
+
+
+def _existing(call: str, path: str) -> str:
+    """Return a local path that exists as an absolute path. A URL is returned unchanged: the slots fetch it."""
+    text = os.fspath(path)
+    if len(urlsplit(text).scheme) > 1:
+        return text
+    if not os.path.exists(text):
+        raise FileNotFoundError(f"{call}(): there is no {text!r}")
+    return os.path.abspath(text)

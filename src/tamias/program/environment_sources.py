@@ -1,0 +1,99 @@
+"""The sources of an environment: the methods that begin a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from tamias.connectors.collection_source import CollectionSource
+from tamias.connectors.file_source import FileSource, StreamFormat
+from tamias.connectors.number_seq import NumberSequenceSource
+from tamias.functions.source_contract import ParallelSourceFunction, Source, SourceFunction
+from tamias.functions.watermark_strategy import WatermarkStrategy
+from tamias.graph.specs import OperatorSpec, SourceFunctionSpec, SourceSpec
+from tamias.graph.stream_graph import Edge, StreamGraph
+from tamias.program.argument_checks import check_function, check_instance, check_output_type
+from tamias.program.data_stream import DataStream
+from tamias.types.factory import Types
+from tamias.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    from tamias.program.stream_execution_environment import StreamExecutionEnvironment
+
+
+class EnvironmentSources:
+    """The methods of a `StreamExecutionEnvironment` that begin a stream."""
+
+    def __init__(self) -> None:
+        self._graph = StreamGraph()
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """Begin a stream with the records of a collection, in its order, read by one subtask.
+
+        Args:
+            collection: A list, a generator or any other iterable. It is read during this call.
+            type_info: The type of the records, to which they are converted.
+        """
+        check_output_type("from_collection", type_info, "type_info")
+        source = CollectionSource(collection, type_info)
+        return self._source("Collection Source", SourceSpec(source), type_info, non_parallel=True)
+
+    def from_elements(self, *elements: Any, type_info: TypeInformation | None = None) -> DataStream:
+        """Begin a stream with the given records."""
+        return self.from_collection(elements, type_info)
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """Begin a stream with the whole numbers from `start` to `end`, both included, read in parallel."""
+        return self.from_source(
+            NumberSequenceSource(start, end), WatermarkStrategy.no_watermarks(), "Sequence Source", Types.LONG()
+        )
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy | None,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Begin a stream with the records of a source.
+
+        Args:
+            source: The source.
+            watermark_strategy: How timestamps and watermarks are made, for each split of the source.
+            source_name: The name of the operator.
+            type_info: The type of the records; by default the type that the source declares.
+        """
+        check_instance("from_source", source, Source)
+        check_output_type("from_source", type_info, "type_info")
+        if watermark_strategy is not None:
+            check_instance("from_source", watermark_strategy, WatermarkStrategy)
+        produced = getattr(source, "get_produced_type", None)
+        if type_info is None and callable(produced):
+            type_info = produced()
+        return self._source(source_name, SourceSpec(source, watermark_strategy), type_info)
+
+    def add_source(
+        self,
+        source_func: SourceFunction[Any],
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Begin a stream with the records that a `SourceFunction` emits.
+
+        It runs in one subtask unless it is a `ParallelSourceFunction`.
+        """
+        check_function("add_source", source_func, SourceFunction, None)
+        check_output_type("add_source", type_info, "type_info")
+        alone = not isinstance(source_func, ParallelSourceFunction)
+        return self._source(source_name, SourceFunctionSpec(source_func), type_info, non_parallel=alone)
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """Begin a stream with the lines of a text file, or of all files in a folder, as strings."""
+        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
+        return self.from_source(
+            source, WatermarkStrategy.no_watermarks(), f"Text File Source {file_path}", Types.STRING()
+        )
+
+    def _source(self, name: str, spec: OperatorSpec, type_info: TypeInformation | None, **more: bool) -> DataStream:
+        node = self._graph.source(name, spec, type_info, **more)
+        return DataStream(cast("StreamExecutionEnvironment", self), (Edge(node),))
