@@ -1,4 +1,4 @@
-"""For all tests: the folder where jobs are reached, and how long Hypothesis searches for counterexamples.
+"""For all tests: marks by path, the folder where jobs are reached, and how long Hypothesis searches.
 
 Hypothesis searches briefly by default, more briefly under `--hypothesis-profile=fast` (`make test-fast`) and long under
 `--hypothesis-profile=soak` (`make soak`). Under `CI` the examples are the same in every run, so that a change is judged
@@ -20,6 +20,33 @@ settings.register_profile("fast", settings.get_profile("default"), max_examples=
 settings.register_profile("soak", settings.get_profile("default"), max_examples=2_000)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+TESTS = Path(__file__).parent
+# Marks that whole folders and files have, so that `-m` selects by them: `make test-fast` leaves both out.
+MARKED = {
+    "spark": ["spark"],
+    "long": [
+        "campaign",
+        "reliability",
+        "cli/test_running_jobs.py",
+        "driver/test_storage_by_url.py",
+        "engine/test_savepoints_of_processes.py",
+        "operators/async_io/test_kills.py",
+        "slot/test_slot_processes.py",
+    ],
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every test the marks of the folder or file it is in."""
+    for mark, names in MARKED.items():
+        places = [TESTS / name for name in names]
+        if missing := [str(place) for place in places if not place.exists()]:
+            raise pytest.UsageError(f"tests/conftest.py marks tests that do not exist: {', '.join(missing)}")
+        for item in items:
+            if any(item.path.is_relative_to(place) for place in places):
+                item.add_marker(mark)
 
 
 @pytest.fixture

@@ -13,11 +13,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _marked(request: pytest.FixtureRequest) -> None:
-    request.node.add_marker(pytest.mark.spark)
-
-
 def slot_processes() -> list[int]:
     """Process ids of every slot there is on this machine that descends from this test run."""
     found = []
