@@ -1,28 +1,28 @@
-"""Cached files and folders: from this machine and from elsewhere, to slots that see the driver's disk or do not."""
+"""Cached files and folders from this machine and from elsewhere, in slots with and without the driver's disk."""
 
 import functools
 import http.server
 import os
 import subprocess
-import sys
 import threading
 
 import fsspec
 import pytest
-from pyarrow.fs import LocalFileSystem
 
 from tamias.datastream import MapFunction, StreamExecutionEnvironment
 from tamias.engine.slots.file_sending import send_files
 from tamias.errors import DeploymentError, JobExecutionError, UnsupportedOperationError
 from tamias.graph.job_graph import CachedFile
-from tamias.slot import cached_files
 from tamias.slot.cached_files import CachedFiles, local_path
+from tamias.storage.file_store import open_files
+from tamias.storage.locations import join
 from tamias.testing.local_run import collect_locally
 from tamias.testing.process_engine import on_process_engine
+from tests.s3_server import s3_endpoint, s3_url  # noqa: F401
 
 
 def tree(path):
-    """What is below a path: its files by relative path, with their content and whether they can be executed."""
+    """Return the files below a path by relative path, each with its content and whether it can be executed."""
     if os.path.isfile(path):
         return read(path)
     files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
@@ -86,7 +86,7 @@ def test_what_was_left_half_copied_is_copied_anew(cache, folder, monkeypatch):
     file = CachedFile("all", str(folder))
     with monkeypatch.context() as broken:
         broken.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
-        with pytest.raises(DeploymentError, match=r"'all' cannot be had from .*: the disk is full"):
+        with pytest.raises(DeploymentError, match=r"'all' cannot be copied from .*: the disk is full"):
             cache.fetch([file])
     cache.fetch([file])
     assert len(tree(cache.path_of("all"))) == 3
@@ -99,7 +99,7 @@ def test_names_that_were_not_registered_are_refused(cache, folder):
             cache.path_of(name)
 
 
-def test_what_is_of_this_machine():
+def test_an_address_without_a_scheme_or_with_the_file_scheme_is_of_this_machine():
     assert local_path("file:///a/some%20file") == "/a/some file"
     assert local_path("file.txt") == os.path.abspath("file.txt")
     assert local_path("s3://bucket/file") is None
@@ -110,7 +110,7 @@ def test_what_is_of_this_machine():
 
 @pytest.fixture
 def server(folder):
-    """An http server for the folder."""
+    """The address of an HTTP server for the folder."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *args):
@@ -140,30 +140,21 @@ def test_files_and_folders_are_fetched_from_what_fsspec_knows(cache):
     assert tree(cache.path_of("one")) == (b"2", True)
 
 
-def test_files_and_folders_are_fetched_from_what_pyarrow_knows(cache, folder, monkeypatch):
-    seen = []
-
-    def opened(uri):
-        seen.append(uri)
-        return LocalFileSystem(), str(folder) + uri.partition("bucket")[2]
-
-    monkeypatch.setattr(cached_files, "_open_with_arrow", opened)
-    cache.fetch([CachedFile("all", "s3a://bucket"), CachedFile("one", "gs://bucket/words.txt")])
-    assert seen == ["s3://bucket", "gs://bucket/words.txt"]
-    assert set(tree(cache.path_of("all"))) == {"words.txt", "link", "inner/script.sh"}
+def test_files_and_folders_are_fetched_from_s3(cache, s3_url):  # noqa: F811
+    directory = s3_url("cached")
+    store = open_files(directory)
+    store.write("words.txt", b"some words")
+    store.write("inner/script.sh", b"echo ran")
+    whole = CachedFile("all", directory.replace("s3://", "s3a://"))
+    cache.fetch([whole, CachedFile("one", join(directory, "words.txt"))])
+    assert tree(cache.path_of("all")) == {"words.txt": (b"some words", False), "inner/script.sh": (b"echo ran", False)}
+    assert os.path.basename(cache.path_of("one")) == "words.txt"
     assert tree(cache.path_of("one")) == (b"some words", False)
-
-
-def test_a_library_that_a_url_needs_and_that_is_missing_is_named(cache, monkeypatch):
-    for module in ("pyarrow", "pyarrow.fs", "fsspec", "fsspec.core"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(DeploymentError, match=r"'it' .* from 's3://bucket/file'.*pip install 'tamias\[pyarrow\]'"):
-        cache.fetch([CachedFile("it", "s3://bucket/file")])
 
 
 @pytest.mark.parametrize("url", ["nosuch://user:hidden-secret@host/file", "http://user:hidden-secret@127.0.0.1:1/file"])
 def test_what_cannot_be_fetched_is_named_without_its_secrets(cache, url):
-    with pytest.raises(DeploymentError, match="'it' cannot be had from") as caught:
+    with pytest.raises(DeploymentError, match="'it' cannot be copied from") as caught:
         cache.fetch([CachedFile("it", url)])
     assert "hidden-secret" not in str(caught.value)
 
@@ -172,7 +163,7 @@ def test_what_cannot_be_fetched_is_named_without_its_secrets(cache, url):
 
 
 class Looks(MapFunction):
-    """What the functions of a job find."""
+    """Maps every record to the cached files that it finds."""
 
     def __init__(self, *names):
         self.names = names
@@ -210,8 +201,8 @@ def test_slots_find_the_files_whether_or_not_they_see_the_drivers_disk(folder, r
     assert sorted(sent_to) == ([0, 1] if registering else [])
 
 
-class SlotOnThisSide:
-    """Takes requests as a slot does."""
+class SlotStandIn:
+    """Stands in for a slot's handle: gives the parts of files to a cache in this process."""
 
     def __init__(self, cache):
         self.cache = cache
@@ -231,7 +222,7 @@ def test_a_large_file_is_sent_in_parts(cache, folder):
     content = os.urandom(10 << 20)
     (folder / "large").write_bytes(content)
     files = (CachedFile("far", "s3://bucket/file"), CachedFile("large", str(folder / "large")))
-    slot = SlotOnThisSide(cache)
+    slot = SlotStandIn(cache)
     assert send_files(slot, files) is None
     assert len(slot.requests) == 3
     cache.fetch(files[1:2] * 2)
@@ -239,11 +230,11 @@ def test_a_large_file_is_sent_in_parts(cache, folder):
 
 
 def test_a_slot_that_cannot_take_a_file_says_why(cache, folder):
-    slot = SlotOnThisSide(cache)
+    slot = SlotStandIn(cache)
     slot.error = OSError("no space left")
     assert send_files(slot, (CachedFile("all", str(folder)),)) is slot.error
     assert len(slot.requests) == 1
-    failure = send_files(SlotOnThisSide(cache), (CachedFile("gone", str(folder / "gone")),))
+    failure = send_files(SlotStandIn(cache), (CachedFile("gone", str(folder / "gone")),))
     assert isinstance(failure, DeploymentError) and "'gone' cannot be read" in str(failure)
 
 
@@ -254,7 +245,7 @@ def test_a_file_that_is_not_there_is_missed_before_the_job_starts(folder, tmp_pa
 
 
 def test_an_address_that_cannot_be_read_fails_the_job(folder):
-    with pytest.raises(JobExecutionError, match=r"'far' cannot be had from 'http://127\.0\.0\.1:1/x'"):
+    with pytest.raises(JobExecutionError, match=r"'far' cannot be copied from 'http://127\.0\.0\.1:1/x'"):
         collect_locally(job(folder, far=("http://127.0.0.1:1/x", False)))
 
 

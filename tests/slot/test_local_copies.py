@@ -193,4 +193,5 @@ def test_a_slot_that_starts_anew_reads_its_state_from_its_own_disk(tmp_path):
     assert host.local_copies.used == sum(len(files) for _, _, files in os.walk(tmp_path / "remote"))
     host.shutdown()
     assert local_paths(tmp_path) == []
-    killed._writer.stop()
+    killed.abandon()
+    killed.shutdown()

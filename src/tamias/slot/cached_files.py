@@ -1,8 +1,8 @@
 """The distributed cache in a slot: copies of the files and folders that the program registered.
 
-A path, or an address that begins with `file://`, is of the driver's machine: a slot there copies it, any other is sent
-it (`engine/slots/file_sending.py`). Everything else a slot fetches by itself. A copy appears whole or not at all, is
-made once however often the job is restarted, and goes with the slot.
+A path, or an address that begins with `file://`, belongs to the driver's machine. A slot on that machine copies the
+file; the driver sends it to any other slot (`engine/slots/file_sending.py`). A slot downloads all other addresses by
+itself. A copy appears whole or not at all, is made once however often the job restarts, and is removed with the slot.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
-import urllib.request
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tamias.errors import DeploymentError, UnsupportedOperationError
 from tamias.graph.job_graph import CachedFile
+from tamias.storage.input_files import download
 from tamias.storage.locations import masked, scheme_of, secrets_of, shown
 
-CONTENT = "content"  # what a file or folder is called in the archive it is sent in
-_ARROW = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}  # schemes that pyarrow knows by another name
+CONTENT = "content"  # the name of the file or folder inside the archive that the driver sends
 
 
 def local_path(path: str) -> str | None:
-    """Where a file of the driver's machine is; None for an address elsewhere."""
+    """Return the path of a file on the driver's machine, or None if the address is elsewhere."""
     scheme = scheme_of(path)
     if not scheme:
         return os.path.abspath(path)
@@ -33,10 +31,10 @@ def local_path(path: str) -> str | None:
 
 
 def checked(files: Iterable[CachedFile]) -> tuple[CachedFile, ...]:
-    """The files with absolute paths; those of this machine must exist.
+    """Return the files with absolute paths, after checking that the files of this machine exist.
 
     Raises:
-        FileNotFoundError: One does not.
+        FileNotFoundError: A file of this machine does not exist.
     """
     found = []
     for file in files:
@@ -48,17 +46,17 @@ def checked(files: Iterable[CachedFile]) -> tuple[CachedFile, ...]:
 
 
 class CachedFiles:
-    """The copies in one slot."""
+    """The copies of one slot."""
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.join(folder, "cache")
         self._paths: dict[str, str] = {}
 
     def fetch(self, files: Sequence[CachedFile]) -> None:
-        """Have a copy of every file.
+        """Make the copies that are missing.
 
         Raises:
-            DeploymentError: One cannot be had.
+            DeploymentError: A file cannot be copied or downloaded.
         """
         for number, file in enumerate(files):
             target = self._target(number, file)
@@ -67,14 +65,18 @@ class CachedFiles:
             self._paths[file.name] = target
 
     def path_of(self, name: str) -> str:
-        """Where the copy of a file is."""
+        """Return the path of a file's copy.
+
+        Raises:
+            UnsupportedOperationError: No file is registered under this name.
+        """
         if name not in self._paths:
             known = ", ".join(map(repr, self._paths)) or "none"
             raise UnsupportedOperationError(f"no cached file is registered as {name!r}; registered: {known}")
         return self._paths[name]
 
     def receive(self, number: int, file: CachedFile, chunk: bytes, *, last: bool) -> None:
-        """Take the next part of an archive that holds a file; with the last one it is unpacked."""
+        """Take the next part of the archive that holds a file. The last part completes the copy."""
         target = self._target(number, file)
         archive, draft = f"{target}.tar", f"{target}.draft"
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -88,7 +90,7 @@ class CachedFiles:
             os.rmdir(draft)
 
     def _target(self, number: int, file: CachedFile) -> str:
-        """Where a copy goes: a folder by number, since names may be any text; inside, what the file is called."""
+        """Return the path of a copy: the file's own name in a folder by number, since a cached name may be any text."""
         name = os.path.basename(unquote(urlsplit(file.path).path if scheme_of(file.path) else file.path).rstrip("/"))
         return os.path.join(self._folder, str(number), name or CONTENT)
 
@@ -97,22 +99,17 @@ class CachedFiles:
         _remove(draft)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         try:
-            source = local_path(file.path)
-            if source is None:
-                _download(file.path, draft)
-            elif os.path.isdir(source):
-                shutil.copytree(source, draft)
-            else:
-                shutil.copyfile(source, draft)
+            download(local_path(file.path) or file.path, draft)
             _finish(draft, target, executable=file.executable)
-        except Exception as error:  # the libraries behind the schemes raise what they like
-            said = masked(str(error) or type(error).__name__, secrets_of(file.path))
+        except Exception as error:  # each library behind a scheme raises errors of its own
+            reason = masked(str(error) or type(error).__name__, secrets_of(file.path))
             raise DeploymentError(
-                f"the cached file {file.name!r} cannot be had from {shown(file.path)!r}: {said}"
+                f"the cached file {file.name!r} cannot be copied from {shown(file.path)!r}: {reason}"
             ) from None
 
 
 def _finish(draft: str, target: str, *, executable: bool) -> None:
+    """Set the permissions of a complete copy, and move it to its place."""
     if os.path.isdir(draft):
         files = [os.path.join(folder, name) for folder, _, names in os.walk(draft) for name in names]
         for path in files if executable else ():
@@ -123,55 +120,8 @@ def _finish(draft: str, target: str, *, executable: bool) -> None:
 
 
 def _remove(path: str) -> None:
-    """What an attempt that failed half-way left behind."""
+    """Remove what an earlier attempt left behind when it failed half-way."""
     if os.path.isdir(path):
         shutil.rmtree(path)
     elif os.path.exists(path):
         os.unlink(path)
-
-
-def _download(url: str, target: str) -> None:
-    """Copy a file, or a folder with all it holds, from another system, part by part."""
-    scheme = scheme_of(url)
-    if scheme in ("http", "https"):
-        with urllib.request.urlopen(url) as answer, open(target, "wb") as file:
-            shutil.copyfileobj(answer, file, 1 << 20)
-        return
-    opened = _open_with_arrow(_ARROW.get(scheme, scheme) + url[len(scheme) :])
-    if opened is None:
-        _download_with_fsspec(url, target)
-    else:
-        from pyarrow.fs import LocalFileSystem, copy_files
-
-        file_system, path = opened
-        copy_files(path, target, source_filesystem=file_system, destination_filesystem=LocalFileSystem())
-
-
-def _open_with_arrow(uri: str) -> tuple[Any, str] | None:
-    """The file system of an address and the path in it; None when pyarrow does not know it."""
-    try:
-        import pyarrow
-        from pyarrow.fs import FileSystem
-    except ImportError:
-        return None  # pyarrow is an extra; fsspec may know the scheme
-    try:
-        file_system, path = FileSystem.from_uri(uri)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-        return None
-    return file_system, path
-
-
-def _download_with_fsspec(url: str, target: str) -> None:
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise DeploymentError(
-            f"the scheme {scheme_of(url)!r} needs pyarrow (s3, gs, hdfs, abfs) or fsspec (others): "
-            "pip install 'tamias[pyarrow]' or 'tamias[fsspec]'"
-        ) from None
-    file_system, path = url_to_fs(url)
-    if file_system.isdir(path):
-        os.makedirs(target)
-        file_system.get(f"{path.rstrip('/')}/", f"{target}/", recursive=True)
-    else:
-        file_system.get_file(path, target)

@@ -1,4 +1,4 @@
-"""The engine in one process, and the slots it hosts: an epoch is run once, and never after a failed one."""
+"""The host of a slot's subtasks: an epoch runs once, and no epoch runs after a failed one."""
 
 import os
 import queue
@@ -7,86 +7,15 @@ import threading
 import pytest
 
 from tamias.clock import SystemClock
-from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import MapFunction
-from tamias.engine.local_engine import LocalEngine
 from tamias.errors import SlotLostError, UserFunctionError
 from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
-from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SnapshotNotWritten, SnapshotWritten
-
-SOURCE, SUM = SubtaskId(0, 0), SubtaskId(1, 0)  # of the job `summing`
-
-
-def graph(draw, parallelism=1, checkpoints=False):
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    if checkpoints:
-        env.enable_checkpointing(10)
-    draw(env)
-    return env._job_graph("job")
-
-
-def summing(env):
-    env.from_collection([1, 2, 3]).key_by(lambda v: v % 2).sum().print()
-
-
-def deployment(of, attempt=0, **more):
-    return Deployment("0" * 32, of, attempt, **more)
-
-
-@pytest.fixture
-def engine():
-    made = []
-
-    def make(of):
-        made.append(LocalEngine(of))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.shutdown()
-
-
-def test_an_epoch_of_a_bounded_job_ends_with_an_answer_of_every_subtask(engine):
-    of = graph(summing, parallelism=2)
-    local = engine(of)
-    assert local.deploy(deployment(of)) is None
-    result = local.run_epoch(EpochOrder(0))
-    assert result.failure is None
-    assert [(ack.vertex, ack.subtask) for ack in result.acks] == [(0, 0), (1, 0), (1, 1)]
-    assert all(ack.finished for ack in result.acks)
-    assert sorted(line.split("> ")[1] for ack in result.acks for line in ack.lines) == ["1", "2", "4"]
-    assert sum(ack.records_in for ack in result.acks) == 6
-    assert result.acks[0].bytes_out > 0
-
-
-def test_an_epoch_reads_no_more_than_its_budget(engine):
-    of = graph(summing)
-    local = engine(of)
-    local.deploy(deployment(of))
-    first = local.run_epoch(EpochOrder(0, max_records=2)).acks[0]
-    assert (first.records_in, first.backlog, first.finished) == (2, True, False)
-    second = local.run_epoch(EpochOrder(1, max_records=2)).acks[0]
-    assert (second.records_in, second.finished) == (1, True)
-
-
-def test_functions_of_the_program_are_not_those_of_the_subtasks(engine):
-    class Counts(MapFunction):
-        seen = 0
-
-        def map(self, value):
-            self.seen += 1
-            return value
-
-    mine = Counts()
-    of = graph(lambda env: env.from_collection([1, 2]).map(mine).print())
-    local = engine(of)
-    local.deploy(deployment(of))
-    local.run_epoch(EpochOrder(0))
-    assert mine.seen == 0
+from tamias.slot.snapshot_writer import SnapshotWriter
+from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 
 @pytest.fixture
@@ -153,16 +82,20 @@ def test_a_snapshot_that_cannot_be_written_is_reported_with_the_reason(tmp_path)
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_a_synchronous_snapshot_is_written_before_the_epoch_is_acknowledged(asynchronous, tmp_path):
     of = graph(summing, checkpoints=True)
-    events = queue.SimpleQueue()
-    host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
+    events, acknowledged = queue.SimpleQueue(), threading.Event()
+    if not asynchronous:
+        acknowledged.set()
+
+    def report(event):
+        assert acknowledged.wait(30)
+        events.put(event)
+
+    host = SlotHost(0, SystemClock(), report, str(tmp_path / "slot"))
     host.deploy(deployment(of, asynchronous=asynchronous), [SOURCE])
-    gate = threading.Event()
-    if asynchronous:
-        host._writer._write = lambda *args, write=host._writer._write: gate.wait(30) and write(*args)
     answers = host.run(SOURCE, 0, EpochOrder(0, checkpoint_id=1), [])
     assert any(isinstance(answer, Ack) for answer in answers)
     assert events.empty() is asynchronous
-    gate.set()
+    acknowledged.set()
     assert isinstance(events.get(timeout=30), SnapshotWritten)
     host.shutdown()
 
@@ -196,19 +129,22 @@ def test_snapshots_of_an_attempt_that_is_over_are_not_written(host):
 
     list(host.run(SOURCE, 0, EpochOrder(0), []))
     captured = host.subtasks[SOURCE].snapshot(1)
-    host._writer.add(Slow(captured))
+    events = queue.SimpleQueue()
+    writer = SnapshotWriter(events.put)
+    writer.begin(deployment(host.graph))
+    writer.add(Slow(captured))
     assert written.wait(30)
-    host._writer.add(captured)  # waits behind the first
-    host.deploy(deployment(host.graph, attempt=1), [SOURCE])
+    writer.add(captured)  # waits behind the first
+    writer.begin(deployment(host.graph, attempt=1))
     gate.set()
-    host._writer.stop()
-    assert host.events.get(timeout=30).attempt == 0
-    assert host.events.empty(), "the second one was skipped"
+    writer.stop()
+    assert events.get(timeout=30).attempt == 0
+    assert events.empty(), "the second one was skipped"
 
 
 def test_a_slot_leaves_no_folder_behind(host, tmp_path):
-    scratch = host._scratch()
-    assert os.path.isdir(scratch)
+    host.files.fetch([CachedFile("this file", __file__)])
+    assert os.path.isfile(host.files.path_of("this file"))
     host.shutdown()
     assert list(tmp_path.iterdir()) == []
 
@@ -239,25 +175,3 @@ def test_close_reaches_every_subtask_although_one_fails(tmp_path):
 
 
 CLOSED = []
-
-
-def test_a_cancelled_epoch_ends_before_the_next_subtask(engine):
-    of = graph(summing)
-    local = engine(of)
-    local.deploy(deployment(of))
-    local.cancel_epoch()
-    assert local.run_epoch(EpochOrder(0)).failure is not None
-
-
-def test_waiting_ends_with_a_wake_and_keeps_what_was_reported(engine):
-    of = graph(summing, checkpoints=True)
-    local = engine(of)
-    local.deploy(deployment(of))
-    local.wake()
-    local.wait(30)
-    local.run_epoch(EpochOrder(0, checkpoint_id=1))
-    found = []
-    while len(found) < 2:
-        local.wait(30)
-        found += local.events()
-    assert {event.snapshot.vertex for event in found} == {0, 1}
