@@ -1,7 +1,7 @@
-"""PyFlink's public names and signatures are ours, at the same paths; every exception is listed here with its reason.
+"""PyFlink's public names and signatures exist at the same paths; every exception is listed here with its reason.
 
-A name is written ``module``, ``module:Name`` or ``module:Class.member``. The lists only shrink by being right: a
-name that is listed and exists fails the test.
+A name is written ``module``, ``module:Name`` or ``module:Class.member``. An excepted name that exists fails the test,
+so the lists cannot grow stale.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from tests.compat.listing import Entry, Parameter, read_listing
+from tests.compat.listing import Parameter, read_listing
 
 MODULES = read_listing()
 
@@ -67,65 +66,94 @@ DIFFERENT_SIGNATURES = {
 }
 
 ENTRIES = [(module, entry) for module, entries in MODULES.items() for entry in entries.values()]
-MEMBERS = [
-    (module, entry, member, signature)
-    for module, entry in ENTRIES
-    for member, signature in {**entry.members, "": entry.signature}.items()
-    if member or signature is not None
-]
+EXCEPTED = NOT_YET | NOT_OFFERED.keys()
 
 
-def is_excepted(*names: str) -> bool:
-    return any(name in NOT_YET or name in NOT_OFFERED for name in names)
+def test_the_listing_was_read():
+    assert len(MODULES) >= 50
+    assert len(ENTRIES) >= 300
+    assert sum(len(entry.members) for _, entry in ENTRIES) >= 800
 
 
-def found(module: str, *path: str) -> Any:
-    thing = importlib.import_module(module)
-    for name in path:
-        thing = getattr(thing, name)
+def test_every_name_of_pyflink_is_here() -> None:
+    missing = [name for name in wanted_names() if not exists(name)]
+    assert not missing, "missing names:\n" + "\n".join(missing)
+
+
+def test_every_signature_takes_the_calls_that_pyflinks_takes() -> None:
+    problems = []
+    for name, theirs in wanted_signatures():
+        if not exists(name):
+            continue  # the test above reports it
+        problem = difference(theirs, found(name))
+        if name in DIFFERENT_SIGNATURES and problem is None:
+            problems.append(f"{name} does not differ any more: remove it from DIFFERENT_SIGNATURES")
+        elif name not in DIFFERENT_SIGNATURES and problem is not None:
+            problems.append(f"{name}: {problem}")
+    assert not problems, "\n".join(problems)
+
+
+def test_every_excepted_name_is_missing() -> None:
+    here = [name for name in sorted(EXCEPTED) if exists(name)]
+    assert not here, "these names exist now, remove them from the list of exceptions:\n" + "\n".join(here)
+
+
+def test_every_excepted_name_is_one_of_pyflinks() -> None:
+    foreign = [name for name in sorted(EXCEPTED | DIFFERENT_SIGNATURES.keys()) if not is_listed(name)]
+    assert not foreign, "PyFlink has no such names:\n" + "\n".join(foreign)
+
+
+def wanted_names() -> Iterator[str]:
+    """Yield every name of PyFlink that is not excepted, by itself or with its module or class."""
+    for module, entry in ENTRIES:
+        name = f"{module}:{entry.name}"
+        if module in EXCEPTED or name in EXCEPTED:
+            continue
+        yield name
+        yield from (f"{name}.{member}" for member in entry.members if f"{name}.{member}" not in EXCEPTED)
+
+
+def wanted_signatures() -> Iterator[tuple[str, tuple[Parameter, ...]]]:
+    """Yield every function and method of PyFlink that is not excepted, with its parameters."""
+    signatures: dict[str, tuple[Parameter, ...] | None] = {}
+    for module, entry in ENTRIES:
+        name = f"{module}:{entry.name}"
+        signatures |= {name: entry.signature} | {f"{name}.{member}": each for member, each in entry.members.items()}
+    for name in wanted_names():
+        parameters = signatures[name]
+        if parameters is not None:
+            yield name, parameters
+
+
+def is_listed(name: str) -> bool:
+    module, _, path = name.partition(":")
+    outer, _, member = path.partition(".")
+    entries = MODULES.get(module)
+    if entries is None or not outer:
+        return entries is not None
+    return outer in entries and (not member or member in entries[outer].members)
+
+
+def found(name: str) -> Any:
+    module, _, path = name.partition(":")
+    thing: Any = importlib.import_module(module)
+    for part in path.split(".") if path else ():
+        thing = getattr(thing, part)
     return thing
 
 
 def exists(name: str) -> bool:
-    module, _, path = name.partition(":")
     try:
-        found(module, *(path.split(".") if path else ()))
+        found(name)
     except (ImportError, AttributeError):
         return False
     return True
 
 
-@pytest.mark.parametrize(("module", "entry"), ENTRIES, ids=[f"{m}:{e.name}" for m, e in ENTRIES])
-def test_the_name_is_here(module: str, entry: Entry) -> None:
-    name = f"{module}:{entry.name}"
-    if is_excepted(module, name):
-        return
-    ours = found(module, entry.name)
-    for member in entry.members:
-        if not is_excepted(f"{name}.{member}"):
-            assert hasattr(ours, member), f"{name} has no {member}"
-
-
-@pytest.mark.parametrize(
-    ("module", "entry", "member", "theirs"), MEMBERS, ids=[f"{m}:{e.name}.{n}".rstrip(".") for m, e, n, _ in MEMBERS]
-)
-def test_the_signature_takes_the_same_calls(
-    module: str, entry: Entry, member: str, theirs: tuple[Parameter, ...] | None
-) -> None:
-    name = f"{module}:{entry.name}" + (f".{member}" if member else "")
-    if theirs is None or is_excepted(module, f"{module}:{entry.name}", name):
-        return
-    problem = difference(theirs, found(module, entry.name, *([member] if member else [])))
-    if name in DIFFERENT_SIGNATURES:
-        assert problem is not None, f"{name} does not differ any more: take it off the list"
-    else:
-        assert problem is None, f"{name}: {problem}"
-
-
 def difference(theirs: tuple[Parameter, ...], ours: Any) -> str | None:
-    """Why a call that PyFlink takes could be refused here, or mean something else; None when it cannot."""
+    """Return why a call that PyFlink takes would be refused here, or mean something else; None if neither is so."""
     if any(p.belongs_to_the_bridge and p.default is None for p in theirs):
-        return None  # such an object is made by PyFlink, never by a program
+        return None  # only PyFlink makes such an object, never a program
     wanted = [p for p in theirs if not p.belongs_to_the_bridge]
     given = list(own_parameters(ours))
     for position, parameter in enumerate(wanted):
@@ -152,18 +180,3 @@ def default_text(default: Any) -> str | None:
     if default is inspect.Parameter.empty:
         return None
     return str(default) if isinstance(default, enum.Enum) else repr(default)
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET | NOT_OFFERED.keys()))
-def test_an_excepted_name_is_really_missing(name: str) -> None:
-    assert not exists(name), f"{name} is here now: take it off the list"
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET | NOT_OFFERED.keys() | DIFFERENT_SIGNATURES.keys()))
-def test_an_excepted_name_is_one_of_pyflinks(name: str) -> None:
-    module, _, path = name.partition(":")
-    assert module in MODULES
-    if path:
-        outer, _, member = path.partition(".")
-        assert outer in MODULES[module]
-        assert not member or member in MODULES[module][outer].members
