@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import random
+import uuid
 import zlib
 from collections import Counter
 
@@ -16,6 +17,8 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimite
 from tamias.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.functions.source_contract import Boundedness
+from tamias.storage.file_store import open_files
+from tamias.storage.input_files import InputFile
 from tests.connectors.reading import SourceJob, read_with_crashes
 
 STEPS = st.lists(
@@ -198,7 +201,7 @@ def test_going_on_in_a_file_that_became_shorter_is_an_error(tmp_path):
     job = SourceJob(source, 1)
     job.read(0, 2)
     path.write_text("a")
-    with pytest.raises(ValueError, match="it has 1 bytes now"):
+    with pytest.raises(ValueError, match="the file has 1 bytes now"):
         SourceJob(source, 1, job.snapshot()).read_all()
 
 
@@ -246,8 +249,32 @@ def test_a_missing_path_is_an_error_that_names_it(tmp_path):
         source.discover_splits(1)
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/x", "hdfs:///x", "file://host/x", ""])
-def test_paths_that_are_not_local_are_refused_where_they_are_given(path):
+@pytest.mark.parametrize("suffix", ["txt", "gz"])
+def test_files_are_read_by_url(suffix):
+    address = f"memory://{uuid.uuid4().hex}/in"
+    for name, text in {"a": "1\n2\n", "b/c": "3\n", "_draft": "no\n"}.items():
+        content = text.encode()
+        open_files(address).write(f"{name}.{suffix}", gzip.compress(content) if suffix == "gz" else content)
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), address).build()
+    assert files_of(source) == [f"{address}/a.{suffix}", f"{address}/b/c.{suffix}"]
+    assert sorted(SourceJob(source, 2).read_all(1)) == ["1", "2", "3"]
+
+
+def test_splits_hold_no_credentials_and_readers_get_them_from_the_path(monkeypatch):
+    address, found = "s3://key:secret@bucket/in?region=x", []
+    listed = [InputFile("s3://key:secret@bucket/in/a.txt?region=x", 3)]
+    monkeypatch.setattr(file_source, "list_files", lambda path, skip: listed if path == address else [])
+    monkeypatch.setattr(file_source, "TextLineReader", lambda path, *rest, **more: found.append(path))
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), address).build()
+    (split,) = source.discover_splits(1)
+    source.create_reader(split, None)
+    assert (split.id, split.what) == ("s3://bucket/in/a.txt", ("s3://bucket/in/a.txt", 0, None))
+    assert found == [listed[0].address]
+    assert "secret" not in repr(source)
+
+
+@pytest.mark.parametrize("path", ["hdfs:/x", "file://host/x", ""])
+def test_paths_that_cannot_be_read_are_refused_where_they_are_given(path):
     with pytest.raises(ValueError, match="path"):
         FileSource.for_record_stream_format(StreamFormat.text_line_format(), path)
 

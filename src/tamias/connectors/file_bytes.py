@@ -1,7 +1,7 @@
-"""The bytes of a file in pieces, plain or unpacked by the file's suffix.
+"""The content of a file in pieces, decompressed according to the suffix of the file's name.
 
-No file stays open between two pieces. A subtask has a reader for each of its files, all at once, and a directory
-may hold more files than a process may have open.
+No file stays open between two pieces. A subtask has one reader for each of its files, all at the same time, and a
+directory may hold more files than a process may have open.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tamias.errors import ConfigurationError
+from tamias.storage.input_files import open_input
+from tamias.storage.locations import shown
 
 PIECE_BYTES = 256 * 1024
-_PACKED_PIECE_BYTES = 32 * 1024  # a piece of zeros unpacks to a thousand times its size
+_PACKED_PIECE_BYTES = 32 * 1024  # compressed zeros grow to a thousand times their size
 
-# Flink: the same suffixes, by its inflater factories; its zst needs a library that Python 3.11 does not have.
+# Flink: has the same suffixes in its inflater factories, and .zst, for which Python 3.11 has no decompressor.
 _UNPACKERS: dict[str, Callable[[], Any]] = {
     ".gz": lambda: zlib.decompressobj(wbits=31),
     ".gzip": lambda: zlib.decompressobj(wbits=31),
@@ -29,38 +31,38 @@ _UNPACKERS: dict[str, Callable[[], Any]] = {
 
 
 class Pieces(Protocol):
-    """The content of a file from some offset on."""
+    """The content of a file, beginning at some offset."""
 
     def read(self) -> bytes:
-        """The next piece; empty at the end."""
+        """Return the next piece, or an empty one at the end of the file."""
         ...
 
 
-def is_packed(path: str) -> bool:
-    """Whether a file's content is unpacked on the way, so that it can be read from its beginning only."""
-    return _suffix(path) in _UNPACKERS
+def is_packed(address: str) -> bool:
+    """Return whether a file is compressed, and can therefore be read from its beginning only."""
+    return _suffix(address) in _UNPACKERS
 
 
-def open_pieces(path: str, offset: int = 0) -> Pieces:
-    """The content of a file from an offset on; of a packed file, an offset into what it unpacks to."""
-    unpacker = _UNPACKERS.get(_suffix(path))
-    return _PlainPieces(path, offset) if unpacker is None else _UnpackedPieces(path, unpacker, offset)
+def open_pieces(address: str, offset: int = 0) -> Pieces:
+    """Return the content of a file from an offset on. Of a compressed file, the offset counts decompressed bytes."""
+    unpacker = _UNPACKERS.get(_suffix(address))
+    return _PlainPieces(address, offset) if unpacker is None else _UnpackedPieces(address, unpacker, offset)
 
 
-def _suffix(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
+def _suffix(address: str) -> str:
+    return os.path.splitext(shown(address))[1].lower()
 
 
 class _PlainPieces:
-    def __init__(self, path: str, offset: int) -> None:
-        self._path = path
+    def __init__(self, address: str, offset: int) -> None:
+        self._address = address
         self._offset = offset
         self._checked = False
 
     def read(self) -> bytes:
-        with open(self._path, "rb", buffering=0) as file:
+        with open_input(self._address) as file:
             if not self._checked:
-                _check_reaches(self._path, os.fstat(file.fileno()).st_size, self._offset)
+                _check_reaches(self._address, file.seek(0, os.SEEK_END), self._offset)
                 self._checked = True
             file.seek(self._offset)
             piece = file.read(PIECE_BYTES)
@@ -69,10 +71,10 @@ class _PlainPieces:
 
 
 class _UnpackedPieces:
-    def __init__(self, path: str, unpacker: Callable[[], Any], offset: int) -> None:
-        self._path = path
+    def __init__(self, address: str, unpacker: Callable[[], Any], offset: int) -> None:
+        self._address = address
         self._unpacker = unpacker
-        self._current: Any = None  # unpacks the part of the file that begins where the last one ended
+        self._current: Any = None  # decompresses one member; a file may consist of several
         self._packed_offset = 0
         self._skip = offset
         self._offset = 0
@@ -82,8 +84,10 @@ class _UnpackedPieces:
             packed = self._read_packed()
             if not packed:
                 if self._current is not None:
-                    raise ConfigurationError(f"cannot unpack {self._path!r}: it breaks off; write it again as a whole")
-                _check_reaches(self._path, self._offset, self._skip)
+                    raise ConfigurationError(
+                        f"cannot unpack {shown(self._address)!r}: the file breaks off; write it again as a whole"
+                    )
+                _check_reaches(self._address, self._offset, self._skip)
                 return b""
             unpacked = self._unpack(packed)
             seen = self._offset
@@ -92,7 +96,7 @@ class _UnpackedPieces:
                 return unpacked[max(0, self._skip - seen) :]
 
     def _read_packed(self) -> bytes:
-        with open(self._path, "rb", buffering=0) as file:
+        with open_input(self._address) as file:
             file.seek(self._packed_offset)
             packed = file.read(_PACKED_PIECE_BYTES)
         self._packed_offset += len(packed)
@@ -102,7 +106,7 @@ class _UnpackedPieces:
         unpacked = []
         while packed:
             if self._current is None:
-                packed = packed.lstrip(b"\0")  # tapes and tar pad the end with zeros, and gzip lets them pass
+                packed = packed.lstrip(b"\0")  # tapes and tar pad the end with zeros, and gzip accepts them
                 if not packed:
                     break
                 self._current = self._unpacker()
@@ -110,8 +114,8 @@ class _UnpackedPieces:
                 unpacked.append(self._current.decompress(packed))
             except (zlib.error, lzma.LZMAError, OSError) as error:
                 raise ConfigurationError(
-                    f"cannot unpack {self._path!r} near byte {self._packed_offset - len(packed)}: {error}; "
-                    "its suffix says how it is packed: rename it or pack it so"
+                    f"cannot unpack {shown(self._address)!r} near byte {self._packed_offset - len(packed)}: {error}; "
+                    "the suffix of a file names its compression: rename the file, or compress it accordingly"
                 ) from error
             if not self._current.eof:
                 break
@@ -119,10 +123,10 @@ class _UnpackedPieces:
         return b"".join(unpacked)
 
 
-def _check_reaches(path: str, size: int, offset: int) -> None:
-    """A file that was read further than it now reaches is not the file that was read."""
+def _check_reaches(address: str, size: int, offset: int) -> None:
+    """Raise an error if a file is shorter than the part of it that was read before."""
     if size < offset:
         raise ConfigurationError(
-            f"cannot go on reading {path!r} at byte {offset}: it has {size} bytes now; "
-            "files must not change while a job reads them, and after a failure must be as they were"
+            f"cannot go on reading {shown(address)!r} at byte {offset}: the file has {size} bytes now; "
+            "files must not change while a job reads them, nor between a failure and the restart"
         )

@@ -17,8 +17,8 @@ from typing import Any, Self
 from tamias.clock import Clock, SystemClock
 from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
 from tamias.connectors.delivery import StreamTransformer, SupportsPreprocessing
+from tamias.connectors.file_addresses import local_path
 from tamias.connectors.formats.schemas import Encoder
-from tamias.connectors.local_path import local_path
 from tamias.connectors.part_files import PartFile, PendingFile, publish
 from tamias.connectors.rolling_policies import RollingPolicy
 from tamias.errors import InvalidProgramError, RestoreError

@@ -9,7 +9,6 @@ off when the file is made visible.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import uuid
@@ -19,6 +18,7 @@ from typing import TypedDict
 
 from tamias.errors import CheckpointError
 from tamias.faults import point
+from tamias.storage.durable import make_directory, sync_directory, sync_file
 
 _BUFFER_BYTES = 64 * 1024
 
@@ -113,7 +113,7 @@ class PartFile:
         """Make sure that a checkpoint may count on all that was written."""
         self.flush()
         if self._durable_bytes < self._size:
-            _sync_file(self.hidden)
+            sync_file(self.hidden)
             if not self._durable_bytes:
                 sync_directory(os.path.dirname(self.hidden))
             self._durable_bytes = self._size
@@ -229,43 +229,7 @@ def _is_still_at(descriptor: int, path: str) -> bool:
         return False
 
 
-def make_directory(path: str) -> None:
-    """Create a directory and those above it, and make their names durable: a synced file in a lost one is lost."""
-    missing = []
-    while not os.path.isdir(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-        if path == missing[-1]:
-            break
-    for directory in reversed(missing):
-        os.makedirs(directory, exist_ok=True)
-        sync_directory(os.path.dirname(directory))
-
-
-def sync_directory(path: str) -> None:
-    """Make the names in a directory durable, where its file system offers that."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except PermissionError:
-        return  # one may write to a directory that one may not read
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def remove_quietly(path: str) -> None:
     """Delete a file that nobody counts on; a hidden leftover does no harm."""
     with contextlib.suppress(OSError):
         os.unlink(path)
-
-
-def _sync_file(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
