@@ -44,7 +44,7 @@ class StreamFormat(ABC):
 
     @abstractmethod
     def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
-        """Open the records that begin in a range of bytes of a file; `position` is that of an earlier reader, or None."""
+        """Open the records that begin in a range of bytes of a file, at the start or at the position of a reader."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:
