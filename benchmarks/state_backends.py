@@ -99,7 +99,7 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
     runs = [[(name, 1) for name in chance.choices(names, k=BATCH)] for _ in range(records // BATCH)]
     started = time.process_time()
     for run in runs:
-        subtask._process(run, None)
+        subtask.intake.process(run, None)
     if backend == "rocksdb":  # the heap has nothing to catch up with
         subtask.operators[0].backend._rocks.flush()
     taken = time.process_time() - started

@@ -30,7 +30,7 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.state.heap.snapshots import encode_entries
 from tamias.subtask.subtask import Subtask
-from tamias.subtask.wire.frames import RECORDS, WATERMARK
+from tamias.subtask.wire.frames import RECORDS
 
 BATCH = 1000
 
@@ -104,9 +104,7 @@ def deployed(draw: Callable[[Any], Any], *, checkpoints: bool) -> tuple[SlotHost
 
 
 def advance(subtask: Subtask, watermark_ms: int) -> None:
-    channel = next(iter(subtask.inputs._channels))
-    for _ in subtask._control(channel, (WATERMARK, watermark_ms)):
-        pass
+    subtask.time_flow.advance(watermark_ms)
 
 
 def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints: bool) -> float:
@@ -123,7 +121,7 @@ def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints:
     ]
     started = time.perf_counter()
     for run in runs:
-        subtask._process(run[1], run[2])
+        subtask.intake.process(run[1], run[2])
         advance(subtask, run[2][-1] - 1)
     taken = time.perf_counter() - started
     host.shutdown()
@@ -181,7 +179,7 @@ def compare(function: str, windows: int, keys: int, each: int, *, lag: int = 0) 
         for which in (0, 1) if number % 2 else (1, 0):
             subtask = both[which][1]
             started = time.process_time()
-            subtask._process(list(values), list(times))
+            subtask.intake.process(list(values), list(times))
             advance(subtask, (number + 1 - lag) * SLIDE - 1)
             taken[which] += (time.process_time() - started) if number >= warm else 0
         records += len(values) if number >= warm else 0
@@ -213,7 +211,7 @@ def sizes(function: str, windows: int, each: int, *, in_slices: bool) -> tuple[f
     assert subtask.operators[0].backend is not None
     tracemalloc.start()
     for number, values, times in slides(keys, each, windows + 1):
-        subtask._process(values, times)
+        subtask.intake.process(values, times)
         del values, times
         tables = subtask.operators[0].backend._heap.by_name  # type: ignore[attr-defined]
         changed = {name: table.take_changed() for name, table in tables.items()}

@@ -76,13 +76,13 @@ def test_records_and_watermarks_leave_in_the_order_they_were_sent():
 
 def test_runs_have_timestamps_or_have_none():
     one = writer()
-    one.mode(False)
+    one.set_timed(False)
     one.channels[0].values.append("plain")
-    one.mode(True)
+    one.set_timed(True)
     one.channels[0].values.append("timed")
     one.channels[0].times.append(7)
-    one.mode(True)
-    one.mode(False)
+    one.set_timed(True)
+    one.set_timed(False)
     one.channels[0].values.append("plain again")
     expected = [(RECORDS, ["plain"], None), (RECORDS, ["timed"], [7]), (RECORDS, ["plain again"], None)]
     assert frames(one.take(0)) == expected

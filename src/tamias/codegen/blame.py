@@ -1,4 +1,4 @@
-"""An exception inside a chain becomes an error that names the operator and the record."""
+"""Turns an exception inside a chain into an error that names the operator and the record."""
 
 from __future__ import annotations
 
@@ -13,34 +13,69 @@ from tamias.graph.job_graph import Operator, Vertex
 _NOTHING: Any = object()
 
 
-def blame(
-    error: BaseException, vertex: Vertex, index: int, compiled: CompiledCode | None = None, operator: int = 0
-) -> UserFunctionError:
-    """Say which operator failed, in which subtask, on which record.
+class Blame:
+    """Attributes exceptions in one subtask to the operator that raised them."""
 
-    The generated loop's frame is in the traceback: its line says which operator ran, its local variables hold
-    the record. The frames below it are the user's. Outside the loop `operator` says who was called.
-    """
-    record, key, frames = _NOTHING, _NOTHING, error.__traceback__
-    frame = error.__traceback__
-    while frame is not None:
-        if compiled is not None and frame.tb_frame.f_code.co_filename == compiled.filename:
-            origin = compiled.origin(frame.tb_lineno)
-            if origin is not None:
-                variables = frame.tb_frame.f_locals
-                operator, record = origin.operator, variables.get(origin.record, _NOTHING)
-                key = variables.get(origin.key, _NOTHING) if origin.key is not None else _NOTHING
-            frames = frame.tb_next
-        frame = frame.tb_next
-    shown = None if record is _NOTHING else preview(record)
-    error = _about_keys(error, shown, key if frames is None else _NOTHING)
-    return user_error(error, vertex.operators[_author(error, vertex, operator)], index, shown, frames)
+    def __init__(self, vertex: Vertex, index: int) -> None:
+        self.compiled: CompiledCode | None = None  # once the chain is compiled
+        self._vertex = vertex
+        self._index = index
+
+    def operator(self, number: int = 0) -> _Blaming:
+        """Return a context in which an exception becomes a `UserFunctionError`.
+
+        The error names operator `number`, unless the traceback shows a line generated for another operator.
+        """
+        return _Blaming(self, number)
+
+    def error(self, error: BaseException, number: int) -> UserFunctionError:
+        """Return an error that names the operator, the subtask and the record.
+
+        The frame of the generated loop is in the traceback. Its line tells which operator ran, and its local
+        variables hold the record. The frames below it are the user's. Outside the loop, `number` is the operator.
+        """
+        record, key, frames = _NOTHING, _NOTHING, error.__traceback__
+        frame = error.__traceback__
+        while frame is not None:
+            if self.compiled is not None and frame.tb_frame.f_code.co_filename == self.compiled.filename:
+                origin = self.compiled.origin(frame.tb_lineno)
+                if origin is not None:
+                    variables = frame.tb_frame.f_locals
+                    number, record = origin.operator, variables.get(origin.record, _NOTHING)
+                    key = variables.get(origin.key, _NOTHING) if origin.key is not None else _NOTHING
+                frames = frame.tb_next
+            frame = frame.tb_next
+        shown = None if record is _NOTHING else preview(record)
+        error = _about_keys(error, shown, key if frames is None else _NOTHING)
+        failed = self._vertex.operators[_author(error, self._vertex, number)]
+        return user_error(error, failed, self._index, shown, frames)
+
+
+class _Blaming:
+    __slots__ = ("_blame", "_number")
+
+    def __init__(self, blame: Blame, number: int) -> None:
+        self._blame = blame
+        self._number = number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, frames: Any) -> None:
+        if error is None or isinstance(error, (UserFunctionError, GeneratorExit, KeyboardInterrupt)):
+            return
+        raise self._blame.error(error, self._number) from error
 
 
 def user_error(
     error: BaseException, failed: Operator, index: int, record: str | None, frames: TracebackType | None
 ) -> UserFunctionError:
-    """An operator failed on a record, given as text; `frames` begin with the user's first."""
+    """Return the error of an operator that failed on a record.
+
+    Args:
+        record: The record as text, if it is known.
+        frames: The traceback from the user's first frame on.
+    """
     return UserFunctionError(
         failed.name,
         failed.uid or failed.id,
@@ -54,7 +89,7 @@ def user_error(
 
 
 def _author(error: BaseException, vertex: Vertex, operator: int) -> int:
-    """Who is to blame: where a record does not fit its declared type, not the operator that noticed."""
+    """Return the operator to name. A record that does not fit its declared type is the fault of its emitter."""
     if not isinstance(error, RecordTypeError):
         return operator
     if error.emitted_by is not None:
@@ -63,7 +98,11 @@ def _author(error: BaseException, vertex: Vertex, operator: int) -> int:
 
 
 def _about_keys(error: BaseException, record: str | None, key: Any) -> BaseException:
-    """A key that cannot be one, said in words that name the record; `key` is what the loop was looking up."""
+    """Return an error about an invalid key that names the record; other errors are returned unchanged.
+
+    Args:
+        key: The key that the generated loop was looking up, if any.
+    """
     if isinstance(error, InvalidKeyError) and not error.record_preview:
         return InvalidKeyError(record or "?", error.key_preview, error.reason)
     if key is not _NOTHING and isinstance(error, TypeError):
@@ -82,5 +121,5 @@ def _message(error: BaseException) -> str:
 
 
 def _text(error: BaseException, frames: TracebackType | None) -> str:
-    """The traceback from the user's first frame on, with causes."""
+    """Format the traceback from the user's first frame on, with its causes."""
     return "".join(traceback.TracebackException(type(error), error, frames).format()).rstrip()

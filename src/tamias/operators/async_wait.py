@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from tamias.codegen.blame import user_error
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction
@@ -22,7 +23,7 @@ from tamias.graph.specs import AsyncSpec
 from tamias.operators.async_queue import OrderedQueue, PendingRecord, Queue, UnorderedQueue
 from tamias.operators.async_requests import Calls, Request, Requests
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
@@ -91,11 +92,11 @@ class AsyncWaitOperator(RuntimeOperator):
         self._requests.send(request)
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self._queue.add_mark(partial(self.pass_watermark, watermark_ms))
+        self._queue.add_mark(partial(self.forward_watermark, watermark_ms))
         self._let_out()
 
     def on_idle(self, idle: bool) -> None:
-        self._queue.add_mark(partial(self.pass_idle, idle))
+        self._queue.add_mark(partial(self.forward_idle, idle))
         self._let_out()
 
     # ------------------------------------------------------------------------------------------- results leave

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import StateError, UnsupportedOperationError
 from tamias.functions.process_functions import (
@@ -34,7 +35,6 @@ from tamias.operators.co_streams import FIRST, SECOND, TwoInputOperator
 from tamias.operators.contexts import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.operator import Emit
 from tamias.operators.process_functions import KeyedProcessOperator, OnTimerContext, generate_process_call
 from tamias.state.backend import NO_KEY, KeyedStateBackend
 from tamias.state.broadcast_state import BroadcastStore, BroadcastView

@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit, GenerateRecord
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec
 from tamias.operators.contexts import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.operator import Emit, GenerateRecord, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.operators.process_functions import KeyedProcessOperator, generate_process_call
 
 FIRST, SECOND = 0, 1

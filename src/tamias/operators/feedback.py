@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import own
 
 _log = logging.getLogger(__name__)

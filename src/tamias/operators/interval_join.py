@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.functions.state_handles import MapState
@@ -18,7 +19,7 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import IntervalJoinSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.operators.process_functions import emit_results
 from tamias.operators.timers import Timers
 from tamias.operators.windows.late import LateRecords

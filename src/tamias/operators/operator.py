@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit, GenerateRecord, Out
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.errors import preview
@@ -27,15 +28,6 @@ from tamias.state.operator_state_files import OperatorState
 from tamias.state.rocksdb.local_folder import local_folder
 from tamias.state.snapshots import OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore
-
-Emit = Callable[[str, str], None]
-"""Generates what happens to an emitted record: given the variables of its value and its time."""
-
-GenerateRecord = Callable[[CodeBuilder, str, str, Emit, dict[str, Emit]], None]
-"""Generates the statements that take one record: what `RuntimeOperator.generate` is."""
-
-Out = Callable[[Any, int | None], None]
-"""Emits a record from outside the loop: its value and its time."""
 
 
 def _list_checkpointed(number: int) -> ListStateDescriptor:
@@ -60,7 +52,7 @@ class RuntimeOperator(ABC):
     """Whether it emits outside the loop too (from timers, at the end); `out` is then set before `open`."""
 
     holds_watermarks = False
-    """Whether watermarks and idleness go on only when the operator says so, through `pass_watermark`, `pass_idle`."""
+    """Whether the operator itself forwards watermarks and idleness, through `forward_watermark` and `forward_idle`."""
 
     first_input: int | None = None
     """The input, if any, whose records of an epoch come before all others', and in BATCH mode all of them."""
@@ -70,8 +62,8 @@ class RuntimeOperator(ABC):
         self.environment = environment
         self.out: Out = _nowhere
         self.side_out: dict[str, Out] = {}
-        self.pass_watermark: Callable[[int], None] = _nothing_held
-        self.pass_idle: Callable[[bool], None] = _nothing_held
+        self.forward_watermark: Callable[[int], None] = _nothing_held
+        self.forward_idle: Callable[[bool], None] = _nothing_held
         self.backend: KeyedStateBackend | None = make_backend(environment) if operator.key is not None else None
         if self.backend is not None and operator.key is not None:
             self.backend.key_type = operator.key.type_info
@@ -154,11 +146,16 @@ class RuntimeOperator(ABC):
         }
         return environment.metrics.setdefault(operator.id, MetricGroup(environment.clock, variables))
 
+    def connect_time(self, forward_watermark: Callable[[int], None], forward_idle: Callable[[bool], None]) -> None:
+        """Take the callables through which an operator that holds watermarks forwards them. Called after `open`."""
+        self.forward_watermark = forward_watermark
+        self.forward_idle = forward_idle
+
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
         """Event time has advanced; emit what is due. The subtask forwards the watermark, unless it is held here."""
 
     def on_idle(self, idle: bool) -> None:  # noqa: B027
-        """The input is idle, or is so no more: said to those that hold watermarks."""
+        """Take note that the input is idle, or active again."""
 
     def on_clock(self, now_ms: int) -> None:  # noqa: B027
         """Processing time has advanced; emit what is due."""
@@ -196,6 +193,9 @@ class RuntimeOperator(ABC):
             elif isinstance(function, ListCheckpointed):
                 parts = function.snapshot_state(checkpoint_id, now_ms)
                 self.states.get_list_state(_list_checkpointed(number)).update(_parts(function, parts))
+
+    def after_snapshot(self) -> None:  # noqa: B027
+        """Continue after the state of all operators of the subtask was captured, or could not be."""
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """A checkpoint is complete on all subtasks."""

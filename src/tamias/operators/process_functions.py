@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit, Out, RefusedSideOutputs
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import KeyedProcessFunction
@@ -14,8 +15,7 @@ from tamias.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
 from tamias.operators.contexts import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.operator import Emit, Out, RuntimeOperator
-from tamias.operators.splitting import RefusedSides
+from tamias.operators.operator import RuntimeOperator
 from tamias.operators.timers import Timers
 
 
@@ -137,7 +137,7 @@ def generate_results(code: CodeBuilder, results: str, time: str, emit: Emit, sid
     with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
         tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"
         with code.block(f"if {tagged}:"):
-            if isinstance(side, RefusedSides):
+            if isinstance(side, RefusedSideOutputs):
                 code.line(f"{code.bind(side.get, 'refuse')}({result}[0].tag_id)")
             elif side:
                 name, inner = code.fresh("tag"), code.fresh("v")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import InvalidProgramError
 from tamias.functions.record_functions import FoldFunction, ReduceFunction
@@ -17,7 +18,7 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FoldSpec, ReduceSpec, WithStateSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.operator import Emit, RuntimeOperator, method_of
+from tamias.operators.operator import RuntimeOperator, method_of
 from tamias.types.by_value import own
 from tamias.types.time_bounds import MAX_TIMESTAMP
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
+from tamias.codegen.key_code import key_function
 from tamias.faults import point
 from tamias.functions.sink_contract import SinkFunction, WriterContext
 from tamias.functions.state_descriptors import ListStateDescriptor
@@ -19,8 +21,7 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
 from tamias.operators.contexts import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.keys import key_function
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import own
 from tamias.types.record_text import record_text
 from tamias.types.row import Row

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.source_contract import Batch, Boundedness, SourceContext, SourceFunction, Split, SplitReader
 from tamias.functions.state_descriptors import ListStateDescriptor
@@ -22,7 +23,7 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SourceFunctionSpec, SourceSpec
 from tamias.keygroups import stable_hash
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.operators.watermarks import SourceEvent, SplitWatermarks
 
 BATCH_RECORDS = 4096
@@ -55,11 +56,12 @@ class SourceHead(RuntimeOperator):
         """Runs of records and what lies between them, until the budget is spent or nothing more is there."""
 
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-        """Stop the source where it stands; what it had handed over by then. `release` lets it go on."""
+        """Stop the source where it stands; what it had handed over by then. `after_snapshot` lets it go on."""
         return iter(())
 
-    def release(self) -> None:
-        """Go on after a `cut`."""
+    def group_watermarks(self) -> dict[str, int]:
+        """Return the watermark of the source's alignment group; empty without a group, or while idle."""
+        return {}
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         emit(value, time)
@@ -177,7 +179,6 @@ class SplitSourceOperator(SourceHead):
             yield from self.watermarks.emit_periodic()
 
     def group_watermarks(self) -> dict[str, int]:
-        """How far it has come, for its alignment group; nothing when it has none, or is idle."""
         if self.alignment is None or self.watermarks is None or self.watermarks.idle:
             return {}
         return {self.alignment.group: self.watermarks.watermark_ms}
@@ -215,7 +216,7 @@ class SourceFunctionOperator(SourceHead):
         self._context = _Collector()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._hold: _Hold | None = None  # between `cut` and `release`
+        self._hold: _Hold | None = None  # between `cut` and `after_snapshot`
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
@@ -257,14 +258,14 @@ class SourceFunctionOperator(SourceHead):
         items += self._context.take(wait_s=0.0)
         yield from _runs(items, progress)
 
-    def release(self) -> None:
+    def after_snapshot(self) -> None:
         if self._hold is not None:
             self._hold.let_go()
             self._hold = None
 
     def close(self) -> None:
         self._context.cancel()
-        self.release()  # of an epoch that failed behind its cut
+        self.after_snapshot()  # of an epoch that failed behind its cut
         if self._thread is not None and self._thread.is_alive():
             self._function.cancel()
             self._thread.join(timeout=10.0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
-from tamias.errors import UnsupportedOperationError, preview
 from tamias.functions.selection import OutputSelector, names_in
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SplitSpec
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.operator import Emit, RuntimeOperator, method_of
+from tamias.operators.operator import RuntimeOperator, method_of
 from tamias.types.by_value import own
 
 
@@ -40,13 +40,3 @@ class SplitOperator(RuntimeOperator):
         if not isinstance(names, Iterable) or isinstance(names, str):
             raise TypeError(f"a selector answers a list of names, such as ['even'], or [] for none; got {names!r}")
         return frozenset(names)
-
-
-class RefusedSides(dict[str, Any]):
-    """In place of the side outputs of an operator whose result is split: as in Flink, the two do not go together."""
-
-    def get(self, tag_id: str, default: Any = None) -> Any:
-        raise UnsupportedOperationError(
-            f"the side output {preview(tag_id)} is used by an operator whose result is split; "
-            "give split() a stream that another operator made, or use side outputs alone"
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.record_fields import read_field
 from tamias.functions.record_functions import FilterFunction, FlatMapFunction, MapFunction
@@ -12,7 +13,7 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.operator import Emit, RuntimeOperator, method_of
+from tamias.operators.operator import RuntimeOperator, method_of
 
 
 class MapOperator(RuntimeOperator):

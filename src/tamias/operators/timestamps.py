@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.watermark_strategy import Watermark, WatermarkOutput, WatermarkStrategy
 from tamias.graph.job_graph import Operator
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.operators.watermarks import make_generator
-from tamias.types.time_bounds import MIN_TIMESTAMP
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 OnWatermark = Callable[[int], None]
 OnIdle = Callable[[bool], None]
@@ -50,7 +51,7 @@ class TimestampsOperator(RuntimeOperator):
     Periodic watermarks come at the end of every epoch. In BATCH mode there are none: only timestamps are assigned.
     """
 
-    generates_watermarks = True
+    holds_watermarks = True
 
     def __init__(self, operator: Operator, strategy: WatermarkStrategy, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
@@ -59,7 +60,12 @@ class TimestampsOperator(RuntimeOperator):
         self._generator = make_generator(strategy, environment.clock)
         self._generates = not settings.batch
         self._periodic = settings.auto_watermark_interval_ms > 0
-        self.emitter = WatermarkEmitter()  # the subtask says where it leads before the first record
+        self.emitter = WatermarkEmitter()
+
+    def connect_time(self, forward_watermark: OnWatermark, forward_idle: OnIdle) -> None:
+        super().connect_time(forward_watermark, forward_idle)
+        self.emitter.on_watermark = forward_watermark
+        self.emitter.on_idle = forward_idle
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         assigner = self._strategy.timestamp_assigner
@@ -78,10 +84,14 @@ class TimestampsOperator(RuntimeOperator):
         if self._generates and self._periodic:
             self._generator.on_periodic_emit(self.emitter)
 
-    def end_input(self) -> None:
-        """The input has ended, and the last watermark follows: it counts, also for a stream that was idle."""
-        # Flink: the generator is asked once more, but behind the last watermark, where nothing comes of it.
-        self.emitter.mark_active()
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Forward the last watermark, which ends the input. All others from upstream are replaced by the generator's.
+
+        Flink: the generator is asked once more, but after the last watermark, where it has no effect.
+        """
+        if watermark_ms == MAX_TIMESTAMP:
+            self.emitter.mark_active()  # the last watermark also counts for a stream that was idle
+            self.forward_watermark(watermark_ms)
 
 
 def _unset(news: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
 from tamias.faults import point
@@ -13,7 +14,6 @@ from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SinkFunctionSpec
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.operator import Emit
 from tamias.operators.sink_operators import SinkFunctionOperator
 
 log = logging.getLogger(__name__)

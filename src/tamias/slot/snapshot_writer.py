@@ -23,7 +23,7 @@ from tamias.state.backend import SnapshotTarget
 from tamias.state.snapshots import StateFile
 from tamias.state.state_files import inline_state, write_state
 from tamias.storage.file_store import FileStore, open_files
-from tamias.subtask.subtask import Captured
+from tamias.subtask.snapshots import CapturedSubtask
 
 __all__ = ["SnapshotWriter"]
 
@@ -33,7 +33,7 @@ class SnapshotWriter:
 
     def __init__(self, report: Callable[[SlotEvent], None]) -> None:
         self._report = report
-        self._queue: queue.SimpleQueue[tuple[Deployment, Captured] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Deployment, CapturedSubtask] | None] = queue.SimpleQueue()
         self._deployment: Deployment | None = None
         self._store: FileStore | None = None
         self._copies: LocalCopies | None = None
@@ -50,7 +50,7 @@ class SnapshotWriter:
             store = open_files(directory, write_buffer=deployment.write_buffer)
             self._store = store if copies is None else copies.copying(store)
 
-    def add(self, captured: Captured) -> None:
+    def add(self, captured: CapturedSubtask) -> None:
         """Write a snapshot: in the background or, where snapshots are synchronous, before this call returns."""
         assert self._deployment is not None
         if self._deployment.asynchronous:
@@ -70,7 +70,7 @@ class SnapshotWriter:
             if deployment is self._deployment:
                 self._report(self._write(deployment, captured))
 
-    def _write(self, deployment: Deployment, captured: Captured) -> SlotEvent:
+    def _write(self, deployment: Deployment, captured: CapturedSubtask) -> SlotEvent:
         environment = captured.environment
         try:
             point("snapshot", environment.index)
@@ -87,7 +87,7 @@ class SnapshotWriter:
             )
         return SnapshotWritten(captured.checkpoint_id, deployment.attempt, snapshot)
 
-    def _target(self, deployment: Deployment, captured: Captured) -> SnapshotTarget:
+    def _target(self, deployment: Deployment, captured: CapturedSubtask) -> SnapshotTarget:
         environment = captured.environment
         if captured.savepoint is not None:
             store = open_files(captured.savepoint.directory, write_buffer=deployment.write_buffer)
@@ -101,7 +101,7 @@ class SnapshotWriter:
 class _Target:
     """Where the files of one subtask's snapshot go: what the three kinds of target have in common."""
 
-    def __init__(self, deployment: Deployment, captured: Captured) -> None:
+    def __init__(self, deployment: Deployment, captured: CapturedSubtask) -> None:
         self._deployment = deployment
         self._captured = captured
         self.bytes_written = 0
@@ -116,7 +116,9 @@ class _Target:
 class _CheckpointTarget(_Target):
     """Writes to the job's checkpoint directory."""
 
-    def __init__(self, deployment: Deployment, captured: Captured, store: FileStore, names: SnapshotNames) -> None:
+    def __init__(
+        self, deployment: Deployment, captured: CapturedSubtask, store: FileStore, names: SnapshotNames
+    ) -> None:
         super().__init__(deployment, captured)
         self._store = store
         self._names = names
@@ -136,7 +138,7 @@ class _CheckpointTarget(_Target):
 class _SavepointTarget(_Target):
     """Writes to a savepoint's own directory, beside the metadata. No file is shared with a checkpoint."""
 
-    def __init__(self, deployment: Deployment, captured: Captured, store: FileStore) -> None:
+    def __init__(self, deployment: Deployment, captured: CapturedSubtask, store: FileStore) -> None:
         super().__init__(deployment, captured)
         self._store = store
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from tamias.codegen.exchange_code import Append
 from tamias.errors import InvalidProgramError, RecordTypeError
 from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import Exchange, JobGraph, Vertex
@@ -47,7 +48,7 @@ class ExchangeWriter:
         self.bytes_taken = self.records_taken = 0
         self.conform = exchange.type_info.conform if exchange.type_info is not None else None
 
-    def mode(self, timed: bool) -> None:
+    def set_timed(self, timed: bool) -> None:
         """Say whether the records that follow come with timestamps; runs are all of one kind."""
         if timed is not self.timed:
             for channel in self.channels:
@@ -102,6 +103,13 @@ class Outbox:
             for e in graph.outputs_of(vertex.id)
         }
 
+    def routers(self, graph: JobGraph, seed: int) -> dict[int, Router]:
+        """Return a router for every exchange, by its id."""
+        return {
+            number: Router(writer, graph.vertices[writer.exchange.target], seed + number)
+            for number, writer in self.writers.items()
+        }
+
     def take_full(self) -> Iterator[Blob]:
         """Blobs of the channels that have filled up."""
         for writer in self.writers.values():
@@ -130,9 +138,6 @@ class Outbox:
     def end(self) -> None:
         """Say on every channel that nothing will follow."""
         self.mark((END,))
-
-
-Append = tuple[Callable[[Any], None], Callable[[Any], None]]  # of a channel's values and of its times
 
 
 class Router:

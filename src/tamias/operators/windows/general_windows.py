@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import UnsupportedOperationError
 from tamias.functions.assigner_contract import MergingWindowAssigner, WindowAssigner
@@ -29,7 +30,7 @@ from tamias.graph.specs import ListContents, WindowSpec
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.operators.timers import Timers
 from tamias.operators.windows.calls import CallFunction, EmitValue, WindowCall
 from tamias.operators.windows.contents import Kept

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.time_assigners import no_timestamp
 from tamias.functions.windows import TimeWindow
@@ -19,7 +20,7 @@ from tamias.graph.specs import WindowSpec
 from tamias.operators.contexts import Clocks
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_state_key
-from tamias.operators.operator import Emit, RuntimeOperator
+from tamias.operators.operator import RuntimeOperator
 from tamias.operators.windows.calls import CallFunction, WindowCall
 from tamias.operators.windows.contents import contents_for
 from tamias.operators.windows.late import LateRecords

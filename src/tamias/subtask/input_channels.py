@@ -8,36 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tamias.graph.addresses import ChannelId
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
-ChannelId = tuple[int, int]  # exchange, sender
 
-
-class _Channel:
-    __slots__ = ("aligned", "ended", "idle", "watermark")
+class _InputChannel:
+    __slots__ = ("aligned", "ended", "idle", "watermark_ms")
 
     def __init__(self) -> None:
-        self.watermark = MIN_TIMESTAMP
+        self.watermark_ms = MIN_TIMESTAMP
         self.idle = False
         self.aligned = True  # counts in the minimum
         self.ended = False
 
 
-class Inputs:
+class InputChannels:
     """All input channels of a subtask."""
 
     def __init__(self, channels: Iterable[ChannelId]) -> None:
-        self._channels = {c: _Channel() for c in channels}
-        self.watermark = MIN_TIMESTAMP
+        self._channels = {c: _InputChannel() for c in channels}
+        self.watermark_ms = MIN_TIMESTAMP
         self.idle = False
 
-    def advance(self, channel_id: ChannelId, watermark: int) -> int | None:
+    def advance(self, channel_id: ChannelId, watermark_ms: int) -> int | None:
         """Take a channel's watermark; the subtask's new one if that moved it."""
         channel = self._channels[channel_id]
-        if channel.idle or watermark <= channel.watermark:
+        if channel.idle or watermark_ms <= channel.watermark_ms:
             return None
-        channel.watermark = watermark
-        if not channel.aligned and watermark >= self.watermark:
+        channel.watermark_ms = watermark_ms
+        if not channel.aligned and watermark_ms >= self.watermark_ms:
             channel.aligned = True
         return self._least()
 
@@ -48,15 +47,15 @@ class Inputs:
             return None
         channel.idle = idle
         if not idle:
-            channel.aligned = channel.watermark >= self.watermark
+            channel.aligned = channel.watermark_ms >= self.watermark_ms
             self.idle = False
             return None
         channel.aligned = False
         if all(c.idle for c in self._channels.values()):
             self.idle = True
             # Flink: when the last active channel held the minimum, time first jumps to the furthest channel.
-            if channel.watermark == self.watermark:
-                return self._move_to(max(c.watermark for c in self._channels.values()))
+            if channel.watermark_ms == self.watermark_ms:
+                return self._move_to(max(c.watermark_ms for c in self._channels.values()))
             return None
         return self._least()
 
@@ -71,11 +70,11 @@ class Inputs:
         return all(c.ended for c in self._channels.values())
 
     def _least(self) -> int | None:
-        active = [c.watermark for c in self._channels.values() if c.aligned]
+        active = [c.watermark_ms for c in self._channels.values() if c.aligned]
         return self._move_to(min(active)) if active else None
 
-    def _move_to(self, watermark: int) -> int | None:
-        if watermark <= self.watermark:
+    def _move_to(self, watermark_ms: int) -> int | None:
+        if watermark_ms <= self.watermark_ms:
             return None
-        self.watermark = watermark
-        return watermark
+        self.watermark_ms = watermark_ms
+        return watermark_ms

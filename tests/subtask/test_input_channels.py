@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.subtask.inputs import Inputs
+from tamias.subtask.input_channels import InputChannels
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 ONE, TWO = (0, 0), (0, 1)
 
 
 def test_the_watermark_is_the_least_of_all_channels():
-    inputs = Inputs([ONE, TWO])
+    inputs = InputChannels([ONE, TWO])
     assert inputs.advance(ONE, 5) is None
     assert inputs.advance(TWO, 3) == 3
     assert inputs.advance(TWO, 9) == 5
@@ -18,26 +18,26 @@ def test_the_watermark_is_the_least_of_all_channels():
 
 
 def test_the_reference_s_example_of_idleness():
-    inputs = Inputs([ONE, TWO])
+    inputs = InputChannels([ONE, TWO])
     inputs.advance(ONE, 5)
     inputs.advance(TWO, 3)
     assert inputs.advance(TWO, 9) == 5
     assert inputs.set_idle(TWO, True) is None
-    assert inputs.watermark == 5
+    assert inputs.watermark_ms == 5
     assert not inputs.idle
     assert inputs.set_idle(ONE, True) == 9, "all are idle: time goes to the furthest"
     assert inputs.idle
 
 
 def test_an_idle_channel_holds_nothing_back():
-    inputs = Inputs([ONE, TWO])
+    inputs = InputChannels([ONE, TWO])
     inputs.advance(ONE, 5)
     assert inputs.set_idle(TWO, True) == 5
     assert inputs.advance(ONE, 8) == 8
 
 
 def test_a_channel_that_comes_back_counts_again_when_it_has_caught_up():
-    inputs = Inputs([ONE, TWO])
+    inputs = InputChannels([ONE, TWO])
     inputs.advance(TWO, 1)
     inputs.advance(ONE, 10)
     assert inputs.set_idle(TWO, True) == 10
@@ -49,15 +49,15 @@ def test_a_channel_that_comes_back_counts_again_when_it_has_caught_up():
 
 
 def test_what_an_idle_channel_says_is_not_heard():
-    inputs = Inputs([ONE, TWO])
+    inputs = InputChannels([ONE, TWO])
     inputs.advance(ONE, 5)
     inputs.set_idle(TWO, True)
     assert inputs.advance(TWO, 100) is None
-    assert inputs.watermark == 5
+    assert inputs.watermark_ms == 5
 
 
 def test_the_end_has_come_when_every_channel_has_ended():
-    inputs = Inputs([ONE, TWO])
+    inputs = InputChannels([ONE, TWO])
     assert not inputs.end(ONE)
     assert not inputs.end(ONE)
     assert inputs.end(TWO)
@@ -75,7 +75,7 @@ events = st.lists(
 @given(events)
 def test_time_never_goes_back_and_never_passes_an_active_channel_in_step(script):
     channels = [(0, n) for n in range(3)]
-    inputs = Inputs(channels)
+    inputs = InputChannels(channels)
     reached, idle, last = dict.fromkeys(channels, MIN_TIMESTAMP), dict.fromkeys(channels, False), MIN_TIMESTAMP
     for kind, number, value in script:
         channel = channels[number]
@@ -89,7 +89,7 @@ def test_time_never_goes_back_and_never_passes_an_active_channel_in_step(script)
         if moved is not None:
             assert moved > last
             last = moved
-        assert inputs.watermark == last
+        assert inputs.watermark_ms == last
         assert inputs.idle is all(idle.values())
         assert last <= max(reached.values())
 
@@ -97,10 +97,10 @@ def test_time_never_goes_back_and_never_passes_an_active_channel_in_step(script)
 @given(events)
 def test_the_last_watermark_of_all_channels_is_everybody_s(script):
     channels = [(0, n) for n in range(3)]
-    inputs = Inputs(channels)
+    inputs = InputChannels(channels)
     for kind, number, value in script:
         (inputs.advance if kind == "advance" else inputs.set_idle)(channels[number], value)
     for channel in channels:  # as a source does at its end
         inputs.set_idle(channel, False)
         inputs.advance(channel, MAX_TIMESTAMP)
-    assert inputs.watermark == MAX_TIMESTAMP
+    assert inputs.watermark_ms == MAX_TIMESTAMP

@@ -1,0 +1,148 @@
+"""The operators of one subtask, from open to close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tamias.codegen.blame import Blame
+from tamias.errors import UserFunctionError
+from tamias.functions.record_functions import Function
+from tamias.graph.specs import Custom, Hash
+from tamias.operators.build import build
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.epoch import EpochOrder
+from tamias.operators.operator import RuntimeOperator
+from tamias.operators.sink_operators import DriverOutput
+from tamias.state.operator_state_files import OperatorState, decode_operator_state, redistribute
+from tamias.state.snapshots import OperatorRestore, SubtaskRestore
+from tamias.state.state_files import read_state
+from tamias.storage.file_store import FileStore
+
+
+class OperatorLifecycle:
+    """Takes the operators of one subtask through the stages of their life.
+
+    Records and watermarks travel from the head of the chain to its tails, and so do the calls of an epoch. Opening,
+    snapshots, notifications and closing go the other way: an operator is opened after the operators it emits to.
+    """
+
+    def __init__(self, environment: SubtaskEnvironment, driver_output: DriverOutput, blame: Blame) -> None:
+        self.operators: list[RuntimeOperator] = []
+        self._environment = environment
+        self._driver_output = driver_output
+        self._blame = blame
+        self._helpers: list[tuple[int, Function]] = []  # once all of them are open
+
+    # ------------------------------------------------------------------------------------------------- opening
+
+    def open(self, restored: SubtaskRestore | None, store: FileStore | None) -> None:
+        """Build the operators, restore their state and open them."""
+        for number, operator in enumerate(self._environment.vertex.operators):
+            with self._blame.operator(number):
+                self.operators.append(build(operator, self._environment, self._driver_output))
+        for number, running in self._tail_first():
+            saved = restored.of(running.operator.id) if restored is not None else None
+            running.restore(saved, self._operator_state(saved, store), store)
+            with self._blame.operator(number):
+                running.initialize()
+                running.open()
+        helpers = list(self._find_helpers())
+        for number, helper in helpers:
+            with self._blame.operator(number):
+                helper.open(self.operators[number].runtime_context())
+        self._helpers = helpers
+
+    def _operator_state(self, saved: OperatorRestore | None, store: FileStore | None) -> OperatorState | None:
+        """Read the operator state that all subtasks saved, and return this subtask's share."""
+        if saved is None or not any(saved.operator_state):
+            return None
+        assert store is not None
+        old = [None if f is None else decode_operator_state(read_state(store, f)) for f in saved.operator_state]
+        return redistribute(old, self._environment.vertex.parallelism, self._environment.index)
+
+    def _find_helpers(self) -> Iterator[tuple[int, Function]]:
+        """Yield the key selectors and partitioners that have a lifecycle, with the operator that calls them."""
+        vertex = self._environment.vertex
+        for number, operator in enumerate(vertex.operators):
+            for key in operator.keys or (operator.key,):
+                if key is not None and isinstance(key.selector, Function):
+                    yield number, key.selector
+        for exchange in self._environment.graph.outputs_of(vertex.id):
+            match exchange.partitioning:
+                case Hash(key):
+                    candidates = [key.selector]
+                case Custom(partitioner, key):
+                    candidates = [partitioner, key.selector]
+                case _:
+                    candidates = []
+            for candidate in candidates:
+                if isinstance(candidate, Function):
+                    yield exchange.source_operator, candidate
+
+    # ------------------------------------------------------------------------------------------------ an epoch
+
+    def begin_epoch(self, order: EpochOrder) -> None:
+        self._head_first(lambda operator: operator.begin_epoch(order))
+
+    def advance_clock(self) -> None:
+        """Tell every operator the processing time."""
+        self._head_first(lambda operator: operator.on_clock(self._environment.clock.now_ms()))
+
+    def end_epoch(self) -> None:
+        for operator in self.operators:
+            operator.end_epoch()
+            if operator.backend is not None:
+                operator.backend.end_epoch()
+
+    def may_finish(self) -> bool:
+        """Ask every operator whether it may finish. An operator that may not begins to wait when it is asked."""
+        now_ms = self._environment.clock.now_ms()
+        answers = [operator.may_finish(now_ms) for operator in self.operators]  # of all, whatever the first says
+        return all(answers)
+
+    def finish(self) -> None:
+        self._head_first(lambda operator: operator.finish())
+
+    def next_timer_ms(self) -> int | None:
+        """Return the earliest processing time at which an operator has something to do."""
+        timers = [operator.next_timer_ms() for operator in self.operators]
+        return min((timer for timer in timers if timer is not None), default=None)
+
+    def open_loops(self) -> frozenset[int]:
+        """Return the feedback loops that operators keep open."""
+        now_ms = self._environment.clock.now_ms()
+        return frozenset(n for n in (operator.open_loop(now_ms) for operator in self.operators) if n is not None)
+
+    # ---------------------------------------------------------------------------------- notifications and close
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        for number, operator in self._tail_first():
+            with self._blame.operator(number):
+                operator.checkpoint_completed(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        for number, operator in self._tail_first():
+            with self._blame.operator(number):
+                operator.checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        """Close all operators and helpers, then raise the first error."""
+        first: UserFunctionError | None = None
+        closed: list[tuple[int, RuntimeOperator | Function]] = [*self._tail_first(), *self._helpers]
+        for number, running in closed:
+            try:
+                with self._blame.operator(number):
+                    running.close()
+            except UserFunctionError as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def _head_first(self, call: Callable[[RuntimeOperator], None]) -> None:
+        for number, operator in enumerate(self.operators):
+            with self._blame.operator(number):
+                call(operator)
+
+    def _tail_first(self) -> Iterator[tuple[int, RuntimeOperator]]:
+        for number in reversed(range(len(self.operators))):
+            yield number, self.operators[number]

@@ -1,0 +1,103 @@
+"""Snapshots of one subtask: captured at the end of an epoch, written in the background."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tamias.codegen.blame import Blame
+from tamias.graph.job_graph import Operator
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.epoch import SavepointOrder
+from tamias.operators.operator import RuntimeOperator
+from tamias.state.backend import CapturedState, KeyedStateBackend, SnapshotTarget
+from tamias.state.operator_state_files import encode_operator_state
+from tamias.state.snapshots import OperatorSnapshot, StateInfo, SubtaskSnapshot
+
+
+@dataclass(frozen=True)
+class CapturedOperator:
+    """The captured state of one operator."""
+
+    operator: Operator
+    keyed: CapturedState | None
+    operator_state: bytes | None
+    infos: tuple[StateInfo, ...]
+
+
+@dataclass(frozen=True)
+class CapturedSubtask:
+    """The captured state of a subtask. `write` may run on another thread while the subtask continues."""
+
+    environment: SubtaskEnvironment
+    checkpoint_id: int
+    operators: tuple[CapturedOperator, ...]
+    finished: bool
+    sync_ms: float
+    savepoint: SavepointOrder | None = None
+
+    def write(self, target: SnapshotTarget) -> SubtaskSnapshot:
+        """Write the state files; return the description of the snapshot."""
+        started = time.perf_counter()
+        operators = []
+        for captured in self.operators:
+            operator = captured.operator
+            state = None
+            if captured.operator_state is not None:
+                state = target.write(target.exclusive("operator"), captured.operator_state)
+            operators.append(
+                OperatorSnapshot(
+                    operator_id=operator.id,
+                    uid=operator.uid,
+                    name=operator.name,
+                    keyed=captured.keyed.write(target) if captured.keyed is not None else None,
+                    operator_state=state,
+                    states=captured.infos,
+                )
+            )
+        return SubtaskSnapshot(
+            vertex=self.environment.vertex.id,
+            subtask=self.environment.index,
+            operators=tuple(operators),
+            finished=self.finished,
+            bytes_written=target.bytes_written,
+            sync_ms=self.sync_ms,
+            async_ms=(time.perf_counter() - started) * 1000,
+        )
+
+
+def capture(
+    operators: Sequence[RuntimeOperator],
+    blame: Blame,
+    *,
+    checkpoint_id: int,
+    triggered_ms: int,
+    savepoint: SavepointOrder | None,
+) -> tuple[CapturedOperator, ...]:
+    """Capture the state of all operators: the synchronous part of a snapshot. The tail of the chain comes first."""
+    captured: list[CapturedOperator] = []
+    try:
+        for number in reversed(range(len(operators))):
+            operator = operators[number]
+            with blame.operator(number):
+                operator.before_snapshot(checkpoint_id, triggered_ms)
+                keyed = _capture_keyed(operator.backend, checkpoint_id, savepoint)
+                if keyed is not None:
+                    keyed.key_groups = operator.key_groups()
+                state = encode_operator_state(operator.states.snapshot()) if operator.states.infos() else None
+                captured.append(CapturedOperator(operator.operator, keyed, state, operator.infos()))
+    finally:
+        for operator in operators:
+            operator.after_snapshot()
+    return tuple(reversed(captured))
+
+
+def _capture_keyed(
+    backend: KeyedStateBackend | None, checkpoint_id: int, savepoint: SavepointOrder | None
+) -> CapturedState | None:
+    if backend is None:
+        return None
+    if savepoint is None:
+        return backend.snapshot(checkpoint_id)
+    return backend.native_snapshot(checkpoint_id) if savepoint.native else backend.full_snapshot(checkpoint_id)
