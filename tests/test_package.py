@@ -74,7 +74,7 @@ def test_the_wheel_holds_what_is_not_python_too(wheel: Path) -> None:
         names = set(content.namelist())
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         described = content.read(metadata).decode()
-    assert {"tamias/py.typed", "tamias/engine/spark/log4j2.properties"} <= names
+    assert {"tamias/py.typed", "tamias/engine/spark/driver_side/log4j2.properties"} <= names
     assert f"tamias-{tamias.__version__}.dist-info/licenses/LICENSE" in names
     assert f"\nVersion: {tamias.__version__}\n" in described
     assert "\nLicense-Expression: Apache-2.0\n" in described

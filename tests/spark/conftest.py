@@ -40,15 +40,14 @@ def _mark_children() -> Iterator[None]:
 
 
 def run_driver(
-    program: str, *arguments: str, timeout: float = 240, env: dict[str, str] | None = None
-) -> subprocess.Popen:
-    """Start a driver of its own: a Python program given as text."""
-    environment = (
-        os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"} | (env or {})
-    )
+    program: str, *arguments: str, env: dict[str, str] | None = None, stdin: int | None = None
+) -> subprocess.Popen[str]:
+    """Start a driver process that runs a Python program given as text."""
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
-        env=environment,
+        env=os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"} | (env or {}),
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import tempfile
 import threading
 from collections import Counter
@@ -201,6 +203,34 @@ def test_local_modules_of_the_program_reach_the_slots(tmp_path: Path) -> None:
     output, _ = driver.communicate(timeout=180)
     assert driver.returncode == 0, output
     assert "[2, 4]" in output
+
+
+def listening_addresses(pid: int) -> set[str]:
+    """Return the local addresses, in hexadecimal, of the TCP sockets on which a process listens."""
+    descriptors = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
+    rows = [
+        line.split() for file in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{file}").read_text().splitlines()
+    ]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in descriptors}
+
+
+def test_an_embedded_spark_listens_on_loopback_alone() -> None:
+    driver = run_driver(
+        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1]).print()\n"
+        "env.execute()\n"
+        "from pyspark import SparkContext\n"
+        "print('JVM', SparkContext._gateway.proc.pid, flush=True)\n"
+        "input()\n",
+        stdin=subprocess.PIPE,
+    )
+    assert driver.stdout is not None
+    jvm = next(int(line.split()[1]) for line in driver.stdout if line.startswith("JVM"))
+    found = listening_addresses(jvm)
+    driver.communicate("\n", timeout=60)
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert found and found <= loopback
 
 
 def test_a_program_without_spark_installed_is_told_what_to_install() -> None:

@@ -93,6 +93,7 @@ def _create(session_class: Any, configuration: dict[str, str]) -> Any:
         _lighten(settings)
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
         settings.setdefault("spark.driver.host", "127.0.0.1")
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Spark's web page listens on every address without it
         settings.setdefault("spark.shuffle.compress", "false")  # costs more than it saves within one machine
     _quiet(settings)
     builder = session_class.builder
