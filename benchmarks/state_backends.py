@@ -33,17 +33,18 @@ from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.graph.addresses import SubtaskId
-from tamias.keygroups import key_group_range
+from tamias.keygroups import KeyGroupRange, key_group_range
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
-from tamias.state.backend import KeyedStateBackend
 from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.keyed_backend import KeyedStateBackend
 from tamias.state.rocksdb.backend import RocksDBKeyedBackend
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile
 from tamias.state.state_files import write_state
 from tamias.storage.file_store import FileStore, open_files
 
 GROUPS = 128
+EVERYTHING = KeyGroupRange(0, GROUPS - 1)
 BATCH = 1000
 SERIES = 50
 FULL = {"throughput": 1_000_000, "checkpoints": 5_000_000, "restore": 5_000_000, "memory": 20_000_000}
@@ -61,7 +62,7 @@ class Count(KeyedProcessFunction):
         self.count.update((self.count.value() or 0) + 1)
 
 
-def make(backend: str, folder: str, groups: tuple[int, int] = (0, GROUPS - 1)) -> KeyedStateBackend:
+def make(backend: str, folder: str, groups: KeyGroupRange = EVERYTHING) -> KeyedStateBackend:
     """An empty backend."""
     if backend == "heap":
         return HeapStateBackend(tracked=True)
@@ -141,7 +142,7 @@ def fill(backend: KeyedStateBackend, keys: Any, value: int) -> None:
 
 
 def checkpoint(
-    backend: KeyedStateBackend, checkpoint_id: int, store: FileStore, groups: tuple[int, int] = (0, GROUPS - 1)
+    backend: KeyedStateBackend, checkpoint_id: int, store: FileStore, groups: KeyGroupRange = EVERYTHING
 ) -> tuple[KeyedFiles, Figure]:
     """Take a checkpoint and complete it."""
     target, started = Target(store, checkpoint_id), time.perf_counter()

@@ -76,6 +76,14 @@ class KeyGroupRange(NamedTuple):
     first: int
     last: int
 
+    def covers(self, other: KeyGroupRange) -> bool:
+        """Return whether the other range lies within this one."""
+        return self.first <= other.first and other.last <= self.last
+
+    def overlap(self, other: KeyGroupRange) -> KeyGroupRange:
+        """Return the key groups that both ranges have; `last` is less than `first` if there are none."""
+        return KeyGroupRange(max(self.first, other.first), min(self.last, other.last))
+
 
 def key_group_range(max_parallelism: int, parallelism: int, index: int) -> KeyGroupRange:
     """Return the key groups of a subtask; the ranges of all subtasks partition the key groups.

@@ -24,7 +24,7 @@ from tamias.checkpoint.metadata import decode_metadata
 from tamias.checkpoint.savepoint_notes import SavepointNotes
 from tamias.errors import TamiasError
 from tamias.slot.link import accept
-from tamias.state.heap.snapshots import neutral_chunks
+from tamias.state.canonical_format import decode_file
 from tamias.state.operator_state_files import decode_operator_state, encode_operator_state
 from tamias.state.rocksdb.instance import read_meta
 from tamias.state.rocksdb.key_bytes import address_of, read_part
@@ -58,7 +58,7 @@ def inflated(data: bytes) -> Any:
 def heap_entries(data: bytes) -> Any:
     """The keyed state of a savepoint: chunks, each with its length."""
     file = StateFile(len(data), zlib.crc32(data), inline=data)
-    return list(neutral_chunks(MemoryFiles(), file))
+    return list(decode_file(MemoryFiles(), file))
 
 
 def metadata(data: bytes) -> Any:

@@ -9,11 +9,12 @@ import shutil
 import tempfile
 
 from tamias.config.rocksdb_settings import RocksDBSettings
+from tamias.keygroups import KeyGroupRange
 from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.rocksdb.backend import RocksDBKeyedBackend
 
 GROUPS = 16
-EVERYTHING = (0, GROUPS - 1)
+EVERYTHING = KeyGroupRange(0, GROUPS - 1)
 # In memory where there is such a file system: RocksDB waits for the disk with every file it writes.
 SCRATCH = tempfile.mkdtemp(prefix="tamias-test-rocksdb-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)

@@ -26,7 +26,7 @@ from tamias.state.evolution.incompatible import Incompatible
 from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import redistribute
-from tests.state.backends import BACKENDS
+from tests.state.backends import BACKENDS, EVERYTHING
 from tests.state.evolving import MODULE, evolve, program, restored, snapshot_of
 
 ROW = Types.ROW_NAMED
@@ -317,7 +317,7 @@ def test_every_kind_of_state_takes_part(backends, ttl, windowed):
     fill(states, old)
     after = BACKENDS[backends[1]](clock=clock)
     restore, store = snapshot_of(before)
-    after.restore(restore, store, (0, 15))
+    after.restore(restore, store, EVERYTHING)
     states = after.in_windows("w/") if windowed else after
     after.cell[0], after.window_cell[0] = "key", ("key", (0, 10))
 
@@ -336,7 +336,7 @@ def test_every_kind_of_state_takes_part(backends, ttl, windowed):
     # What was changed is what the next checkpoint holds, and says.
     again = BACKENDS[backends[1]](clock=clock)
     restore, store = snapshot_of(after)
-    again.restore(restore, store, (0, 15))
+    again.restore(restore, store, EVERYTHING)
     again.cell[0], again.window_cell[0] = "key", ("key", (0, 10))
     assert contents(again.in_windows("w/") if windowed else again, new) == expected
 

@@ -18,7 +18,7 @@ from tamias.functions.state_ttl import StateTtlConfig
 from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
-from tests.state.backends import BACKENDS, GROUPS
+from tests.state.backends import BACKENDS, EVERYTHING, GROUPS
 from tests.state.test_keyed_backends import DESCRIPTORS, Collect, Subtask, Target
 
 
@@ -207,13 +207,13 @@ def test_removing_the_last_entry_of_a_map_removes_the_state(backend):
 
 
 def restored(states, make=BACKENDS["heap"]):
-    first, store = Subtask(make, (0, GROUPS - 1)), MemoryFiles()
+    first, store = Subtask(make, EVERYTHING), MemoryFiles()
     first.backend.cell[0] = "key"
     first.handles["value"].update("kept")
     files = first.capture(1).write(Target(store))
     again = make()
     infos = tuple(info for info in first.backend.infos() if info.name in states)
-    again.restore(OperatorRestore("operator", (files,), (), infos, 1, GROUPS), store, (0, GROUPS - 1))
+    again.restore(OperatorRestore("operator", (files,), (), infos, 1, GROUPS), store, EVERYTHING)
     return again
 
 
@@ -226,17 +226,17 @@ def test_restored_state_of_another_kind_is_refused_by_name():
 def test_restored_state_that_nobody_asks_for_is_in_the_next_snapshot():
     backend, store = restored(["value"]), MemoryFiles()
     captured = backend.snapshot(2)
-    captured.key_groups = (0, GROUPS - 1)
+    captured.key_groups = EVERYTHING
     files = captured.write(Target(store))
     again = BACKENDS["heap"]()
-    again.restore(OperatorRestore("operator", (files,), (), backend.infos(), 2, GROUPS), store, (0, GROUPS - 1))
+    again.restore(OperatorRestore("operator", (files,), (), backend.infos(), 2, GROUPS), store, EVERYTHING)
     state = again.value_state(ValueStateDescriptor("value"))
     again.cell[0] = "key"
     assert state.value() == "kept"
 
 
 def test_a_chain_of_changes_is_cut_when_it_has_grown_as_large_as_the_whole():
-    subtask, store = Subtask(BACKENDS["heap"], (0, GROUPS - 1)), MemoryFiles()
+    subtask, store = Subtask(BACKENDS["heap"], EVERYTHING), MemoryFiles()
     for key in range(200):
         subtask.backend.cell[0] = key
         subtask.handles["value"].update("x" * 50)
@@ -255,7 +255,7 @@ def test_a_chain_of_changes_is_cut_when_it_has_grown_as_large_as_the_whole():
 
 def lengths_of_chains(changing, still=0):
     """How many files the checkpoints consist of when so many small entries change before each, beside large ones."""
-    subtask, store = Subtask(BACKENDS["heap"], (0, GROUPS - 1)), MemoryFiles()
+    subtask, store = Subtask(BACKENDS["heap"], EVERYTHING), MemoryFiles()
     for key in range(1000, 1000 + still):
         subtask.backend.cell[0] = key
         subtask.handles["value"].update("x" * 10_000)
@@ -282,7 +282,7 @@ def test_entries_that_are_many_are_not_everything():
 @pytest.mark.parametrize("subsumed", [False, True], ids=["given up", "overtaken"])
 def test_what_changed_before_a_snapshot_that_came_to_nothing_is_in_the_next_one(subsumed):
     """The random machine hardly meets this: its state is so small that chains are rewritten whole."""
-    subtask, store = Subtask(BACKENDS["heap"], (0, GROUPS - 1)), MemoryFiles()
+    subtask, store = Subtask(BACKENDS["heap"], EVERYTHING), MemoryFiles()
     for key in range(300):
         subtask.backend.cell[0] = key
         subtask.handles["value"].update("x" * 50)
@@ -304,7 +304,7 @@ def test_what_changed_before_a_snapshot_that_came_to_nothing_is_in_the_next_one(
     assert len(files.files) == 2, "it builds on the first one"
     again = Subtask(
         BACKENDS["heap"],
-        (0, GROUPS - 1),
+        EVERYTHING,
         OperatorRestore("operator", (files,), (), subtask.backend.infos(), 3, GROUPS),
         store,
     )
@@ -317,7 +317,7 @@ def test_what_changed_before_a_snapshot_that_came_to_nothing_is_in_the_next_one(
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_what_is_done_after_a_snapshot_was_captured_is_not_in_it_though_it_is_written_later(name):
-    subtask, store = Subtask(BACKENDS[name], (0, GROUPS - 1)), MemoryFiles()
+    subtask, store = Subtask(BACKENDS[name], EVERYTHING), MemoryFiles()
     subtask.backend.cell[0] = "key"
     subtask.handles["list"].add(1)
     subtask.handles["map"].put("a", 1)
@@ -329,7 +329,7 @@ def test_what_is_done_after_a_snapshot_was_captured_is_not_in_it_though_it_is_wr
     subtask.handles["aggregating"].add(2)
     files = captured.write(Target(store))
     restore = OperatorRestore("operator", (files,), (), subtask.backend.infos(), 1, GROUPS)
-    again = Subtask(BACKENDS[name], (0, GROUPS - 1), restore, store)
+    again = Subtask(BACKENDS[name], EVERYTHING, restore, store)
     again.backend.cell[0] = "key"
     assert list(again.handles["list"].get()) == [1]
     assert dict(again.handles["map"].items()) == {"a": 1}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.state.rocksdb.addresses import Addresses
+from tamias.state.rocksdb.known_addresses import KnownAddresses
 from tests.state.backends import rocksdb
 
 KEYS = st.integers(0, 30)
@@ -33,7 +33,7 @@ def address(key):
 
 @given(STEPS)
 def test_addresses_are_those_that_were_learnt_and_not_dropped(steps):
-    addresses, model, fit = Addresses(), {}, True
+    addresses, model, fit = KnownAddresses(), {}, True
     for step, given_ in steps:
         if step == "learn":
             addresses.learn(given_, address(given_))
@@ -54,7 +54,7 @@ def test_addresses_are_those_that_were_learnt_and_not_dropped(steps):
 
 @given(st.sets(KEYS, min_size=1), st.data())
 def test_many_come_in_order_once_they_come_again(keys, data):
-    addresses = Addresses()
+    addresses = KnownAddresses()
     for key in keys:
         addresses.learn(key, address(key))
     half = data.draw(st.sets(st.sampled_from(sorted(keys)), min_size=(len(keys) + 1) // 2))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from tamias.errors import ConfigurationError, CorruptFileError
 from tamias.graph.job_graph import JobGraph
 from tamias.state.declared import merged
-from tamias.state.snapshots import NEUTRAL, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
+from tamias.state.snapshots import CANONICAL, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
 from tamias.storage.locations import check_path
 
 __all__ = [
@@ -214,7 +214,7 @@ def _encode_keyed(keyed: KeyedFiles) -> dict[str, Any]:
         "key_groups": [keyed.key_group_first, keyed.key_group_last],
         "files": [_encode_file(file) for file in keyed.files],
     }
-    if keyed.format != NEUTRAL:
+    if keyed.format != CANONICAL:
         document |= {"format": keyed.format, "names": list(keyed.names)}
     return document
 
@@ -351,7 +351,7 @@ def _decode_keyed(document: dict[str, Any], max_parallelism: int) -> KeyedFiles:
     names = tuple(_text(name) for name in document.get("names", ()))
     if names and len(names) != len(files):
         raise ValueError(f"{len(names)} names for {len(files)} files")
-    return KeyedFiles(first, last, files, format=_text(document.get("format", NEUTRAL)), names=names)
+    return KeyedFiles(first, last, files, format=_text(document.get("format", CANONICAL)), names=names)
 
 
 def _decode_file(document: dict[str, Any]) -> StateFile:

@@ -71,7 +71,7 @@ def plan_restore(
     if not allow_non_restored_state:
         _refuse_to_leave_state_behind(graph, metadata)
     finished = _finished(graph, metadata)
-    subtasks: dict[tuple[int, int], SubtaskRestore] = {}
+    subtasks: dict[SubtaskId, SubtaskRestore] = {}
     for vertex in graph.vertices:
         stored = _stored(vertex, metadata)
         for index in range(vertex.parallelism):

@@ -36,8 +36,8 @@ from tamias.operators.contexts import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.process_functions import KeyedProcessOperator, OnTimerContext, generate_process_call
-from tamias.state.backend import NO_KEY, KeyedStateBackend
 from tamias.state.broadcast_state import BroadcastStore, BroadcastView
+from tamias.state.keyed_backend import NO_KEY, KeyedStateBackend
 from tamias.state.operator_state import OperatorStates
 
 Apply = Callable[[StateDescriptor, KeyedStateFunction], None]

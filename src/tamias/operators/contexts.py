@@ -34,7 +34,7 @@ from tamias.functions.timer_service import TimerService
 from tamias.keygroups import user_key
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.state.backend import KeyedStateBackend, KeyedStates
+from tamias.state.keyed_backend import KeyedStateBackend, KeyedStates
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
 A = TypeVar("A", bound=Accumulator[Any, Any])

@@ -15,14 +15,14 @@ from tamias.functions.record_functions import Function, WrappingFunction
 from tamias.functions.runtime_context import RuntimeContext
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
-from tamias.keygroups import key_group_range
+from tamias.keygroups import KeyGroupRange, key_group_range
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
-from tamias.state.backend import NO_KEY, KeyedStateBackend, Restored
 from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.keyed_backend import NO_KEY, KeyedStateBackend, RestoredTables
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import OperatorState
 from tamias.state.rocksdb.local_folder import local_folder
@@ -97,10 +97,10 @@ class RuntimeOperator(ABC):
             check_keys(restored.states, self.backend.key_type, restored.label)
             self.backend.restore(restored, store, self.key_groups(), self.translate)
 
-    def translate(self, tables: Restored) -> None:  # noqa: B027
+    def translate(self, tables: RestoredTables) -> None:  # noqa: B027
         """Give restored tables the form in which this operator keeps them."""
 
-    def key_groups(self) -> tuple[int, int]:
+    def key_groups(self) -> KeyGroupRange:
         """The first and last key group of this subtask."""
         vertex = self.environment.vertex
         return key_group_range(vertex.max_parallelism, vertex.parallelism, self.environment.index)

@@ -15,10 +15,10 @@ from typing import Any
 
 from tamias.clock import Clock
 from tamias.functions.timer_service import TimerService
-from tamias.state.backend import KeyedStateBackend
-from tamias.state.heap.backend import Table
-from tamias.state.heap.snapshots import Entries
+from tamias.state.canonical_format import TableEntries
+from tamias.state.keyed_backend import KeyedStateBackend
 from tamias.state.snapshots import StateInfo
+from tamias.state.table import Table
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 OnTimer = Callable[[Any, int], None]
@@ -141,14 +141,14 @@ class TimerTable(Table):
         self._removed.clear()
         return changed
 
-    def whole(self) -> Entries:
+    def whole(self) -> TableEntries:
         there = [self._address(e, time_ms) for time_ms, bucket in self._by_time.items() for e in bucket]
-        return Entries(self.info, there, [None] * len(there), [], full=True)
+        return TableEntries(self.info, there, [None] * len(there), [], full=True)
 
-    def some(self, keys: Collection[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> TableEntries:
         there = [a for a in keys if self._has(a)]
         gone = [a for a in keys if not self._has(a)]
-        return Entries(self.info, there, [None] * len(there), gone, full=False)
+        return TableEntries(self.info, there, [None] * len(there), gone, full=False)
 
     def load(self, entries: dict[Any, Any]) -> None:
         self.drop()

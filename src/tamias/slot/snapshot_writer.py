@@ -19,7 +19,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.slot.deployment import Deployment
 from tamias.slot.local_copies import LocalCopies
 from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
-from tamias.state.backend import SnapshotTarget
+from tamias.state.keyed_backend import SnapshotTarget
 from tamias.state.snapshots import StateFile
 from tamias.state.state_files import inline_state, write_state
 from tamias.storage.file_store import FileStore, open_files

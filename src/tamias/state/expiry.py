@@ -11,13 +11,11 @@ What removes expired entries in the background is the heap's here; RocksDB's is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tamias.clock import Clock
 from tamias.functions.state_ttl import StateTtlConfig
-
-if TYPE_CHECKING:
-    from tamias.state.heap.backend import Table
+from tamias.state.table import Table
 
 Left = Callable[[Any, int], Any]
 """What is left of a table's entry without what is stamped up to a time: the entry itself, a part of it, or None."""

@@ -13,9 +13,9 @@ from tamias.state.broadcast_state import BroadcastStore
 from tamias.state.codecs import Codec
 from tamias.state.declared import Declaration, declare
 from tamias.state.evolution.restore_checks import migrate
-from tamias.state.heap.handles import list_elements, none_in_list
 from tamias.state.operator_state_files import Mode, OperatorState
 from tamias.state.snapshots import StateInfo
+from tamias.state.table_handles import list_elements, none_in_list
 from tamias.types.by_value import dumps
 
 _KINDS: dict[Mode, str] = {"split": "list-split", "union": "list-union", "broadcast": "broadcast"}

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-NEUTRAL, ROCKSDB = "heap", "rocksdb"  # the formats of keyed state
+from tamias.errors import CorruptFileError
+from tamias.graph.addresses import SubtaskId
+from tamias.keygroups import KeyGroupRange
+
+CANONICAL, ROCKSDB = "heap", "rocksdb"  # the formats of keyed state
 WINDOWED = "window-"  # before the kind of a state that has an entry per key and window
 
 
@@ -37,8 +41,13 @@ class KeyedFiles:
     key_group_first: int
     key_group_last: int
     files: tuple[StateFile, ...]
-    format: str = NEUTRAL
+    format: str = CANONICAL
     names: tuple[str, ...] = ()  # one for each file, in formats in which files have names
+
+    @property
+    def key_groups(self) -> KeyGroupRange:
+        """The key groups that the state belongs to."""
+        return KeyGroupRange(self.key_group_first, self.key_group_last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,17 @@ class OperatorRestore:
         """What the checkpoint says of the keyed states, by name."""
         return {info.name: info for info in self.states if not info.of_subtask}
 
+    def check_formats(self) -> None:
+        """Refuse keyed state in a format that no backend of this release reads.
+
+        Raises:
+            CorruptFileError: There is such state.
+        """
+        for part in self.keyed:
+            if part.format not in (CANONICAL, ROCKSDB):
+                where = f"keyed state of operator {self.label or self.operator_id}"
+                raise CorruptFileError(where, f"format {part.format!r}", f"{CANONICAL!r} or {ROCKSDB!r}")
+
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRestore:
@@ -123,8 +143,8 @@ class SubtaskRestore:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """Everything a deployment restores, by (vertex, subtask), and where the files are."""
+    """What every subtask of a deployment restores, and the directory of the files."""
 
     directory: str
     checkpoint_id: int
-    subtasks: dict[tuple[int, int], SubtaskRestore] = field(default_factory=dict)
+    subtasks: dict[SubtaskId, SubtaskRestore] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from tamias.graph.job_graph import Operator
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import SavepointOrder
 from tamias.operators.operator import RuntimeOperator
-from tamias.state.backend import CapturedState, KeyedStateBackend, SnapshotTarget
+from tamias.state.keyed_backend import CapturedState, KeyedStateBackend, SnapshotTarget
 from tamias.state.operator_state_files import encode_operator_state
 from tamias.state.snapshots import OperatorSnapshot, StateInfo, SubtaskSnapshot
 

@@ -19,7 +19,7 @@ from tamias.keygroups import key_group, state_key, subtask_of
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.process_functions import KeyedProcessOperator
 from tamias.operators.timers import TimerTable
-from tamias.state.backend import KeyedStateBackend
+from tamias.state.keyed_backend import KeyedStateBackend
 
 
 class RegisteredTimer(NamedTuple):

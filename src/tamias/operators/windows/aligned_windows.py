@@ -19,7 +19,7 @@ from tamias.operators.windows.layout_translation import out_of_slices, to_panes
 from tamias.operators.windows.layouts import PANES, check_layout
 from tamias.operators.windows.panes import Pane, PaneTable
 from tamias.operators.windows.tight import TightWindowOperator
-from tamias.state.backend import Restored
+from tamias.state.keyed_backend import RestoredTables
 from tamias.types.by_value import own
 
 
@@ -40,7 +40,7 @@ class AlignedWindowOperator(TightWindowOperator):
         self._adopt_state()
         super().open()
 
-    def translate(self, tables: Restored) -> None:
+    def translate(self, tables: RestoredTables) -> None:
         to_panes(tables, self._spec)
         out_of_slices(tables, self._spec, self)
 

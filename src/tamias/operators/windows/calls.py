@@ -19,7 +19,7 @@ from tamias.keygroups import user_key
 from tamias.operators.contexts import StateStore
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.process_functions import emit_results
-from tamias.state.backend import KeyedStateBackend
+from tamias.state.keyed_backend import KeyedStateBackend
 
 
 class WindowCall(ABC):

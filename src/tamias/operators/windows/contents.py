@@ -20,8 +20,8 @@ from tamias.functions.state_descriptors import (
 )
 from tamias.graph.specs import AggregateContents, FoldContents, ListContents, ReduceContents, WindowContents
 from tamias.operators.operator import method_of
-from tamias.state.backend import KeyedStates
 from tamias.state.codecs import PickledCodec
+from tamias.state.keyed_backend import KeyedStates
 from tamias.types.by_value import own
 from tamias.types.type_information import TypeInformation
 

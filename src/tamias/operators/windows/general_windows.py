@@ -40,7 +40,7 @@ from tamias.operators.windows.layout_translation import out_of_slices, to_genera
 from tamias.operators.windows.layouts import GENERAL, IN_ROCKSDB, check_layout
 from tamias.operators.windows.merging import MergingWindows
 from tamias.operators.windows.window_codec import codec_for
-from tamias.state.backend import KeyedStates, Restored
+from tamias.state.keyed_backend import KeyedStates, RestoredTables
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
@@ -76,7 +76,7 @@ class WindowOperator(RuntimeOperator):
     def functions(self) -> Iterable[Any]:
         return self._functions
 
-    def translate(self, tables: Restored) -> None:
+    def translate(self, tables: RestoredTables) -> None:
         if self._layout == IN_ROCKSDB:
             out_of_slices(tables, self._spec, self)
             to_general(tables, self._spec)

@@ -25,7 +25,7 @@ from tamias.operators.windows.layouts import IN_ROCKSDB, PANES, SESSIONS, SLICES
 from tamias.operators.windows.progress import SavedProgress, progress_of
 from tamias.operators.windows.slice_arithmetic import Slicing
 from tamias.operators.windows.slice_table import SliceTable
-from tamias.state.backend import Restored
+from tamias.state.keyed_backend import RestoredTable, RestoredTables
 from tamias.state.snapshots import WINDOWED, StateInfo
 from tamias.types.time_bounds import MAX_TIMESTAMP
 
@@ -36,7 +36,7 @@ Kept = tuple[Any, tuple[int, int], Any, bool]
 """A key, its window, what is kept of it, and whether it has fired."""
 
 
-def to_general(tables: Restored, spec: WindowSpec) -> None:
+def to_general(tables: RestoredTables, spec: WindowSpec) -> None:
     """Let contents with timers take the place of panes or sessions."""
     for name, unfold in ((PANES, _in_panes), (SESSIONS, _in_sessions)):
         if name not in tables:
@@ -53,7 +53,7 @@ def to_general(tables: Restored, spec: WindowSpec) -> None:
             of_key.update({key: [(start, end) for start, end, *_ in sessions] for key, sessions in entries.items()})
 
 
-def out_of_slices(tables: Restored, spec: WindowSpec, operator: RuntimeOperator) -> None:
+def out_of_slices(tables: RestoredTables, spec: WindowSpec, operator: RuntimeOperator) -> None:
     """Let panes take the place of slices: each window gets what its slices make together.
 
     Slices of other windows, or of functions whose results this one's are not like, are left: `check_layout` says so.
@@ -81,7 +81,7 @@ def out_of_slices(tables: Restored, spec: WindowSpec, operator: RuntimeOperator)
                 panes[key, window] = (frozen, end <= had.fired_ms)
 
 
-def to_panes(tables: Restored, spec: WindowSpec) -> None:
+def to_panes(tables: RestoredTables, spec: WindowSpec) -> None:
     """Let panes take the place of contents with timers."""
     if IN_ROCKSDB in tables:
         info = tables[IN_ROCKSDB][0]
@@ -90,7 +90,7 @@ def to_panes(tables: Restored, spec: WindowSpec) -> None:
             panes[key, window] = (kept, fired)
 
 
-def to_sessions(tables: Restored, spec: WindowSpec) -> None:
+def to_sessions(tables: RestoredTables, spec: WindowSpec) -> None:
     """Let sessions take the place of contents with timers."""
     if IN_ROCKSDB in tables:
         info = tables[IN_ROCKSDB][0]
@@ -100,8 +100,8 @@ def to_sessions(tables: Restored, spec: WindowSpec) -> None:
         tables.pop(_OPEN, None)
 
 
-def _table(tables: Restored, info: StateInfo) -> dict[Any, Any]:
-    return tables.setdefault(info.name, (info, {}))[1]
+def _table(tables: RestoredTables, info: StateInfo) -> dict[Any, Any]:
+    return tables.setdefault(info.name, RestoredTable(info, {})).entries
 
 
 def _in_panes(entries: dict[Any, Any]) -> Iterator[Kept]:
@@ -115,7 +115,7 @@ def _in_sessions(entries: dict[Any, Any]) -> Iterator[Kept]:
             yield key, (start, end), kept, fired
 
 
-def _in_general(tables: Restored, spec: WindowSpec) -> Iterator[Kept]:
+def _in_general(tables: RestoredTables, spec: WindowSpec) -> Iterator[Kept]:
     """Take contents and timers out. With the default trigger, what has no timer at its end has fired."""
     _, contents = tables.pop(IN_ROCKSDB)
     timers = {name: tables.pop(name)[1] for name in _TIMERS.values() if name in tables}

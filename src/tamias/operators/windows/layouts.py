@@ -8,7 +8,7 @@ it is refused.
 from __future__ import annotations
 
 from tamias.errors import StateMigrationError
-from tamias.state.backend import KeyedStateBackend
+from tamias.state.keyed_backend import KeyedStateBackend
 
 PANES, SLICES, SESSIONS, GENERAL = "_window/panes", "_window/slices", "_window/sessions", "_window/contents"
 IN_ROCKSDB = "_window/by-default"  # contents with timers of windows that on the heap are in one of the tight forms

@@ -8,7 +8,7 @@ from typing import Any
 from tamias.functions.assigner_contract import MergingWindowAssigner
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.operators.windows.window_codec import WindowCodec
-from tamias.state.backend import KeyedStates
+from tamias.state.keyed_backend import KeyedStates
 
 OnMerge = Callable[[Any, list[Any]], None]
 """Called with the window that results, and those that it replaces."""

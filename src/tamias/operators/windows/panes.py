@@ -12,10 +12,10 @@ from typing import Any
 from tamias.errors import StateMigrationError
 from tamias.operators.windows.contents import Contents
 from tamias.operators.windows.ends import WindowEnds
+from tamias.state.canonical_format import TableEntries
 from tamias.state.codecs import Codec
-from tamias.state.heap.backend import Table
-from tamias.state.heap.snapshots import Entries
 from tamias.state.snapshots import WINDOWED, StateInfo
+from tamias.state.table import Table
 
 
 class Pane(dict[Any, Any]):
@@ -95,12 +95,12 @@ class PaneTable(Table):
     def _frozen(self, pane: Pane, key: Any) -> tuple[Any, bool]:
         return self._contents.freeze(pane[key]), pane.fired or key in pane.quiet
 
-    def whole(self) -> Entries:
+    def whole(self) -> TableEntries:
         keys = [(key, (end - self._size, end)) for end, pane in self.panes.items() for key in pane]
         values = [self._frozen(pane, key) for pane in self.panes.values() for key in pane]
-        return Entries(self.info, keys, values, [], full=True)
+        return TableEntries(self.info, keys, values, [], full=True)
 
-    def some(self, keys: Collection[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> TableEntries:
         there, values, gone = [], [], []
         for address in keys:
             key, (_, end) = address
@@ -110,7 +110,7 @@ class PaneTable(Table):
                 values.append(self._frozen(pane, key))
             else:
                 gone.append(address)
-        return Entries(self.info, there, values, gone, full=False)
+        return TableEntries(self.info, there, values, gone, full=False)
 
     def load(self, entries: dict[Any, Any]) -> None:
         self.drop()

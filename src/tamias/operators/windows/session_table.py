@@ -12,10 +12,10 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tamias.operators.windows.contents import Contents
+from tamias.state.canonical_format import TableEntries
 from tamias.state.codecs import Codec
-from tamias.state.heap.backend import Table
-from tamias.state.heap.snapshots import Entries
 from tamias.state.snapshots import StateInfo
+from tamias.state.table import Table
 
 START, END, KEPT, ENTERED, QUIET = range(5)
 Session = list[Any]
@@ -100,13 +100,13 @@ class SessionTable(Table):
     def codec(self) -> Codec:
         return self._contents.codec
 
-    def whole(self) -> Entries:
-        return Entries(self.info, list(self.data), [self._frozen(s) for s in self.data.values()], [], full=True)
+    def whole(self) -> TableEntries:
+        return TableEntries(self.info, list(self.data), [self._frozen(s) for s in self.data.values()], [], full=True)
 
-    def some(self, keys: Collection[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> TableEntries:
         there = [k for k in keys if k in self.data]
         gone = [k for k in keys if k not in self.data]
-        return Entries(self.info, there, [self._frozen(self.data[k]) for k in there], gone, full=False)
+        return TableEntries(self.info, there, [self._frozen(self.data[k]) for k in there], gone, full=False)
 
     def load(self, entries: dict[Any, Any]) -> None:
         self.drop()

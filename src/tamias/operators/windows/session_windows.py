@@ -18,7 +18,7 @@ from tamias.operators.windows.layout_translation import to_sessions
 from tamias.operators.windows.layouts import SESSIONS, check_layout
 from tamias.operators.windows.session_table import END, KEPT, QUIET, START, Session, SessionTable
 from tamias.operators.windows.tight import TightWindowOperator
-from tamias.state.backend import Restored
+from tamias.state.keyed_backend import RestoredTables
 
 
 class SessionWindowOperator(TightWindowOperator):
@@ -29,7 +29,7 @@ class SessionWindowOperator(TightWindowOperator):
         self._assigner: Any = spec.assigner
         self._table = SessionTable(SESSIONS, self._lateness, self._contents, tracked=self._heap.tracked)
 
-    def translate(self, tables: Restored) -> None:
+    def translate(self, tables: RestoredTables) -> None:
         to_sessions(tables, self._spec)
 
     def open(self) -> None:

@@ -16,10 +16,10 @@ from tamias.errors import StateMigrationError
 from tamias.operators.windows.combining import Frozen, SliceContents, Strip
 from tamias.operators.windows.contents import MISSING
 from tamias.operators.windows.slice_arithmetic import Slicing
+from tamias.state.canonical_format import TableEntries
 from tamias.state.codecs import Codec
-from tamias.state.heap.backend import Table
-from tamias.state.heap.snapshots import Entries
 from tamias.state.snapshots import WINDOWED, StateInfo
+from tamias.state.table import Table
 from tamias.types.by_value import own
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
@@ -191,15 +191,15 @@ class SliceTable(Table):
             part.captured = True
         return changed
 
-    def whole(self) -> Entries:
+    def whole(self) -> TableEntries:
         keys, values = [], []
         for key, strip in self.data.items():
             for start, frozen in self._contents.freeze(strip).items():
                 keys.append((key, (start, self._slicing.end_of(start))))
                 values.append(frozen)
-        return Entries(self.info, keys, values, [], full=True)
+        return TableEntries(self.info, keys, values, [], full=True)
 
-    def some(self, keys: Collection[Any]) -> Entries:
+    def some(self, keys: Collection[Any]) -> TableEntries:
         there, values, gone = [], [], []
         for address in keys:
             frozen = self._frozen(address)
@@ -208,7 +208,7 @@ class SliceTable(Table):
             else:
                 there.append(address)
                 values.append(frozen)
-        return Entries(self.info, there, values, gone, full=False)
+        return TableEntries(self.info, there, values, gone, full=False)
 
     def _frozen(self, address: tuple[Any, tuple[int, int]]) -> Frozen | None:
         key, (start, _) = address

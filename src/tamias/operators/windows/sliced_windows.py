@@ -23,7 +23,7 @@ from tamias.operators.windows.panes import Pane, other_size
 from tamias.operators.windows.progress import Progress, SavedProgress, progress_of
 from tamias.operators.windows.slice_arithmetic import Slicing
 from tamias.operators.windows.slice_table import Slice, SliceTable
-from tamias.state.backend import Restored
+from tamias.state.keyed_backend import RestoredTables
 from tamias.types.by_value import own
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -42,7 +42,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
         self._cut = MIN_TIMESTAMP  # windows that end up to here are in panes
         self._gone = MIN_TIMESTAMP  # of those, the ones that end after this are in slices until they get a record
 
-    def translate(self, tables: Restored) -> None:
+    def translate(self, tables: RestoredTables) -> None:
         to_panes(tables, self._spec)
 
     def _adopt_state(self) -> None:

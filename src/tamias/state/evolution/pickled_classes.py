@@ -224,6 +224,9 @@ def loads(data: bytes, where: str) -> Any:
         StateMigrationError: a class that a key is made of cannot be found; `where` names the file.
         CorruptFileError: it is no pickle, or half of one.
     """
+    if data[:1] == b"\x80" and len(data) > 1 and data[1] > pickle.HIGHEST_PROTOCOL:
+        # `pickle.loads` raises a plain ValueError for this, as the constructor of a user's class may do as well.
+        raise CorruptFileError(where, f"a pickle of protocol {data[1]}", f"protocol {pickle.HIGHEST_PROTOCOL} or older")
     try:
         return pickle.loads(data)
     except (pickle.UnpicklingError, EOFError) as error:

@@ -22,16 +22,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tamias.clock import Clock, SystemClock
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.functions.state_handles import ListState, MapState, ValueState
-from tamias.keygroups import user_key
-from tamias.state.backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
-from tamias.state.heap.backend import HeapStateBackend, TableStates
-from tamias.state.rocksdb.canonical import CapturedEntries
+from tamias.keygroups import KeyGroupRange, user_key
+from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
+from tamias.state.rocksdb.canonical_snapshot import CapturedEntries
 from tamias.state.rocksdb.handles import (
     RocksListState,
     RocksMapState,
@@ -40,15 +40,14 @@ from tamias.state.rocksdb.handles import (
     RocksTtlValueState,
     RocksValueState,
 )
-from tamias.state.rocksdb.instance import Dead, RocksTables, leave_out
+from tamias.state.rocksdb.instance import ExpiredAt, RocksTables, remove_expired
 from tamias.state.rocksdb.instance_files import CapturedFolder, Files, Uploads
 from tamias.state.rocksdb.restore import restore_into
 from tamias.state.rocksdb.store import META
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
+from tamias.state.table import Table
+from tamias.state.table_states import TableStates
 from tamias.storage.file_store import FileStore
-
-if TYPE_CHECKING:
-    from tamias.state.heap.backend import Table
 
 
 class _RocksStates(TableStates):
@@ -87,7 +86,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         folder: str,
         *,
         max_parallelism: int,
-        key_groups: tuple[int, int],
+        key_groups: KeyGroupRange,
         settings: RocksDBSettings | None = None,
         tracked: bool = True,
         incremental: bool = True,
@@ -116,8 +115,8 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             self,
             settings or RocksDBSettings(),
             os.path.join(folder, "db"),
-            groups=max_parallelism,
-            mine=key_groups,
+            max_parallelism=max_parallelism,
+            key_groups=key_groups,
             clock=self._clock,
         )
         _RocksStates.__init__(self, self._rocks, self.cell)
@@ -146,14 +145,14 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         if table is None:
             return self._beside.keys(state_name)
         self._rocks.flush()
-        return map(user_key, table.keys(*self._rocks.mine))
+        return map(user_key, table.keys(self._rocks.key_groups))
 
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
         table = self._rocks.by_name.get(state_name)
         if table is None:
             return self._beside.entries(state_name)
         self._rocks.flush()
-        return table.entries(*self._rocks.mine)
+        return table.entries(self._rocks.key_groups)
 
     def drop_all(self) -> None:
         self._beside.drop_all()
@@ -192,13 +191,13 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         beside = self._beside.full_snapshot(checkpoint_id)
         if not self._rocks.is_open:
             return beside
-        return CapturedEntries(self._link(), beside, self._rocks, self._dead_times())
+        return CapturedEntries(self._link(), beside, self._rocks, self._expired())
 
     def _linked(self, beside: CapturedState, base: Files | None, done: Callable[[Files], None]) -> CapturedFolder:
-        folder, dead_ms = self._link(), self._dead_times()
+        folder, expired = self._link(), self._expired()
         rocks = self._rocks
         # Flink: incremental checkpoints keep what has expired; the sweep removes it.
-        prepare = None if base is not None or not dead_ms else lambda path: leave_out(path, rocks, dead_ms)
+        prepare = None if base is not None or not expired else lambda path: remove_expired(path, rocks, expired)
         return CapturedFolder(folder, beside, done, threads=rocks.settings.transfer_threads, base=base, prepare=prepare)
 
     def _link(self) -> str:
@@ -208,8 +207,9 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         self._rocks.merging.tidy()
         return folder
 
-    def _dead_times(self) -> Dead:
-        return {name: (self._clock.now_ms(), config) for name, config in self._rocks.left_out_of_full.items()}
+    def _expired(self) -> dict[str, ExpiredAt]:
+        """Return which entries of which states a full snapshot taken now leaves out."""
+        return {name: ExpiredAt(self._clock.now_ms(), config) for name, config in self._rocks.left_out_of_full.items()}
 
     def snapshot_completed(self, checkpoint_id: int) -> None:
         self._beside.snapshot_completed(checkpoint_id)
@@ -219,7 +219,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         self,
         restored: OperatorRestore,
         store: FileStore,
-        key_groups: tuple[int, int],
+        key_groups: KeyGroupRange,
         translate: Translate | None = None,
     ) -> None:
         files = restore_into(self._rocks, self._beside, restored, store, translate)

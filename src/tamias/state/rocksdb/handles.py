@@ -11,15 +11,15 @@ from typing import Any
 
 from tamias.functions.state_handles import ListState, MapState
 from tamias.state.expiry import Expiry
-from tamias.state.heap.handles import Entry, HeapValueState, list_elements, none_in_list
 from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.map_tables import GONE, KnownMap, MapTable
 from tamias.state.rocksdb.tables import ValueTable
-from tamias.state.ttl import TtlValueState
+from tamias.state.table_handles import TableHandle, TableValueState, list_elements, none_in_list
+from tamias.state.ttl_handles import TtlValueState
 from tamias.types.by_value import own
 
 
-class RocksValueState(HeapValueState):
+class RocksValueState(TableValueState):
     """Asks the dictionary itself, which fetches only what it misses."""
 
     __slots__ = ("_limit", "_make_room")
@@ -61,7 +61,7 @@ class RocksTtlValueState(TtlValueState):
         super()._write(key, now_ms, value)
 
 
-class RocksListState(Entry, ListState[Any]):
+class RocksListState(TableHandle, ListState[Any]):
     __slots__ = ("_table",)
 
     def __init__(self, cell: list[Any], table: ListTable) -> None:
@@ -151,7 +151,7 @@ class RocksTtlListState(RocksListState):
         self._replace([(now_ms, element) for element in elements])
 
 
-class RocksMapState(Entry, MapState[Any, Any]):
+class RocksMapState(TableHandle, MapState[Any, Any]):
     __slots__ = ("_table",)
 
     def __init__(self, cell: list[Any], table: MapTable) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import NamedTuple
 
 from tamias.clock import Clock
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.errors import CorruptFileError, StateError
 from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.backend import KeyedStateBackend
+from tamias.keygroups import KeyGroupRange
 from tamias.state.declared import Declaration
 from tamias.state.evolution.restore_checks import migrate
 from tamias.state.expiry import Expiry
+from tamias.state.keyed_backend import KeyedStateBackend
 from tamias.state.rocksdb.compaction import Merging
 from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.map_tables import MapTable
@@ -21,21 +23,37 @@ from tamias.state.rocksdb.sweep import Sweep
 from tamias.state.rocksdb.tables import RocksTable, Shared, ValueTable
 from tamias.state.snapshots import WINDOWED, StateInfo
 
-Dead = dict[str, tuple[int, StateTtlConfig]]
-"""Of states that full snapshots hold without what has expired: the time of the snapshot, and what expires when."""
-
 _META_KEY = META + b"tables"
 _META_VERSION = 1
 _KINDS = frozenset({"value", "list", "map", "reducing", "aggregating", "folding"})
 
 
+class ExpiredAt(NamedTuple):
+    """The time of a snapshot that leaves expired entries out, and the time to live that decides which have expired."""
+
+    now_ms: int
+    config: StateTtlConfig
+
+    @property
+    def dead_ms(self) -> int:
+        """The latest stamp of an entry that has expired."""
+        return self.now_ms - self.config.get_ttl().to_milliseconds()
+
+
+class InstanceMeta(NamedTuple):
+    """What an instance records about its tables."""
+
+    next_piece: int  # the next number for a piece of a list
+    states: dict[int, StateInfo]  # by number
+
+
 def in_rocksdb(kind: str) -> bool:
-    """Whether states of this kind are kept in RocksDB, and not on the heap beside it."""
+    """Return whether states of this kind are kept in RocksDB, and not on the heap beside it."""
     return kind.removeprefix(WINDOWED) in _KINDS
 
 
 class RocksTables:
-    """The tables of one operator in one instance of RocksDB, which is opened with the first of them."""
+    """The tables of one operator in one instance of RocksDB, which is opened with the first table."""
 
     def __init__(
         self,
@@ -43,15 +61,15 @@ class RocksTables:
         settings: RocksDBSettings,
         folder: str,
         *,
-        groups: int,
-        mine: tuple[int, int],
+        max_parallelism: int,
+        key_groups: KeyGroupRange,
         clock: Clock,
     ) -> None:
         self.backend = backend
         self.settings = settings
         self.folder = folder
-        self.groups = groups  # in all
-        self.mine = mine  # the first and the last of the subtask
+        self.max_parallelism = max_parallelism
+        self.key_groups = key_groups  # of the subtask
         self.by_name: dict[str, RocksTable] = {}
         self.restored: dict[str, StateInfo] = {}
         self.operator = ""
@@ -71,7 +89,8 @@ class RocksTables:
     def shared(self) -> Shared:
         """What the tables share."""
         if self._shared is None:
-            self._shared = Shared(RocksStore(self.folder, self.settings), self.groups, self.settings.cache_bytes)
+            store = RocksStore(self.folder, self.settings)
+            self._shared = Shared(store, self.max_parallelism, self.settings.cache_bytes)
         return self._shared
 
     @property
@@ -105,7 +124,7 @@ class RocksTables:
         """Make restored entries what the job declares them to be."""
         migration = migrate(self.restored.get(declared.info.name), declared, self.operator)
         if migration is not None:
-            for key, entry in table.entries(*self.mine):
+            for key, entry in table.entries(self.key_groups):
                 table.replace_whole(key, migration.entry(entry))
             table.make_room()
         table.info, table.declared = declared.info, declared
@@ -124,7 +143,7 @@ class RocksTables:
         if strategies.in_full_snapshot():
             self.left_out_of_full[table.info.name] = config
         if strategies.get_rocksdb_compact_filter_cleanup_strategy() is not None:
-            self.sweeps.append(Sweep(table, self.store, self.mine, self._clock.now_ms, config))
+            self.sweeps.append(Sweep(table, self.store, self.key_groups, self._clock.now_ms, config))
         # Flink: incremental cleanup is the heap's.
         return Expiry(config, self._clock.now_ms)
 
@@ -146,8 +165,9 @@ class RocksTables:
 
     def read_meta(self) -> None:
         """Take over the tables that an opened instance has."""
-        self.shared.next_piece, numbered = read_meta(self.store)
-        for number, info in numbered.items():
+        meta = read_meta(self.store)
+        self.shared.next_piece = meta.next_piece
+        for number, info in meta.states.items():
             self.add(self.restored.get(info.name, info), number)
         self._written_meta = self.store.get(_META_KEY) or b""
 
@@ -175,11 +195,11 @@ def make_table(info: StateInfo, number: int, shared: Shared) -> RocksTable:
             return ValueTable(info, number, shared)
 
 
-def read_meta(store: RocksStore) -> tuple[int, dict[int, StateInfo]]:
-    """What an instance says of its tables: the next number for a piece of a list, and the states by number.
+def read_meta(store: RocksStore) -> InstanceMeta:
+    """Read what an instance records about its tables.
 
     Raises:
-        CorruptFileError: It says nothing, or is of a newer format.
+        CorruptFileError: The record is missing or damaged, or of a newer format.
     """
     raw = store.get(_META_KEY)
     if raw is None:
@@ -190,22 +210,21 @@ def read_meta(store: RocksStore) -> tuple[int, dict[int, StateInfo]]:
             found = f"keyed state of format version {document['version']}"
             raise CorruptFileError(store.folder, found, f"version {_META_VERSION}, the newest this release reads")
         states = {number: StateInfo(name, kind, ttl=ttl) for number, name, kind, ttl in document["states"]}
-        return int(document["next_piece"]), states
+        return InstanceMeta(int(document["next_piece"]), states)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         found = f"a list of states that is none ({type(error).__name__}: {error})"
         raise CorruptFileError(store.folder, found, "keyed state") from error
 
 
-def leave_out(folder: str, rocks: RocksTables, dead: dict[str, tuple[int, StateTtlConfig]]) -> None:
-    """Remove what has expired from a folder of links; the instance that they were taken from is not touched."""
+def remove_expired(folder: str, rocks: RocksTables, expired: dict[str, ExpiredAt]) -> None:
+    """Remove expired entries from a checkpoint of the instance; the instance itself does not change."""
     store = RocksStore(folder, rocks.settings, create=False)
     try:
-        _, states = read_meta(store)
-        for number, info in states.items():
-            if info.name in dead:
-                now_ms, config = dead[info.name]
-                table = make_table(info, number, Shared(store, rocks.groups))
-                Sweep(table, store, rocks.mine, partial(int, now_ms), config).step(None)
+        for number, info in read_meta(store).states.items():
+            if info.name in expired:
+                now_ms, config = expired[info.name]
+                table = make_table(info, number, Shared(store, rocks.max_parallelism))
+                Sweep(table, store, rocks.key_groups, partial(int, now_ms), config).step(None)
         store.flush()
     finally:
         store.close()

@@ -23,8 +23,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tamias.errors import CorruptFileError
-from tamias.state.backend import CapturedState, SnapshotTarget
-from tamias.state.snapshots import ROCKSDB, KeyedFiles, StateFile
+from tamias.keygroups import KeyGroupRange
+from tamias.state.keyed_backend import CapturedState, SnapshotTarget
+from tamias.state.snapshots import CANONICAL, ROCKSDB, KeyedFiles, StateFile
 from tamias.state.state_files import read_state
 from tamias.storage.file_store import FileStore
 
@@ -98,7 +99,7 @@ class CapturedFolder:
             base: The files that need not be written again; None to write all, to files of its own.
             prepare: Called with the folder before anything is written.
         """
-        self.key_groups: tuple[int, int] = (0, 0)
+        self.key_groups = KeyGroupRange(0, 0)  # until the subtask sets its own
         self._folder = folder
         self._beside = beside
         self._done = done
@@ -170,7 +171,7 @@ def fetch(part: KeyedFiles, store: FileStore, folder: str, threads: int) -> File
 def beside_of(part: KeyedFiles) -> KeyedFiles:
     """The files of a part that hold the tables beside RocksDB, as a heap backend's."""
     files = tuple(file for name, file in zip(part.names, part.files, strict=True) if name == HEAP)
-    return replace(part, files=files, format="heap", names=())
+    return replace(part, files=files, format=CANONICAL, names=())
 
 
 def in_parallel(call: Callable[[T], R], items: Iterable[T], threads: int) -> list[R]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tamias.state.rocksdb.key_bytes import sequence_bytes
-from tamias.state.rocksdb.store import Batch
-from tamias.state.rocksdb.tables import RocksTable, Shared
+from tamias.state.rocksdb.store import WriteBatch
+from tamias.state.rocksdb.tables import Flushed, RocksTable, Shared
 from tamias.state.rocksdb.value_bytes import split_original, with_original, without_original
 from tamias.state.snapshots import StateInfo
 from tamias.types.by_value import dumps
@@ -91,7 +91,7 @@ class ListTable(RocksTable):
             self._fetch(key, known)
         known.head, known.tail, known.replaced = [], elements, True
 
-    def _flush(self, batch: Batch) -> tuple[int, int]:
+    def _flush(self, batch: WriteBatch) -> Flushed:
         count = size = 0
         for key in self.changed:
             known: KnownList = self.data[key]
@@ -115,7 +115,7 @@ class ListTable(RocksTable):
                 if not known.head:
                     del self.data[key]
             known.tail = []
-        return count, size
+        return Flushed(count, size)
 
     def forget(self) -> None:
         super().forget()
@@ -124,7 +124,7 @@ class ListTable(RocksTable):
     def forget_one(self, address: bytes, value: bytes) -> None:
         """Lists that are in use are left alone."""
 
-    def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
+    def put_whole(self, batch: WriteBatch, key: Any, value: Any) -> None:
         begin, exact = self.address(key)
         for start in range(0, len(value), _PIECE):
             place = begin + sequence_bytes(0 if start == 0 else self._take_piece())

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 from tamias.state.rocksdb.key_bytes import entry_bytes, read_part
-from tamias.state.rocksdb.store import Batch
-from tamias.state.rocksdb.tables import LARGE_BYTES, MISSING, RocksTable, Shared
+from tamias.state.rocksdb.store import WriteBatch
+from tamias.state.rocksdb.tables import LARGE_BYTES, MISSING, Flushed, RocksTable, Shared
 from tamias.state.rocksdb.value_bytes import (
     decode,
     decode_stamped,
@@ -144,7 +144,7 @@ class MapTable(RocksTable):
             return False
         return known.complete or next(self.items(key, known), None) is None
 
-    def _flush(self, batch: Batch) -> tuple[int, int]:
+    def _flush(self, batch: WriteBatch) -> Flushed:
         count = size = 0
         for key in self.changed:
             known: KnownMap = self.data[key]
@@ -167,7 +167,7 @@ class MapTable(RocksTable):
             known.changed.clear()
             if known.complete and not any(kept is not GONE for kept in known.entries.values()):
                 del self.data[key]
-        return count, size
+        return Flushed(count, size)
 
     def forget(self) -> None:
         super().forget()
@@ -182,7 +182,7 @@ class MapTable(RocksTable):
             if entry not in known.changed:
                 known.entries.pop(entry, None)
 
-    def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
+    def put_whole(self, batch: WriteBatch, key: Any, value: Any) -> None:
         begin, key_exact = self.address(key)
         for entry, kept in value.items():
             raw_entry, entry_exact = entry_bytes(entry)

@@ -19,6 +19,7 @@ from typing import Any
 from tamias.config.rocksdb_options import require_rocksdict
 from tamias.config.rocksdb_settings import COMPRESSIONS, RocksDBSettings
 from tamias.errors import ConfigurationError, StateError
+from tamias.keygroups import KeyGroupRange
 from tamias.state.rocksdb.key_bytes import PREFIX
 
 META = b"\xff\xff"
@@ -101,9 +102,9 @@ class RocksStore:
 
     # -------------------------------------------------------------------------------------------------------- writing
 
-    def batch(self) -> Batch:
+    def batch(self) -> WriteBatch:
         """Writes that are made together, in pieces of bounded size."""
-        return Batch(self, self._rocksdict.WriteBatch, self._settings.write_batch_bytes)
+        return WriteBatch(self, self._rocksdict.WriteBatch, self._settings.write_batch_bytes)
 
     def write(self, batch: Any) -> None:
         """Make the writes of one of rocksdict's batches."""
@@ -119,11 +120,11 @@ class RocksStore:
         except Exception as error:
             raise self._failed("write", error) from error
 
-    def keep_groups(self, first: int, last: int) -> None:
-        """Remove what belongs to other key groups."""
-        if first > 0:
-            self.delete_range(PREFIX.pack(0, 0), PREFIX.pack(first, 0))
-        self.delete_range(PREFIX.pack(last + 1, 0), META)
+    def keep_groups(self, key_groups: KeyGroupRange) -> None:
+        """Remove the entries of other key groups."""
+        if key_groups.first > 0:
+            self.delete_range(PREFIX.pack(0, 0), PREFIX.pack(key_groups.first, 0))
+        self.delete_range(PREFIX.pack(key_groups.last + 1, 0), META)
 
     def ingest(self, entries: Iterator[tuple[bytes, bytes]]) -> None:
         """Add entries that come in ascending order and are not there yet; faster than writing them."""
@@ -203,7 +204,7 @@ class RocksStore:
         return StateError(f"cannot {what} RocksDB in {self.folder!r}: {error}")
 
 
-class Batch:
+class WriteBatch:
     """Collects writes, and makes them whenever there are enough; `done` makes the last ones."""
 
     __slots__ = ("_limit", "_make", "_size", "_store", "_writes")

@@ -14,8 +14,9 @@ import pickle
 from collections.abc import Callable, Iterator
 
 from tamias.functions.state_ttl import StateTtlConfig
+from tamias.keygroups import KeyGroupRange
 from tamias.state.rocksdb.list_tables import ListTable
-from tamias.state.rocksdb.store import Batch, RocksStore
+from tamias.state.rocksdb.store import RocksStore, WriteBatch
 from tamias.state.rocksdb.tables import RocksTable
 from tamias.state.rocksdb.value_bytes import split_original, stamp_of, with_original, without_original
 from tamias.types.by_value import dumps
@@ -35,13 +36,13 @@ class Sweep:
         self,
         table: RocksTable,
         store: RocksStore,
-        groups: tuple[int, int],
+        key_groups: KeyGroupRange,
         now_ms: Callable[[], int],
         config: StateTtlConfig,
     ) -> None:
         self._table = table
         self._store = store
-        self._groups = groups
+        self._key_groups = key_groups
         self._now_ms = now_ms
         self._ttl_ms = config.get_ttl().to_milliseconds()
         strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
@@ -59,7 +60,7 @@ class Sweep:
         if self._ranges is None:
             if self._rests_until_ms is not None and now_ms < self._rests_until_ms:
                 return 0
-            self._ranges, self._began_ms, self._oldest_ms = self._table.ranges(*self._groups), now_ms, now_ms
+            self._ranges, self._began_ms, self._oldest_ms = self._table.ranges(self._key_groups), now_ms, now_ms
             self._at = next(self._ranges, None)
         batch, removed = self._store.batch(), 0
         dead_ms, seen, look_at, ranges = now_ms - self._ttl_ms, 0, self._look_at_clock_after, 0
@@ -102,7 +103,7 @@ class Sweep:
         if pieces:
             yield pieces
 
-    def _clean(self, pieces: Pieces, dead_ms: int, batch: Batch) -> int:
+    def _clean(self, pieces: Pieces, dead_ms: int, batch: WriteBatch) -> int:
         if isinstance(self._table, ListTable):
             return self._clean_list(self._table, pieces, dead_ms, batch)
         ((address, value),) = pieces
@@ -114,7 +115,7 @@ class Sweep:
         self._table.forget_one(address, value)
         return 1
 
-    def _clean_list(self, table: ListTable, pieces: Pieces, dead_ms: int, batch: Batch) -> int:
+    def _clean_list(self, table: ListTable, pieces: Pieces, dead_ms: int, batch: WriteBatch) -> int:
         before = [pickle.loads(without_original(value)) for _, value in pieces]
         after = [[element for element in piece if element[0] > dead_ms] for piece in before]
         removed = sum(map(len, before)) - sum(map(len, after))

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakSet
 
-from tamias.keygroups import state_key
+from tamias.keygroups import KeyGroupRange, state_key
 from tamias.state.declared import Declaration
-from tamias.state.rocksdb.addresses import Addresses
 from tamias.state.rocksdb.key_bytes import PREFIX, address_of, read_part, window_bytes
-from tamias.state.rocksdb.store import Batch, RocksStore
+from tamias.state.rocksdb.known_addresses import KnownAddresses
+from tamias.state.rocksdb.store import RocksStore, WriteBatch
 from tamias.state.rocksdb.value_bytes import (
     decode,
     decode_stamped,
@@ -76,6 +76,13 @@ class Shared:
         return self.next_piece - 1
 
 
+class Flushed(NamedTuple):
+    """How many values a flush wrote, and their size."""
+
+    values: int
+    value_bytes: int
+
+
 class RocksTable(ABC):
     """One named state of an operator."""
 
@@ -122,14 +129,14 @@ class RocksTable(ABC):
             found = state_key(key)
         return (found if original is None else original), end
 
-    def ranges(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
-        """The ranges of addresses that hold this state's entries of some key groups."""
-        for group in range(first, last + 1):
+    def ranges(self, key_groups: KeyGroupRange) -> Iterator[tuple[bytes, bytes]]:
+        """Yield, for each key group, the first address of this state's entries and the address behind the last."""
+        for group in range(key_groups.first, key_groups.last + 1):
             yield PREFIX.pack(group, self.number), PREFIX.pack(group, self.number + 1)
 
     # ------------------------------------------------------------------------------------------------- the dictionary
 
-    def flush(self, batch: Batch) -> None:
+    def flush(self, batch: WriteBatch) -> None:
         """Write what changed."""
         if self.changed:
             self._some_key = next(iter(self.changed))
@@ -137,8 +144,8 @@ class RocksTable(ABC):
             self.changed.clear()
 
     @abstractmethod
-    def _flush(self, batch: Batch) -> tuple[int, int]:
-        """Write what changed; how many values, and their bytes."""
+    def _flush(self, batch: WriteBatch) -> Flushed:
+        """Write what changed."""
 
     def saw(self, values: int, value_bytes: int) -> None:
         """Learn from some values how many fit into the dictionary."""
@@ -168,7 +175,7 @@ class RocksTable(ABC):
     # -------------------------------------------------------------------------------------------------- whole entries
 
     @abstractmethod
-    def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
+    def put_whole(self, batch: WriteBatch, key: Any, value: Any) -> None:
         """Write a key's value, given as a heap table holds it, where there was none before."""
 
     @abstractmethod
@@ -179,14 +186,14 @@ class RocksTable(ABC):
     def whole(self, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         """Keys and values, as a heap table holds them, from addresses and values of RocksDB in order."""
 
-    def entries(self, first: int, last: int) -> Iterator[tuple[Any, Any]]:
+    def entries(self, key_groups: KeyGroupRange) -> Iterator[tuple[Any, Any]]:
         """Keys and values of some key groups, as RocksDB has them."""
-        for start, end in self.ranges(first, last):
+        for start, end in self.ranges(key_groups):
             yield from self.whole(self._store.scan(start, end))
 
-    def keys(self, first: int, last: int) -> Iterator[Any]:
+    def keys(self, key_groups: KeyGroupRange) -> Iterator[Any]:
         """The keys that have an entry, as RocksDB has them."""
-        for start, end in self.ranges(first, last):
+        for start, end in self.ranges(key_groups):
             before = b""
             for address, value in self._store.scan(start, end):
                 if before and address.startswith(before):
@@ -246,7 +253,7 @@ class ValueTable(RocksTable):
         self._decode = decode_stamped if info.ttl else decode
         self._encode_all = encode_all_stamped if info.ttl else encode_all
         self._fresh: set[Any] = set()  # keys that RocksDB is known not to hold
-        self._addresses = Addresses()  # of keys in the dictionary
+        self._addresses = KnownAddresses()  # of keys in the dictionary
 
     def _load(self, key: Any) -> Any:
         if len(self.data) >= self.limit[0]:
@@ -262,7 +269,7 @@ class ValueTable(RocksTable):
         self.data[key] = value
         return value
 
-    def _flush(self, batch: Batch) -> tuple[int, int]:  # hot
+    def _flush(self, batch: WriteBatch) -> Flushed:  # hot
         self._addresses.limit(len(self.data), self.limit[0])
         size = 0
         keys, addresses = self._addresses.of(self.changed)
@@ -277,9 +284,9 @@ class ValueTable(RocksTable):
             size = batch.put_all(zip(addresses, self._encode_all(values), strict=True))
         size += self._flush_others(batch)
         self._fresh -= self.changed
-        return len(self.changed), size
+        return Flushed(len(self.changed), size)
 
-    def _flush_others(self, batch: Batch) -> int:
+    def _flush_others(self, batch: WriteBatch) -> int:
         """Write what changed of keys whose address is not at hand."""
         writes: list[tuple[bytes, bytes]] = []
         data, encode, kept = self.data, self._encode, dict.get
@@ -297,7 +304,7 @@ class ValueTable(RocksTable):
                 writes.append((address, with_original(key, encode(value))))
         return batch.put_all(writes)
 
-    def _remove(self, batch: Batch, key: Any, address: bytes) -> None:
+    def _remove(self, batch: WriteBatch, key: Any, address: bytes) -> None:
         if key not in self._fresh:
             batch.delete(address)
         dict.__delitem__(self.data, key)
@@ -314,7 +321,7 @@ class ValueTable(RocksTable):
             dict.__delitem__(self.data, key)
             self._addresses.drop(key)
 
-    def put_whole(self, batch: Batch, key: Any, value: Any) -> None:
+    def put_whole(self, batch: WriteBatch, key: Any, value: Any) -> None:
         address, exact = self.address(key)
         raw = self._encode(value)
         batch.put(address, raw if exact else with_original(key, raw))

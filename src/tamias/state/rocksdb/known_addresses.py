@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 
-class Addresses:
+class KnownAddresses:
     """The addresses of some keys of a table, of those whose address says all of the key."""
 
     def __init__(self) -> None:

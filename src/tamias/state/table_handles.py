@@ -29,7 +29,7 @@ class TableOfValues(Protocol):
     declared: Declaration | None
 
 
-class Entry:
+class TableHandle:
     """What every handle has: the current key's cell, the table, how values are kept, how to say that a key changed."""
 
     # The slots of maps are here too: a class can have only one base with slots of its own, and `ttl.py` needs two.
@@ -82,7 +82,7 @@ class Entry:
         self._mark_all(target, sources)
 
 
-class HeapValueState(Entry, ValueState[Any]):
+class TableValueState(TableHandle, ValueState[Any]):
     __slots__ = ("_default",)
 
     def __init__(self, cell: list[Any], table: TableOfValues, default: Any) -> None:
@@ -104,7 +104,7 @@ class HeapValueState(Entry, ValueState[Any]):
         self._mark(key)
 
 
-class HeapListState(Entry, ListState[Any]):
+class TableListState(TableHandle, ListState[Any]):
     __slots__ = ()
 
     def get(self) -> Iterator[Any]:
@@ -163,7 +163,7 @@ def none_in_list() -> StateError:
     return StateError("a list state cannot hold None; leave the element out, or add a value that stands for it")
 
 
-class HeapMapState(Entry, MapState[Any, Any]):
+class TableMapState(TableHandle, MapState[Any, Any]):
     __slots__ = ()
 
     def __init__(self, cell: list[Any], table: TableOfValues) -> None:
@@ -226,7 +226,7 @@ class HeapMapState(Entry, MapState[Any, Any]):
         return self._data.get(self._cell[0]) or {}
 
 
-class HeapReducingState(Entry, ReducingState[Any]):
+class TableReducingState(TableHandle, ReducingState[Any]):
     __slots__ = ("_reduce",)
 
     def __init__(self, cell: list[Any], table: TableOfValues, reduce: Callable[[Any, Any], Any]) -> None:
@@ -258,7 +258,7 @@ def none_from_reduce() -> StateError:
     return StateError("a reducing state cannot hold None, which its function returned; return a value, or clear()")
 
 
-class HeapAggregatingState(Entry, AggregatingState[Any, Any]):
+class TableAggregatingState(TableHandle, AggregatingState[Any, Any]):
     __slots__ = ("_function",)
 
     def __init__(self, cell: list[Any], table: TableOfValues, function: Any) -> None:
@@ -283,7 +283,7 @@ class HeapAggregatingState(Entry, AggregatingState[Any, Any]):
         self._merge_values(target, sources, self._function.merge)
 
 
-class HeapFoldingState(Entry, FoldingState[Any, Any]):
+class TableFoldingState(TableHandle, FoldingState[Any, Any]):
     __slots__ = ("_fold", "_initial")
 
     def __init__(self, cell: list[Any], table: TableOfValues, fold: Callable[[Any, Any], Any], initial: Any) -> None:

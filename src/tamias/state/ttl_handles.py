@@ -17,10 +17,10 @@ from typing import Any
 
 from tamias.functions.state_handles import AggregatingState, FoldingState, ReducingState, ValueState
 from tamias.state.expiry import Expiry
-from tamias.state.heap.handles import (
-    Entry,
-    HeapListState,
-    HeapMapState,
+from tamias.state.table_handles import (
+    TableHandle,
+    TableListState,
+    TableMapState,
     TableOfValues,
     list_elements,
     none_from_reduce,
@@ -29,7 +29,7 @@ from tamias.state.heap.handles import (
 from tamias.types.by_value import own
 
 
-class ExpiringEntry(Entry):
+class ExpiringHandle(TableHandle):
     """What every handle here has beside the cell and the table."""
 
     __slots__ = ("_access", "_restamps", "_shows_expired", "_ttl_ms")
@@ -46,7 +46,7 @@ class ExpiringEntry(Entry):
         super().clear()
 
 
-class _OneStamp(ExpiringEntry):
+class _OneStamp(ExpiringHandle):
     """An entry with one stamp: `(stamp_ms, value)`."""
 
     __slots__ = ()
@@ -190,7 +190,7 @@ class TtlFoldingState(_OneStamp, FoldingState[Any, Any]):
         self._write(key, now_ms, self._fold(own(self._initial) if so_far is None else so_far, value))
 
 
-class TtlListState(ExpiringEntry, HeapListState):
+class TtlListState(ExpiringHandle, TableListState):
     """A stamp per element: `[(stamp_ms, element), ...]`. Windows that merge take their elements along as they are."""
 
     __slots__ = ()
@@ -245,7 +245,7 @@ class TtlListState(ExpiringEntry, HeapListState):
         self._mark(key)
 
 
-class TtlMapState(ExpiringEntry, HeapMapState):
+class TtlMapState(ExpiringHandle, TableMapState):
     """A stamp per entry: `{key: (stamp_ms, value), ...}`."""
 
     __slots__ = ()

@@ -1,0 +1,42 @@
+"""Read the states of a RocksDB instance entry by entry, in the form in which a heap table keeps them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from tamias.config.rocksdb_settings import RocksDBSettings
+from tamias.keygroups import KeyGroupRange
+from tamias.state.keyed_backend import RestoredTable
+from tamias.state.rocksdb.instance import make_table, read_meta
+from tamias.state.rocksdb.instance_files import fetch
+from tamias.state.rocksdb.store import RocksStore
+from tamias.state.rocksdb.tables import Shared
+from tamias.state.snapshots import KeyedFiles, StateInfo
+from tamias.storage.file_store import FileStore
+
+
+def read_instance(
+    part: KeyedFiles, store: FileStore, max_parallelism: int, key_groups: KeyGroupRange
+) -> Iterator[RestoredTable]:
+    """Yield the states of a range of key groups from a part of a checkpoint that the RocksDB backend wrote."""
+    settings = RocksDBSettings()
+    with tempfile.TemporaryDirectory(prefix="tamias-restore-") as scratch:
+        folder = os.path.join(scratch, "db")
+        fetch(part, store, folder, settings.transfer_threads)
+        instance = RocksStore(folder, settings, create=False, read_only=True)
+        try:
+            for info, entries in read_states(instance, max_parallelism, key_groups.overlap(part.key_groups)):
+                yield RestoredTable(info, dict(entries))
+        finally:
+            instance.close()
+
+
+def read_states(
+    instance: RocksStore, max_parallelism: int, key_groups: KeyGroupRange
+) -> Iterator[tuple[StateInfo, Iterator[tuple[Any, Any]]]]:
+    """Yield the states of an open instance, each with the keys and values of a range of key groups."""
+    for number, info in read_meta(instance).states.items():
+        yield info, make_table(info, number, Shared(instance, max_parallelism)).entries(key_groups)
