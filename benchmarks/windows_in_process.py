@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tamias.state.heap.snapshots import encode_entries
-
 from tamias.clock import SystemClock
 from tamias.common import Time, Types
 from tamias.datastream import StreamExecutionEnvironment
@@ -30,6 +28,7 @@ from tamias.operators.timers import TimerTable
 from tamias.operators.windows import choice
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.state.canonical_format import encode_entries
 from tamias.subtask.subtask import Subtask
 from tamias.subtask.wire.frames import RECORDS
 

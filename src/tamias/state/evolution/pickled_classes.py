@@ -217,6 +217,10 @@ def _by_name(state: Any, old_names: list[str]) -> dict[str, Any]:
     return dict(state)
 
 
+# What `pickle.loads` raises for bytes that are no pickle. The class of the error depends on the byte that is wrong.
+_NO_PICKLE = (pickle.UnpicklingError, EOFError, ValueError, OverflowError, LookupError, TypeError, MemoryError)
+
+
 def loads(data: bytes, where: str) -> Any:
     """A pickle of built-in values and the user's keys.
 
@@ -224,12 +228,9 @@ def loads(data: bytes, where: str) -> Any:
         StateMigrationError: a class that a key is made of cannot be found; `where` names the file.
         CorruptFileError: it is no pickle, or half of one.
     """
-    if data[:1] == b"\x80" and len(data) > 1 and data[1] > pickle.HIGHEST_PROTOCOL:
-        # `pickle.loads` raises a plain ValueError for this, as the constructor of a user's class may do as well.
-        raise CorruptFileError(where, f"a pickle of protocol {data[1]}", f"protocol {pickle.HIGHEST_PROTOCOL} or older")
     try:
         return pickle.loads(data)
-    except (pickle.UnpicklingError, EOFError) as error:
+    except _NO_PICKLE as error:
         found = f"bytes that are no pickle ({error}): {data[:16]!r}"
         raise CorruptFileError(where, found, "pickled state") from error
     except (ImportError, AttributeError) as error:
