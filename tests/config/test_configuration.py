@@ -256,13 +256,72 @@ url: http://host:8081/
         ("a: 1\nnonsense\n", "line 2: expected 'key: value'"),
         ("a: 1\n  b: 2\n", "line 2: indented below a key that already has a value"),
         ("a:\n\tb: 2\n", "line 2: indentation must be made of blanks"),
-        ("a: |\n  text\n", "line 1: this form of YAML"),
-        ("- a\n", "line 1: a list item without a key"),
+        ("a: 1\nb: c: d\n", "line 2: a value that contains ': ' needs quotes: 'b: c: d'"),
+        ("a: 1\nb: 'open\nc: 2\n", "line 2: a quote is not closed"),
+        ("a: 1\nb: @home\n", "line 2: .*put the value in quotes: 'b: @home'"),
+        ("a: 1\nb: [1, [2]]\n", "line 2: expected a text; this form of YAML is not supported here"),
+        ("a: 1\nb: !tag 2\n", "line 2: expected a text; this form of YAML is not supported here"),
+        ("a: &one 1\nb: *one\n", "line 2: aliases are not supported here"),
+        ("a: 1\n<<: {b: 2}\n", "line 2: a key is a text"),
+        ("a: 1\nb: \x07\n", "line 2: .*not allowed"),
+        ("- a\n", "line 1: expected 'key: value'"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(text, why):
+    with pytest.raises(ConfigurationError, match=f"^flink-conf.yaml, {why}"):
+        parse_configuration(text, where="flink-conf.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "line 3: 'a' is set already, in line 1: 'a: 3'"),
+        ("a.b: 1\na:\n  b: 2\n", "line 3: 'a.b' is set already, in line 1: 'b: 2'"),
+        ("a:\n  b: 1\na:\n  b: 2\n", "line 4: 'a.b' is set already, in line 2"),
+    ],
+)
+def test_a_key_is_set_once_whether_flat_or_nested(text, why):
     with pytest.raises(ConfigurationError, match=why):
         parse_configuration(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("'it''s'", "it's"),
+        (r'"say \"hi\""', 'say "hi"'),
+        (r'"tab\there"', "tab\there"),
+        ("'#1'", "#1"),
+        ("no", "no"),
+        ("Yes", "Yes"),
+        ("TRUE", "TRUE"),
+        ("007", "007"),
+        ("0x10", "0x10"),
+        ("1_000", "1_000"),
+        ("1e3", "1e3"),
+        ("3.10", "3.10"),
+        ("2024-01-01", "2024-01-01"),
+        ("12:30:45", "12:30:45"),
+        ("=", "="),
+        ("'~'", "~"),
+        ("'null'", "null"),
+        ("''", ""),
+        ("|\n  two\n  lines", "two\nlines"),
+        ("[a, 'b;c', 3]", "a;'b;c';3"),
+        ("[{name: n, path: p}]", "name:n,path:p"),
+    ],
+)
+def test_a_value_is_the_text_that_was_written(written, value):
+    assert parse_configuration(f"key: {written}").to_dict() == {"key": value}
+
+
+@pytest.mark.parametrize("text", ["", "# a comment\n", "---\n", "key:\n", "key: ~\n", "key: null\n"])
+def test_a_key_without_a_value_is_not_set(text):
+    assert parse_configuration(text).to_dict() == {}
+
+
+def test_a_key_is_the_text_that_was_written():
+    assert parse_configuration("on: a\n1: {2.0: b}\n'x:y': c\n").to_dict() == {"on": "a", "1.2.0": "b", "x:y": "c"}
 
 
 def test_a_missing_file_is_named(tmp_path):

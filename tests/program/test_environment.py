@@ -102,12 +102,15 @@ def test_a_folder_without_a_configuration_file_is_an_error(tmp_path, monkeypatch
         StreamExecutionEnvironment.get_execution_environment()
 
 
-def test_the_default_parallelism_of_new_environments(env, monkeypatch):
-    monkeypatch.setattr(StreamExecutionEnvironment, "_default_local_parallelism", None)
+def test_the_default_parallelism_of_new_environments(env):
     env.set_default_local_parallelism(3)
-    assert env.get_default_local_parallelism() == 3
-    assert env.get_parallelism() == 1
-    assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 3
+    try:
+        assert env.get_default_local_parallelism() == 3
+        assert env.get_parallelism() == 1
+        assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 3
+    finally:
+        env.set_default_local_parallelism(-1)
+    assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 1
     configured = Configuration().set_integer("parallelism.default", 2)
     assert StreamExecutionEnvironment.get_execution_environment(configured).get_parallelism() == 2
 

@@ -6,16 +6,18 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tamias.config.job_id import JobID
 from tamias.config.savepoint_format import SavepointFormatType
-from tamias.driver.job_handle import JobHandle, JobProgress
-from tamias.driver.savepoint_requests import Then
 from tamias.errors import JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
 from tamias.program.completable_future import CompletableFuture
+
+if TYPE_CHECKING:  # importing tamias.common must not import the driver
+    from tamias.driver.job_handle import JobHandle, JobProgress
+    from tamias.driver.savepoint_requests import Then
 
 __all__ = ["JobClient"]
 
