@@ -1,4 +1,4 @@
-"""Clocks: where tamias gets the time from, so that tests can own it."""
+"""Clocks: where tamias gets the time from, so that a test can set it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["Clock", "ManualClock", "SteadyClock", "SystemClock"]
 
 @runtime_checkable
 class Clock(Protocol):
-    """What the runtime, the checkpoints and the job are given instead of the ``time`` module."""
+    """What the rest of tamias is given in place of the ``time`` module."""
 
     def now_ms(self) -> int:
-        """Wall clock, in milliseconds since the epoch: what processing time means."""
+        """Return the wall clock in milliseconds since 1970: processing time."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back: for measuring durations and deadlines."""
+        """Return seconds that never go back: for durations and deadlines."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait that long; a value of zero or less returns at once."""
+        """Wait; return at once if the time is zero or less."""
         ...
 
 
@@ -29,15 +29,12 @@ class SystemClock:
     """The clock of this machine."""
 
     def now_ms(self) -> int:
-        """Wall clock, in milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait that long."""
         if seconds > 0:
             time.sleep(seconds)
 
@@ -46,9 +43,9 @@ class SystemClock:
 
 
 class SteadyClock:
-    """A wall clock that nobody can set: it starts with another one's time, and goes on by what has passed since.
+    """A wall clock that cannot be set: it starts at another clock's time and follows that clock's ``monotonic``.
 
-    For intervals, timeouts and delays: a machine whose clock is put back by an hour must not wait for an hour.
+    For intervals, timeouts and delays: when a machine's clock is set back by an hour, a job must not wait an hour.
 
     >>> machine = ManualClock(now_ms=5_000_000)
     >>> steady = SteadyClock(machine)
@@ -64,15 +61,13 @@ class SteadyClock:
         self._start = clock.monotonic()
 
     def now_ms(self) -> int:
-        """Milliseconds, as the other clock would have them if nobody had touched it."""
+        """Return the milliseconds that the other clock would show if it had never been set."""
         return self._start_ms + round((self._clock.monotonic() - self._start) * 1000)
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
         return self._clock.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait that long."""
         self._clock.sleep(seconds)
 
     def __repr__(self) -> str:
@@ -95,20 +90,20 @@ class ManualClock:
         self._elapsed_seconds = 0.0
 
     def now_ms(self) -> int:
-        """The time it was last moved to."""
+        """Return the time to which the clock was moved last."""
         return self._now_ms
 
     def monotonic(self) -> float:
-        """Seconds moved forward since it was made; moving the wall clock with :meth:`set_ms` does not count."""
+        """Return the seconds that the clock was advanced; :meth:`set_ms` does not count."""
         return self._elapsed_seconds
 
     def sleep(self, seconds: float) -> None:
-        """Advance instead of waiting."""
+        """Advance the clock and return at once."""
         if seconds > 0:
             self.advance(round(seconds * 1000))
 
     def advance(self, millis: int) -> None:
-        """Move forward.
+        """Move the clock forward.
 
         Raises:
             ValueError: ``millis`` is negative; use :meth:`set_ms` to move a wall clock back.

@@ -1,16 +1,16 @@
-"""Named places in product code where a test can make the process die, stop, wait or fail. Free when off.
+"""Named points in product code at which a test makes the process die, stop, wait or fail. Free when off.
 
-A test sets `TAMIAS_FAULT` in a process's environment to `<point>:<who>:<count>:<what>`: the count-th time that `who` (a
-slot or subtask number, or `*`) comes by the point in one process,
+A test sets `TAMIAS_FAULT` in a process's environment to `<point>:<who>:<count>:<what>`. The fault happens when `who` (a
+slot or subtask number, or `*` for any) passes the point for the count-th time in one process. What happens:
 
 - `kill`: the process is killed, as by `kill -9`;
-- `exit`: it leaves without clean-up;
-- `stop`: it is stopped, as by `kill -STOP`, until somebody continues it;
-- `sleep=<ms>`: it waits;
-- `error`: an `OSError` is raised, `full`: the one of a full disk.
+- `exit`: the process exits without clean-up;
+- `stop`: the process is stopped, as by `kill -STOP`, until another process continues it;
+- `sleep=<ms>`: the process waits;
+- `error`: an `OSError` is raised; `full`: the `OSError` of a full disk.
 
-Several faults are separated by commas. Processes inherit the variable; with `TAMIAS_FAULT_DIR` set to a folder, each
-fault happens once among all of them, and leaves a file there that tells of it.
+Several faults are separated by commas. Child processes inherit the variable. With `TAMIAS_FAULT_DIR` set to a folder,
+each fault happens in one of the processes only, and leaves a file with its name in the folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _passed: Counter[str] = Counter()
 
 
 def point(name: str, who: int | str = "*") -> None:
-    """A place that a fault can be set at."""
+    """Let a fault happen here, if a test has set one for this point."""
     wanted = os.environ.get("TAMIAS_FAULT")
     if wanted:
         _check(wanted, name, str(who))
@@ -42,7 +42,7 @@ def _check(wanted: str, name: str, who: str) -> None:
 
 
 def _is_first(fault: str) -> bool:
-    """Whether this process is the one that the fault happens to."""
+    """Return whether this process is the first that the fault happens to."""
     folder = os.environ.get("TAMIAS_FAULT_DIR")
     if not folder:
         return True

@@ -20,10 +20,11 @@ from tests.campaign import damage
 from tests.campaign.driver import LEASE_MS, Run
 from tests.campaign.faulty_storage import CONTROL, set_faults
 from tests.campaign.jobs import verify
-from tests.campaign.lives import CampaignFailed, Driver, state
+from tests.campaign.lives import CampaignFailed, Driver
 from tests.campaign.schedules import Act, Scene, Schedule
 from tests.campaign.tally import Outcome
 from tests.campaign.zygote import Zygote
+from tests.live_jobs import process_state
 
 LIVES = 20
 SETTINGS = {f.name for f in fields(Run)} & {f.name for f in fields(Schedule)}  # which a schedule decides
@@ -272,7 +273,7 @@ class Campaign:
                 done = self._second_driver()
             case "usurper":
                 if act.detail == "at-point":
-                    done = driver.until(lambda d: state(d.pid) == "T")
+                    done = driver.until(lambda d: process_state(d.pid) == "T")
                 else:
                     driver.kill(signal.SIGSTOP)
                 if done and not driver.ended():
@@ -296,7 +297,7 @@ class Campaign:
 
     def _kill_slot_at_point(self, driver: Driver) -> bool:
         """Wait until a fault has stopped the driver, kill a slot, and let the driver go on."""
-        if not driver.until(lambda d: state(d.pid) == "T"):
+        if not driver.until(lambda d: process_state(d.pid) == "T"):
             return False
         victim = self._signal_slot(driver, signal.SIGKILL)
         driver.kill(signal.SIGCONT)
@@ -325,7 +326,7 @@ class Campaign:
         found: list[int] = []
 
         def look(d: Driver) -> bool:
-            found[:] = [pid for pid in d.slot_processes() if state(pid) == "T"]
+            found[:] = [pid for pid in d.slot_processes() if process_state(pid) == "T"]
             return bool(found)
 
         if not driver.until(look):

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from tamias.common import Time, Types
 from tamias.common.serialization import Encoder
-from tamias.datastream import DataStream, KeyedProcessFunction
+from tamias.datastream import DataStream
 from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy, StreamingFileSink
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import TumblingEventTimeWindows
+from tests.live_jobs import Tally, expected_tally
 from tests.spark import every_kind
 
 KEYS = 17
@@ -63,36 +63,27 @@ class Verdict:
 # ------------------------------------------------------------------------------------------------------------ allround
 
 
-class Tally(KeyedProcessFunction):
-    """Every kind of state that a key can have, and a timer a round: each line tells of all of them."""
-
-    def open(self, runtime_context):
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-        self.recent = runtime_context.get_list_state(ListStateDescriptor("recent", Types.LONG()))
-        self.parities = runtime_context.get_map_state(MapStateDescriptor("parities", Types.LONG(), Types.LONG()))
+class TallyWithTimers(Tally):
+    """Every kind of state that a key can have, and a timer a round: each line depends on all of them."""
 
     def process_element(self, value, ctx):
-        count = (self.count.value() or 0) + 1
-        self.count.update(count)
-        recent = [*(self.recent.get() or ()), value][-RECENT:]
-        self.recent.update(recent)
-        self.parities.put(value % 2, (self.parities.get(value % 2) or 0) + 1)
         ctx.timer_service().register_event_time_timer(value - value % ROUND + ROUND - 1)
-        yield tally_line(ctx.get_current_key(), value, count, recent, sum(self.parities.values()))
+        for result in super().process_element(value, ctx):
+            yield tally_line(result)
 
     def on_timer(self, timestamp, ctx):
         yield f"timer,{ctx.get_current_key()},{timestamp}"
 
 
-def tally_line(key: int, number: int, count: int, recent: list[int], seen: int) -> str:
-    return f"tally,{key},{number},{count},{sum(recent)},{seen}"
+def tally_line(result: tuple[int, ...]) -> str:
+    return ",".join(["tally", *map(str, result)])
 
 
 def draw_allround(numbers: DataStream) -> dict[str, DataStream]:
     window = TumblingEventTimeWindows.of(Time.milliseconds(ROUND))
     sums = numbers.map(lambda n: (n % KEYS, n // ROUND, n)).key_by(lambda r: r[0]).window(window)
     return {
-        "tally": numbers.key_by(lambda n: n % KEYS).process(Tally(), Types.STRING()).uid("tally"),
+        "tally": numbers.key_by(lambda n: n % KEYS).process(TallyWithTimers(RECENT), Types.STRING()).uid("tally"),
         "sums": sums.reduce(lambda a, b: (a[0], a[1], a[2] + b[2]))
         .uid("sums")
         .map(lambda r: f"{r[0]},{r[1]},{r[2]}", Types.STRING()),
@@ -100,12 +91,7 @@ def draw_allround(numbers: DataStream) -> dict[str, DataStream]:
 
 
 def expect_allround(records: int) -> dict[str, Iterable[str]]:
-    tally, counts, recent = [], Counter[int](), dict[int, list[int]]()
-    for n in range(records):
-        key = n % KEYS
-        counts[key] += 1
-        recent[key] = [*recent.get(key, ()), n][-RECENT:]
-        tally.append(tally_line(key, n, counts[key], recent[key], counts[key]))
+    tally = [tally_line(result) for result in expected_tally(records, KEYS, RECENT)]
     timers = {(n % KEYS, n - n % ROUND + ROUND - 1) for n in range(records)}
     sums = Counter[tuple[int, int]]()
     for n in range(records):

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.campaign.driver import Run
 from tests.campaign.zygote import Zygote
+from tests.live_jobs import parent_of
 
 PATIENCE_S = 90.0  # for one life of a driver; many times what it takes
 
@@ -93,7 +94,7 @@ class Driver:
         self.kill(signal.SIGUSR1)
         self.ended(1.0)
         for pid in self.slot_processes():
-            if parent(pid) == self.pid:
+            if parent_of(pid) == self.pid:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGABRT)  # tells, and dies of it
         self.ended(1.0)
@@ -123,19 +124,3 @@ class Driver:
 
 
 _numbers = itertools.count(1)
-
-
-def parent(pid: int) -> int:
-    return int(_stat(pid)[1])
-
-
-def state(pid: int) -> str:
-    """As the system has it: R, S, D, T for stopped, Z for dead."""
-    return _stat(pid)[0]
-
-
-def _stat(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ["X", "0"]

@@ -21,6 +21,7 @@ from tests.campaign.faulty_storage import CONTROL, register, set_faults
 from tests.campaign.jobs import verify
 from tests.campaign.lives import Driver
 from tests.campaign.zygote import Zygote
+from tests.live_jobs import until
 
 RECORDS = 1_500
 LONG = 5_000
@@ -164,13 +165,6 @@ def submitted(tmp_path: Path, **run: Any):
     settings |= {"output": str(tmp_path / "out"), "checkpoints": f"faulty://{tmp_path}/checkpoints"}
     with on_local_engine():
         return environment(Run(kind="allround", job_id="c" * 32, **settings)).execute_async("storage")
-
-
-def until(condition, within_s: float = 60.0) -> None:
-    limit = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.01)  # another thread's doing
 
 
 def orphans(job: Path) -> list[str]:

@@ -2,27 +2,18 @@
 
 import os
 import signal
-import time
 
-from tamias.common import Configuration, Encoder, JobStatus, RestartStrategies, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
+from tamias.common import Encoder, JobStatus, WatermarkStrategy
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.connectors.file_system import FileSink, RollingPolicy
 from tamias.testing.process_engine import on_process_engine
-
-WAIT_S = 60
+from tests import live_jobs
+from tests.live_jobs import WAIT_S, until
 
 
 def environment(tmp_path, parallelism, **keys):
-    configuration = Configuration()
-    for key, value in keys.items():
-        configuration.set_string(key.replace("__", ".").replace("_", "-"), str(value))
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(50)
-    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
+    env = live_jobs.environment(tmp_path / "checkpoints", parallelism=parallelism, interval_ms=50, restarts=5, **keys)
     env.set_default_savepoint_directory(str(tmp_path / "savepoints"))
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
     return env
 
 
@@ -49,20 +40,13 @@ def expected(records):
     return sorted(str((key, n)) for key in range(7) for n in range(1, len(range(key, records, 7)) + 1))
 
 
-def wait_for(condition):
-    limit = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.02)  # another process's doing: there is nothing to wait on
-
-
 def test_a_job_stopped_under_load_goes_on_at_another_parallelism(tmp_path):
     records, before, after = 700, 2, 3
     with on_process_engine():
         env = environment(tmp_path, before)
         counts(env, tmp_path / "out", records)
         client = env.execute_async()
-        wait_for(lambda: client.get_progress().records_read > 100)
+        until(lambda: client.get_progress().records_read > 100)
         between = client.trigger_savepoint().result(WAIT_S)
         path = client.stop_with_savepoint(False).result(WAIT_S)
         assert client.get_job_status().result() is JobStatus.FINISHED
@@ -88,7 +72,7 @@ def test_a_killed_slot_finds_its_local_copies_and_nothing_is_lost(tmp_path):
         env = environment(tmp_path, 2, **keys)
         counts(env, tmp_path / "out", records)
         client = env.execute_async()
-        wait_for(lambda: client.get_progress().checkpoints_completed >= 2)
+        until(lambda: client.get_progress().checkpoints_completed >= 2)
         assert [path for path in local.rglob("*") if path.is_file()]
         os.kill(client.get_progress().slot_pids[0], signal.SIGKILL)
         client.get_job_execution_result().result(WAIT_S)

@@ -11,7 +11,7 @@ from tamias.common import JobID, WatermarkStrategy
 from tamias.datastream import DataStream
 from tamias.errors import TamiasError
 from tamias.testing.scripted import Crash, DriverDied, Run, Script, ScriptedSource, run_scripted, start_scripted
-from tests.reliability.programs import environment, expected_tally, tallied
+from tests.live_jobs import environment, expected_tally, tallied
 
 KEYS, RECORDS = 5, 60
 EXPECTED = expected_tally(RECORDS, KEYS)

@@ -11,7 +11,7 @@ from tamias.common.job_status import JobStatus
 from tamias.errors import TamiasError
 from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
 from tamias.testing.local_run import on_local_engine
-from tests.reliability.programs import environment, expected_tally, generated, tallied, until
+from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 KEYS = 5
 

@@ -14,7 +14,7 @@ from tamias.datastream import KeyedProcessFunction, OutputTag
 from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.testing.by_epoch import EpochSource, timed
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tests.reliability.programs import environment
+from tests.live_jobs import environment
 
 WINDOW_MS = 100
 LATE = OutputTag("late", Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()]))

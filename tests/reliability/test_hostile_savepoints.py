@@ -22,7 +22,7 @@ from tamias.common import WatermarkStrategy
 from tamias.datastream import DataStream
 from tamias.errors import TamiasError
 from tamias.testing.scripted import Run, Script, ScriptedSource, run_scripted
-from tests.reliability.programs import environment, expected_tally, tallied
+from tests.live_jobs import environment, expected_tally, tallied
 
 KEYS, RECORDS = 5, 40
 SEEN: list[int] = []

@@ -21,7 +21,7 @@ from tamias.testing.by_epoch import EpochSource, timed
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tests.reliability.programs import environment, expected_tally, generated, tallied, until
+from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 # -------------------------------------------------------------------------------------------------------------- churn
 

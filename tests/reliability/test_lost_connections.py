@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,11 @@ from typing import Any
 import pytest
 
 from tamias.common.job_status import JobStatus
-from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
+from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import EpochOrder
-from tamias.slot.link import Link
 from tamias.testing.process_engine import ProcessEngine, on_process_engine
-from tests.reliability.programs import engines, environment, expected_tally, generated, tallied
+from tests.live_jobs import engines, environment, expected_tally, generated, tallied
 
 KEYS = 7
 
@@ -37,38 +34,18 @@ class Cut(ProcessEngine):
         return super().run_epoch(order)
 
     def _cut(self) -> None:
-        half = [slot.number for slot in self._pool.slots][: (len(self._pool.slots) + 1) // 2]
-        if self._what == "data":
-            with self._lock:
-                links = list(self._links.values())
-            for link in links[::2]:
-                _shut(link._socket)
-        for number in half:
-            if self._what == "requests":
-                _shut(self._pool.slots[number]._control._socket)  # type: ignore[union-attr]
-            if self._what == "events":
-                _shut(EVENTS[number]._socket)
-            if self._what == "lifeline":
-                self._pool.slots[number].process._lifeline.close()  # type: ignore[attr-defined]
-
-
-EVENTS: dict[int, Link] = {}  # the connection over which each slot reports
-
-
-@pytest.fixture(autouse=True)
-def noted_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    listen = SlotHandle._listen
-
-    def note(slot: SlotHandle, link: Link, *others: Any) -> None:
-        EVENTS[slot.number] = link
-        listen(slot, link, *others)
-
-    monkeypatch.setattr(SlotHandle, "_listen", note)
-
-
-def _shut(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it is gone already
-        connection.shutdown(socket.SHUT_RDWR)
+        half = self.pool.slots[: (len(self.pool.slots) + 1) // 2]
+        match self._what:
+            case "data":
+                lost = self.links[::2]
+            case "requests":
+                lost = [slot.control for slot in half]
+            case "events":
+                lost = [slot.events for slot in half]
+            case "lifeline":
+                lost = [slot.process.lifeline for slot in half]
+        for link in lost:
+            link.shut_down()
 
 
 @pytest.mark.parametrize("what", ["data", "requests", "events", "lifeline"])

@@ -10,7 +10,7 @@ import pytest
 from tamias.common import JobID, WatermarkStrategy
 from tamias.datastream import DataStream
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
-from tests.reliability.programs import environment, expected_tally, tallied
+from tests.live_jobs import environment, expected_tally, tallied
 
 KEYS, RECORDS = 11, 700
 LIVES = (1, 2, 5, 3, 8, 1, 16, 4)

@@ -17,7 +17,7 @@ from tamias.common import Configuration
 from tamias.datastream import MapFunction
 from tamias.errors import JobExecutionError
 from tamias.testing.process_engine import ProcessEngine
-from tests.reliability.programs import engines, environment, generated, tallied, until
+from tests.live_jobs import engines, environment, generated, parent_of, tallied, until
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, s3_endpoint, s3_url  # noqa: F401
 
 
@@ -35,13 +35,7 @@ class Failing(MapFunction):
 
 def descendants() -> list[int]:
     """The processes that this one has started, and those that they have."""
-    parents = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue  # it has ended
+    parents = {int(path.name): parent_of(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdigit()}
     found, queue = [], [os.getpid()]
     while queue:
         children = [pid for pid, parent in parents.items() if parent == queue[0]]
@@ -74,7 +68,7 @@ def test_secrets_of_a_job_that_fails_are_nowhere(
         slots = {*client.get_progress().slot_pids, *descendants()}
         assert slots
         processes = b"".join(told(pid) for pid in slots)
-        slot_secret = made[0]._pool.secret
+        slot_secret = made[0].pool.secret
         switch.touch()
         reports = repr(client.get_progress()) + repr(client.get_metrics())
         with pytest.raises(JobExecutionError, match="on purpose") as raised:

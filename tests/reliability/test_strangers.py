@@ -10,24 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tamias.testing.process_engine import ProcessEngine
-from tests.reliability.programs import engines, environment, expected_tally, generated, tallied, until
+from tests.live_jobs import PickleBomb, engines, environment, expected_tally, generated, tallied, until
 
 KEYS = 7
 
 
-class Bomb:
-    """Leaves a mark if anybody unpickles it."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> Any:
-        return (Path.touch, (self.mark,))
-
-
 def doors(engine: ProcessEngine) -> list[tuple[str, int]]:
     """Where the driver and its slots listen."""
-    pool: Any = engine._pool
+    pool: Any = engine.pool
     return [pool.address, *(slot.address for slot in pool.slots)]
 
 
@@ -50,7 +40,7 @@ def test_strangers_at_every_port_of_a_running_job_are_not_heard(tmp_path: Path) 
     records = 1_500
     stream = tallied(generated(env, records, per_second=1_000), KEYS)
     mark = tmp_path / "exploded"
-    bomb = pickle.dumps(Bomb(mark))
+    bomb = pickle.dumps(PickleBomb(mark))
     framed = len(bomb).to_bytes(8, "little") + bomb
     chance = random.Random(30)
     with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:

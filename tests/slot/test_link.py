@@ -12,6 +12,7 @@ import pytest
 
 from tamias.errors import DeploymentError
 from tamias.slot.link import Link, accept, connect, listen
+from tests.live_jobs import PickleBomb, until
 
 SECRET = b"s" * 32
 
@@ -65,8 +66,7 @@ def answered(sock: socket.socket) -> bytes:
 
 def test_both_sides_that_know_the_secret_can_talk(door: Door) -> None:
     link = connect(door.address, SECRET)
-    while not door.admitted:
-        pass
+    until(lambda: door.admitted)
     other = door.admitted[0]
     assert other is not None
     big = b"x" * 3_000_000
@@ -84,19 +84,8 @@ def test_both_sides_that_know_the_secret_can_talk(door: Door) -> None:
 def test_a_wrong_secret_is_refused_on_both_sides(door: Door) -> None:
     with pytest.raises((DeploymentError, EOFError)):
         connect(door.address, b"w" * 32)
-    while not door.admitted:
-        pass
+    until(lambda: door.admitted)
     assert door.admitted == [None]
-
-
-class Bomb:
-    """Leaves a mark if anybody unpickles it."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self):
-        return (Path.touch, (self.mark,))
 
 
 @pytest.mark.parametrize("what", ["pickle", "garbage", "nothing", "own challenge"])
@@ -105,7 +94,7 @@ def test_what_a_stranger_says_is_not_interpreted(door: Door, tmp_path: Path, wha
     sock = raw(door)
     greeting = sock.recv(40)
     if what == "pickle":
-        payload = pickle.dumps(Bomb(mark))
+        payload = pickle.dumps(PickleBomb(mark))
         sock.sendall(b"c" * 32 + len(payload).to_bytes(8, "little") + payload)
     elif what == "garbage":
         sock.sendall(bytes(range(256)) * 40)
@@ -115,8 +104,7 @@ def test_what_a_stranger_says_is_not_interpreted(door: Door, tmp_path: Path, wha
     else:
         sock.shutdown(socket.SHUT_WR)
     answered(sock)
-    while not door.admitted:
-        pass
+    until(lambda: door.admitted)
     assert door.admitted == [None]
     assert not mark.exists()
 

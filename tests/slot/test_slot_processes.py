@@ -9,33 +9,28 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from tamias.common import Types, WatermarkStrategy
 from tamias.common.job_status import JobStatus
-from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.errors import ConfigurationError
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
+from tests import live_jobs
+from tests.live_jobs import is_running, until
 
 RECORDS = 2_000
 
 
-def environment(
-    parallelism: int = 2, *, heartbeat_ms: int = 100, timeout_ms: int = 1_500
-) -> StreamExecutionEnvironment:
-    configuration = Configuration()
-    configuration.set_string("heartbeat.interval", f"{heartbeat_ms} ms")
-    configuration.set_string("heartbeat.timeout", f"{timeout_ms} ms")
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 0))
-    return env
+def environment(parallelism: int = 2, *, heartbeat_ms: int = 100, timeout_ms: int = 1_500) -> Any:
+    heartbeat = {"heartbeat__interval": f"{heartbeat_ms} ms", "heartbeat__timeout": f"{timeout_ms} ms"}
+    return live_jobs.environment(parallelism=parallelism, restarts=10, **heartbeat)
 
 
-def sums(env: StreamExecutionEnvironment, per_second: float = 1e9):
+def sums(env: Any, per_second: float = 1e9):
     """Numbers, summed per key: every record's result is different, and the last of each key tells all."""
     source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(per_second))
     return (
@@ -51,22 +46,6 @@ EXPECTED_TOTALS = {key: sum(range(key, RECORDS, 7)) for key in range(7)}
 
 def totals(records) -> dict[int, int]:
     return {key: max(total for k, total in records if k == key) for key in {k for k, _ in records}}
-
-
-def running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
-
-
-def until(condition, within_s: float = 20.0) -> bool:
-    limit = time.monotonic() + within_s
-    while time.monotonic() < limit:
-        if condition():
-            return True
-        time.sleep(0.02)  # another process's doing: there is nothing to wait on
-    return False
 
 
 @pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
@@ -87,7 +66,7 @@ def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, regi
     with on_process_engine(registering=registering):
         records = sums(env, per_second=2_000).execute_and_collect()
         handle = records._handle
-        assert until(lambda: handle.progress().checkpoints_completed > 1)
+        until(lambda: handle.progress().checkpoints_completed > 1)
         victim = handle.progress().slot_pids[1]
         os.kill(victim, blow)
         found = list(records)
@@ -99,11 +78,11 @@ def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, regi
         assert totals(found) == EXPECTED_TOTALS
         assert len(found) == RECORDS
         if registering and blow is signal.SIGSTOP:
-            assert running(victim)  # nobody could kill it
+            assert is_running(victim)  # nobody could kill it
             os.kill(victim, signal.SIGCONT)
-        assert until(lambda: not running(victim)), "a slot that was given up lives on"
+        until(lambda: not is_running(victim))  # a slot that was given up must end
     finally:
-        if running(victim):
+        if is_running(victim):
             os.kill(victim, signal.SIGKILL)
 
 
@@ -132,12 +111,12 @@ def test_slots_end_with_their_driver(registering: bool) -> None:
     assert driver.stdout is not None
     try:
         pids = next([int(p) for p in line.split()[1:]] for line in driver.stdout if line.startswith("PIDS"))
-        assert all(running(pid) for pid in pids)
+        assert all(is_running(pid) for pid in pids)
     finally:
         driver.kill()
         driver.wait()
         driver.stdout.close()
-    assert until(lambda: not any(running(pid) for pid in pids))
+    until(lambda: not any(is_running(pid) for pid in pids))
 
 
 def hang(value):
@@ -150,11 +129,11 @@ def test_a_job_whose_code_hangs_can_be_cancelled() -> None:
     env.from_collection([1]).map(hang).print()
     with on_process_engine():
         client = env.execute_async()
-        assert until(lambda: bool(client.get_progress().slot_pids))
+        until(lambda: bool(client.get_progress().slot_pids))
         pids = client.get_progress().slot_pids
         client.cancel().result()
-        assert until(lambda: client.get_job_status().result() is JobStatus.CANCELED, 30)
-    assert until(lambda: not any(running(pid) for pid in pids))
+        until(lambda: client.get_job_status().result() is JobStatus.CANCELED, 30)
+    until(lambda: not any(is_running(pid) for pid in pids))
 
 
 @pytest.mark.parametrize(("interval_ms", "timeout_ms"), [(0, 100), (100, 100), (200, 100)])

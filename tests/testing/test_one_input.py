@@ -131,7 +131,7 @@ def test_a_watermark_is_a_timestamp():
 
 
 def test_processing_time_does_not_go_back():
-    with OneInputHarness(Watched(), processing_time=9) as harness, pytest.raises(ValueError, match="does not go back"):
+    with OneInputHarness(Watched(), processing_time=9) as harness, pytest.raises(ValueError, match="cannot go back"):
         harness.set_processing_time(8)
 
 
@@ -187,7 +187,7 @@ def test_side_outputs_are_kept(account):
 
 
 def test_a_side_output_that_was_not_named_is_said_so(account):
-    with pytest.raises(LookupError, match=r"'other' is not kept.*side_outputs=.*'large'"):
+    with pytest.raises(LookupError, match=r"'other' is not collected.*side_outputs=.*'large'"):
         account.side_output(OutputTag("other"))
 
 
@@ -459,7 +459,7 @@ def test_asynchronous_answers_are_waited_for():
         harness.process_elements(1, 2)
         harness.run_until(lambda: len(harness.output()) == 4)
         assert sorted(harness.output()) == [-2, -1, 1, 2]
-        with pytest.raises(TimeoutError, match="did not happen"):
+        with pytest.raises(TimeoutError, match="did not become true"):
             harness.run_until(lambda: False, timeout_s=0.01)
 
 
@@ -527,7 +527,7 @@ def test_functions_are_opened_and_closed_once():
     [
         (lambda: OneInputHarness(CoMapFunction), "CoMapFunction|unexpected|argument"),
         (lambda: OneInputHarness(7), "takes a function or a callable"),
-        (lambda: OneInputHarness(Larger()), "Larger is no function of one input"),
+        (lambda: OneInputHarness(Larger()), "Larger is not a function of one input"),
         (lambda: OneInputHarness(Odd(), output_type=Types.INT()), "leave out output_type"),
         (lambda: OneInputHarness(lambda s: s, output_type=Types.INT()), "output_type= is for a function"),
         (lambda: KeyedOneInputHarness(lambda s: s, lambda v: v), "a keyed harness takes a function"),

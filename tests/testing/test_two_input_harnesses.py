@@ -231,7 +231,7 @@ def test_what_is_no_function_of_two_inputs_is_refused():
         def map(self, value):
             return value
 
-    with pytest.raises(TypeError, match="One is no function of two inputs"):
+    with pytest.raises(TypeError, match="One is not a function of two inputs"):
         TwoInputHarness(One())
     with pytest.raises(TypeError, match="a keyed harness takes a function"):
         KeyedTwoInputHarness(lambda a, b: a, lambda v: v, lambda v: v)

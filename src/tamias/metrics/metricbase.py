@@ -1,7 +1,7 @@
-"""Metrics: what functions and the runtime count, in groups with names.
+"""Metrics that functions and the runtime register, in named groups. PyFlink's path is `pyflink.metrics`.
 
-A subtask owns a tree of groups; `MetricGroup.snapshot` flattens it into plain numbers, which is what leaves the
-process. Nothing here is synchronized: a tree belongs to the one thread that runs its subtask.
+A subtask owns a tree of groups. `MetricGroup.reports` turns the tree into plain values, which travel to the driver.
+Nothing here is synchronized: a tree belongs to the one thread that runs its subtask.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ logger = logging.getLogger(__name__)
 
 
 class Metric(ABC):
-    """Anything a group can hold."""
+    """A metric of any kind."""
 
     __slots__ = ()
-    kind: Kind  # how the values of several subtasks come together
+    kind: Kind  # decides how the values of several subtasks are combined
 
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
-        """What is reported, by suffix; the empty suffix stands for the metric's own name."""
+        """Return the values to report by suffix. The empty suffix stands for the metric's own name."""
 
 
 M = TypeVar("M", bound=Metric)
@@ -52,7 +52,7 @@ class Counter(Metric):
         self._count -= n
 
     def get_count(self) -> int:
-        """The number."""
+        """Return the count."""
         return self._count
 
     def values(self) -> Mapping[str, Any]:
@@ -60,7 +60,7 @@ class Counter(Metric):
 
 
 class Gauge(Metric):
-    """A number asked for when it is reported."""
+    """A value that a function computes when it is reported."""
 
     __slots__ = ("_function",)
     kind = "gauge"
@@ -69,7 +69,7 @@ class Gauge(Metric):
         self._function = function
 
     def get_value(self) -> Any:
-        """The number now."""
+        """Compute the value."""
         return self._function()
 
     def values(self) -> Mapping[str, Any]:
@@ -77,11 +77,11 @@ class Gauge(Metric):
 
 
 class Meter(Metric):
-    """How many events there were, and how many per second over the last while.
+    """The number of events, and the events per second over a time span.
 
     Args:
         time_span_in_seconds: How far back the rate looks.
-        clock: Where the time comes from.
+        clock: Clock to measure the rate with; the machine's if None.
     """
 
     __slots__ = ("_buckets", "_clock", "_count", "_span_seconds")
@@ -96,7 +96,7 @@ class Meter(Metric):
         self._buckets: deque[list[int]] = deque()  # [second, events in it], oldest first
 
     def mark_event(self, value: int = 1) -> None:
-        """Say that so many events happened now."""
+        """Count events that happened now."""
         second = int(self._clock.monotonic())
         if self._buckets and self._buckets[-1][0] == second:
             self._buckets[-1][1] += value
@@ -106,11 +106,11 @@ class Meter(Metric):
         self._count += value
 
     def get_count(self) -> int:
-        """How many events there were in all."""
+        """Return the number of all events."""
         return self._count
 
     def get_rate(self) -> float:
-        """Events per second over the time span."""
+        """Return the events per second over the time span."""
         self._forget(int(self._clock.monotonic()))
         return sum(events for _, events in self._buckets) / self._span_seconds
 
@@ -123,7 +123,7 @@ class Meter(Metric):
 
 
 class Distribution(Metric):
-    """The count, sum, least, greatest and mean of the values it was given."""
+    """The count, sum, minimum, maximum and mean of values."""
 
     __slots__ = ("_count", "_max", "_min", "_sum")
     kind = "distribution"
@@ -135,7 +135,7 @@ class Distribution(Metric):
         self._max: float | None = None
 
     def update(self, value: float) -> None:
-        """Take in one value."""
+        """Add a value."""
         self._count += 1
         self._sum += value
         self._min = value if self._min is None or value < self._min else self._min
@@ -155,7 +155,7 @@ class MetricGroup:
     {'shop.orders': 2}
 
     Args:
-        clock: Given to the meters made here.
+        clock: Clock of the meters in this group.
         variables: Names and values that describe the whole group, such as the operator's name.
     """
 
@@ -166,46 +166,46 @@ class MetricGroup:
         self._groups: dict[str, MetricGroup] = {}
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """The group of this name inside this one, made on first use.
+        """Return the subgroup of this name, created on first use.
 
         Args:
             name: The group's name.
-            extra: When given, ``name`` is a variable with this value: a group for the name with one for the value.
+            extra: The value of ``name``, if that is a variable: a group for the name, and in it one for the value.
         """
         group = self._group(name, {})
         return group if extra is None else group._group(extra, {name: extra})
 
     def counter(self, name: str) -> Counter:
-        """A number that goes up and down."""
+        """Register a counter."""
         return self._register(name, Counter())
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """A number asked for by calling ``obj`` when it is reported."""
+        """Register a gauge: ``obj`` is called when the value is reported."""
         if not callable(obj):
             raise TypeError(f"the gauge {name!r} takes a function without arguments, not {obj!r}")
         self._register(name, Gauge(obj))
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Events per second over the last while."""
+        """Register a meter: events per second over a time span."""
         return self._register(name, Meter(time_span_in_seconds, self._clock))
 
     def distribution(self, name: str) -> Distribution:
-        """Count, sum, least, greatest and mean of values."""
+        """Register a distribution: count, sum, minimum, maximum and mean of values."""
         return self._register(name, Distribution())
 
     def get_all_variables(self) -> dict[str, str]:
-        """The names and values that describe this group."""
+        """Return the names and values that describe this group."""
         return dict(self._variables)
 
     def snapshot(self) -> dict[str, Any]:
-        """Every value in the tree now, by its dotted name; a meter ``m`` gives ``m.count`` and ``m.rate``."""
+        """Return every value in the tree by its dotted name; a meter ``m`` has ``m.count`` and ``m.rate``."""
         flat: dict[str, Any] = {}
         for name, report in self.reports().items():
             flat |= flattened(name, report.values)
         return flat
 
     def reports(self) -> dict[str, Report]:
-        """Every metric in the tree now, by its dotted name.
+        """Return every metric in the tree by its dotted name.
 
         A gauge whose function raises is left out and logged: a metric must never fail a job.
         """
@@ -213,7 +213,7 @@ class MetricGroup:
         for name, metric in self._metrics.items():
             try:
                 found[name] = Report(metric.kind, metric.values())
-            except Exception:  # the function is the user's
+            except Exception:  # the gauge's function is user code
                 logger.warning("the gauge %r raised and is left out of the report", name, exc_info=True)
         for group_name, group in self._groups.items():
             for name, report in group.reports().items():
@@ -229,7 +229,7 @@ class MetricGroup:
         first = self._metrics.setdefault(name, metric)
         if first is metric:
             return metric
-        # Flink: the first of a name is reported, later ones work and are not seen. A second one of the same kind counts
-        # into the first, as PyFlink's do; of another kind, it stands alone.
+        # Flink: the first metric of a name is reported; later ones work but are not reported. A second metric of the
+        # same kind counts into the first, as in PyFlink; a second one of another kind is separate.
         logger.warning("the metric %r is registered already; the first one is reported", name)
         return first if type(first) is type(metric) and not isinstance(first, Gauge) else metric

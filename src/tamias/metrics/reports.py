@@ -1,4 +1,4 @@
-"""Metrics on their way to the driver, and what those of several subtasks come to together."""
+"""Metrics as they travel to the driver, and how the metrics of several subtasks are combined."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Kind = Literal["counter", "gauge", "lowest", "meter", "distribution"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One metric of one subtask: its kind, and its values by suffix, where `""` is the metric itself."""
+    """One metric of one subtask: its kind, and its values by suffix. The suffix `""` is the metric itself."""
 
     kind: Kind
     values: Mapping[str, Any]
 
 
 def combined(reports: Sequence[Report]) -> Mapping[str, Any]:
-    """The values of one metric over its subtasks.
+    """Combine the values of one metric over its subtasks.
 
-    Counters, the counts and rates of meters and gauges that are numbers are added; of distributions the least and the
-    greatest are found and the mean is that of all values; of what is marked `lowest` the least counts.
+    Counters, meters and numeric gauges are added. Distributions are merged into one over all values. Of metrics of the
+    kind `lowest` the minimum is taken.
 
     Example:
         >>> combined([Report("counter", {"": 2}), Report("counter", {"": 3})])
@@ -31,7 +31,7 @@ def combined(reports: Sequence[Report]) -> Mapping[str, Any]:
     """
     kinds = {report.kind for report in reports}
     if len(kinds) > 1:
-        return {}  # subtasks that disagree about what a name means have no common value
+        return {}  # metrics of different kinds under one name have no common value
     (kind,) = kinds
     values = [report.values for report in reports]
     if kind == "distribution":
@@ -44,7 +44,7 @@ def combined(reports: Sequence[Report]) -> Mapping[str, Any]:
 
 
 def flattened(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values under dotted names.
+    """Return values under dotted names.
 
     Example:
         >>> flattened("orders", {"count": 7, "rate": 0.5})

@@ -1,7 +1,7 @@
-"""Authenticated connections to a slot: a socket, a secret both sides prove to know, then messages of bytes.
+"""Authenticated connections to a slot: a socket on which both sides prove that they know a secret, then messages.
 
-Nothing that arrives before the proof is interpreted: the handshake compares digests of fixed-size challenges
-and reads at most some hundred bytes. Afterwards peers trust one another as parts of one job.
+Nothing that arrives before the proof is interpreted: the handshake reads at most a hundred bytes and compares digests
+of fixed-size challenges. After it both sides trust each other as parts of one job. See docs/decisions/0005.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _CHALLENGE = 32
 _GREETING = b"tamias/1"
 _HANDSHAKE_S = 10.0
 _LENGTH = struct.Struct("<Q")
-_LARGEST = 1 << 34  # a message above 16 GiB is a torn length, not a message
+_LARGEST = 1 << 34  # a length above 16 GiB is a corrupted length, not a message
 
 
 class Link:
-    """A connection that has authenticated. Messages are bytes; an empty one is a message too."""
+    """An authenticated connection. A message is any number of bytes, also none."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -41,29 +41,37 @@ class Link:
                 self._socket.sendall(part)
 
     def receive(self) -> bytes:
-        """Receive one message; EOFError when the other side is gone."""
+        """Receive one message.
+
+        Raises:
+            EOFError: The other side has closed the connection.
+        """
         (length,) = _LENGTH.unpack(_exactly(self._socket, _LENGTH.size))
         if length > _LARGEST:
             raise EOFError(f"a message of {length} bytes was announced")
         return _exactly(self._socket, length)
 
     def settimeout(self, seconds: float | None) -> None:
-        """How long `receive` and `send` may wait."""
+        """Limit how long `receive` and `send` wait; None: without limit."""
         self._socket.settimeout(seconds)
 
     def local_host(self) -> str:
-        """This side's address, as the other side sees it."""
+        """Return the host address of this side of the connection."""
         return str(self._socket.getsockname()[0])
 
-    def close(self) -> None:
-        """Close the connection; a `receive` on another thread ends."""
-        with contextlib.suppress(OSError):  # already closed by the other side
+    def shut_down(self) -> None:
+        """End the connection: a `receive` on another thread, or on the other side, ends with EOFError."""
+        with contextlib.suppress(OSError):  # the other side has closed the connection already
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the connection and release the socket."""
+        self.shut_down()
         self._socket.close()
 
 
 def listen(address: Address) -> socket.socket:
-    """A listening socket; with port 0 the system chooses one."""
+    """Open a listening socket. With port 0 the system chooses a free port."""
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX)
         sock.bind(address)
@@ -77,7 +85,13 @@ def listen(address: Address) -> socket.socket:
 
 
 def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) -> Link:
-    """Connect to a listener that knows the secret."""
+    """Connect to a listener and prove the secret to each other.
+
+    Raises:
+        DeploymentError: The peer is no tamias slot of this version, or does not know the secret.
+        OSError: The listener cannot be reached, or does not answer in time.
+        EOFError: The listener closed the connection.
+    """
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(timeout_s)
@@ -95,7 +109,7 @@ def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) ->
 
 
 def accept(sock: socket.socket, secret: bytes) -> Link | None:
-    """Authenticate a connection that a listener accepted; None (and closed) when the peer does not know the secret."""
+    """Authenticate an accepted connection. If the peer does not know the secret, close it and return None."""
     sock.settimeout(_HANDSHAKE_S)
     if sock.family != socket.AF_UNIX:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -109,7 +123,7 @@ def accept(sock: socket.socket, secret: bytes) -> Link | None:
 
 
 def _prove(sock: socket.socket, secret: bytes, *, first: bool) -> None:
-    """Each side sends a challenge, and proves the secret on the other's. The side that was called speaks first."""
+    """Send a challenge, and prove the secret on the peer's. With `first`, the side that was called, send first."""
     mine = os.urandom(_CHALLENGE)
     if first:
         sock.sendall(_GREETING + mine)
@@ -117,10 +131,10 @@ def _prove(sock: socket.socket, secret: bytes, *, first: bool) -> None:
     else:
         greeting = _exactly(sock, len(_GREETING) + _CHALLENGE)
         if not greeting.startswith(_GREETING):
-            raise DeploymentError(f"the peer is not a tamias slot of this version: it said {greeting[:8]!r}")
+            raise DeploymentError(f"the peer is not a tamias slot of this version: its greeting was {greeting[:8]!r}")
         theirs = greeting[len(_GREETING) :]
         sock.sendall(mine)
-    # The roles are part of what is digested, so a digest cannot be sent back to its maker.
+    # The role is part of the digest, so that a stranger cannot send a digest back to the side that made it.
     sock.sendall(_digest(secret, b"called" if first else b"caller", theirs))
     answer = _exactly(sock, hashlib.sha256().digest_size)
     if not hmac.compare_digest(answer, _digest(secret, b"caller" if first else b"called", mine)):
@@ -132,7 +146,7 @@ def _digest(secret: bytes, role: bytes, challenge: bytes) -> bytes:
 
 
 def _exactly(sock: socket.socket, length: int) -> bytes:
-    """Read so many bytes, as one object where the system can fill it in one call."""
+    """Read exactly `length` bytes, as one object if the system fills it in one call."""
     parts: list[bytes] = []
     while length:
         part = sock.recv(length, socket.MSG_WAITALL)

@@ -1,8 +1,8 @@
 """Local recovery: a slot keeps copies of the state files of its newest checkpoint on its own disk.
 
-A slot that starts anew on the same host reads them there instead of fetching them from the checkpoint directory. That
-directory is the truth: a copy is used only when it is, byte for byte, what the checkpoint's metadata says; one that is
-missing or damaged is passed over without a word. So nothing here needs to be durable, and nothing here may fail a job.
+A slot that restarts on the same host reads the copies instead of fetching the files from the checkpoint directory. The
+checkpoint directory is authoritative: a copy is used only if its size and checksum are those in the checkpoint's
+metadata, and a missing or damaged copy is skipped silently. So copies need not be durable, and must never fail a job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class LocalCopies:
-    """The copies of one slot, in a directory that a slot of the same job and number finds again."""
+    """The copies of one slot, in a directory that the next slot of the same job and number finds again."""
 
     def __init__(self, settings: LocalCopySettings, job_id: str, slot: int) -> None:
         roots = settings.directories or (tempfile.gettempdir(),)
@@ -36,17 +36,17 @@ class LocalCopies:
         self._folder = os.path.join(self._above, f"slot-{slot}")
         self._settings = settings
         self._files = LocalFiles(self._folder)
-        self._of_checkpoint: dict[int, set[str]] = {}  # the files that this slot's parts of it refer to
-        self.used = 0  # files read here instead of fetched
+        self._of_checkpoint: dict[int, set[str]] = {}  # paths that this slot's snapshots of the checkpoint refer to
+        self.used = 0  # number of files that were read from a copy
 
     # ------------------------------------------------------------------------------------------------------- writing
 
     def copying(self, store: FileStore) -> FileStore:
-        """The store, with a copy made of every file that is written to it."""
+        """Return the store, wrapped so that every file written to it is also copied."""
         return _Copying(store, self) if self._settings.write else store
 
     def keep(self, path: str, data: bytes) -> None:
-        """Make a copy, if that is possible."""
+        """Write a copy; log a warning if that fails."""
         target = os.path.join(self._folder, path)
         try:
             os.makedirs(self._above, mode=0o700, exist_ok=True)
@@ -57,7 +57,7 @@ class LocalCopies:
             _log.warning("no local copy of %s: %s", path, error)
 
     def written(self, checkpoint_id: int, snapshot: SubtaskSnapshot) -> None:
-        """A part of a checkpoint was written, with these files."""
+        """Remember the files of a subtask's snapshot, so that `completed` keeps their copies."""
         paths = self._of_checkpoint.setdefault(checkpoint_id, set())
         for operator in snapshot.operators:
             files = list(operator.keyed.files) if operator.keyed is not None else []
@@ -66,7 +66,7 @@ class LocalCopies:
                 paths.add(operator.operator_state.path)
 
     def completed(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete: copies of older ones that it does not refer to go."""
+        """Delete the copies of older checkpoints to which a completed checkpoint does not refer."""
         needed = self._of_checkpoint.get(checkpoint_id, set())
         self._of_checkpoint = {i: paths for i, paths in self._of_checkpoint.items() if i > checkpoint_id}
         for path in list(self._paths()):
@@ -77,11 +77,11 @@ class LocalCopies:
     # ------------------------------------------------------------------------------------------------------- reading
 
     def reading(self, store: FileStore, plan: RestorePlan) -> FileStore:
-        """The store that a restore reads from, with the copies before it."""
+        """Return the store of a restore, wrapped so that it reads a copy where there is a good one."""
         return _ReadingThrough(store, self, _proofs(plan)) if self._settings.read else store
 
     def find(self, proof: StateFile) -> bytes | None:
-        """The whole file, header and all, when there is a copy that is what it should be."""
+        """Return the whole file with its header if there is an undamaged copy, or None."""
         assert proof.path is not None
         try:
             data = self._files.read(proof.path)
@@ -92,9 +92,9 @@ class LocalCopies:
         return data
 
     def remove(self) -> None:
-        """The job is over."""
+        """Delete all copies of this slot when the job ends."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # of another slot on this host there is something left, or it was never made
+        with contextlib.suppress(OSError):  # another slot of this host has copies there, or the folder was never made
             os.rmdir(self._above)
 
     def _paths(self) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _proofs(plan: RestorePlan) -> dict[str, StateFile]:
 
 
 class _Delegating:
-    """A store that is another one in all but a few things."""
+    """A store that passes every call on to another one."""
 
     def __init__(self, store: FileStore) -> None:
         self._store = store
@@ -178,6 +178,8 @@ class _Delegating:
 
 
 class _Copying(_Delegating):
+    """Writes a local copy of every file beside the original."""
+
     def __init__(self, store: FileStore, copies: LocalCopies) -> None:
         super().__init__(store)
         self._copies = copies
@@ -188,6 +190,8 @@ class _Copying(_Delegating):
 
 
 class _ReadingThrough(_Delegating):
+    """Reads a file from its local copy if that is undamaged, else from the store."""
+
     def __init__(self, store: FileStore, copies: LocalCopies, proofs: dict[str, StateFile]) -> None:
         super().__init__(store)
         self._copies = copies

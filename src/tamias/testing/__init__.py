@@ -1,4 +1,4 @@
-"""Tests of functions and pipelines, without Spark: see docs/testing.md."""
+"""Harnesses and engines for tests of functions, pipelines and programs without Spark: see docs/testing.md."""
 
 from tamias.testing.harness import Harness
 from tamias.testing.harnesses import (

@@ -1,7 +1,7 @@
-"""Sources whose epochs are written down: epoch n reads run n, also after a crash.
+"""Sources with a list of runs: epoch n reads run n, also after a crash.
 
 Where two streams meet in one operator, results may depend on which of their records share an epoch. With these sources
-that is the same in every run, with crashes and without.
+the same records share an epoch in every execution, with crashes and without.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class EpochSource(Source):
     """A bounded source that reads one of the runs in every epoch.
 
     Args:
-        runs: what each epoch reads; the source ends with the last.
+        runs: The records of each epoch. The source ends after the last run.
     """
 
     def __init__(self, runs: Sequence[Sequence[Any]]) -> None:
@@ -60,12 +60,12 @@ class _EpochReader(SplitReader):
 
 
 def by_epoch(env: StreamExecutionEnvironment, runs: Sequence[Sequence[Any]], name: str) -> DataStream:
-    """A stream that brings one run in every epoch."""
+    """Return a stream with one run in every epoch."""
     return env.from_source(EpochSource(runs), WatermarkStrategy.no_watermarks(), name).uid(name)
 
 
 class _AfterRecords(WatermarkGenerator):
-    """Emits the watermark that a record carries in its last field."""
+    """Emits the watermark in a record's last field."""
 
     def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
         if event[2] is not None:
@@ -76,6 +76,6 @@ class _AfterRecords(WatermarkGenerator):
 
 
 def timed(stream: DataStream) -> DataStream:
-    """A stream of (value, timestamp, watermark behind it or None) as the values, with times and watermarks."""
+    """Turn a stream of (value, timestamp, following watermark or None) into its values with times and watermarks."""
     strategy = WatermarkStrategy.for_generator(lambda _: _AfterRecords()).with_timestamp_assigner(lambda e, _: e[1])
     return stream.assign_timestamps_and_watermarks(strategy).set_parallelism(1).map(lambda e: e[0]).set_parallelism(1)

@@ -1,7 +1,7 @@
 """What all harnesses have in common: a pipeline that runs in the test's process, step by step.
 
-Each call of a test (an element, a watermark, a moment in processing time) goes through the whole pipeline before the
-call returns, so that its results can be looked at in the next line. Time stands still unless the test moves it.
+Each call of a test (an element, a watermark, a processing time) passes through the whole pipeline before it returns,
+so that the next line can look at the results. Time stands still unless the test moves it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tamias.types.time_bounds import MAX_TIMESTAMP
 from tamias.types.type_information import TypeInformation
 
 Pipeline: TypeAlias = Callable[..., DataStream | None]
-"""Draws what is under test: streams in, the stream whose records are the output, or None if it ends in sinks."""
+"""Draws the pipeline under test: takes the input streams, returns the output stream, or None if it ends in sinks."""
 
 
 class Harness:
-    """A pipeline under test. Use one of the classes below it, by the number and kind of inputs.
+    """A pipeline under test. Use one of its subclasses, by the number and kind of inputs.
 
     Args:
-        pipeline: Draws the pipeline, given a stream for each input. It is called again by `restore`.
+        pipeline: Draws the pipeline, given a stream for each input. `restore` calls it again.
         input_types: Declared types of the inputs' records.
-        side_outputs: Tags whose records are to be kept, for `side_output`.
-        parallelism: How many subtasks each operator has, unless the pipeline says otherwise.
+        side_outputs: Tags whose records `side_output` returns.
+        parallelism: The number of subtasks of each operator, unless the pipeline sets it.
         max_parallelism: The number of key groups.
         configuration: Settings of the job, such as the state backend and global job parameters.
-        processing_time: What the clock shows at first, in milliseconds.
+        processing_time: The first processing time, in milliseconds.
     """
 
     def __init__(
@@ -80,46 +80,46 @@ class Harness:
             _collect(result, self._outlet, "output")
         for tag, outlet in self._sides.values():
             if result is None:
-                raise ValueError("a pipeline that returns no stream has no side outputs: return the stream before them")
+                raise ValueError("a pipeline that returns no stream has no side outputs: return a stream")
             _collect(result.get_side_output(tag), outlet, f"side output {tag.tag_id}")
 
     # ------------------------------------------------------------------------------------------------- time passes
 
     def set_processing_time(self, timestamp: int) -> None:
-        """Move the clock forward to a time in milliseconds: the timers that it passes fire.
+        """Move processing time forward to a time in milliseconds, and fire the timers that it passes.
 
-        A timer at t fires once the clock is past t, so at t + 1.
+        Flink: a timer at t fires when the clock is past t, so at t + 1.
         """
         now_ms = self._clock.now_ms()
         if timestamp < now_ms:
-            raise ValueError(f"processing time is {now_ms} already and does not go back to {timestamp}")
+            raise ValueError(f"processing time is {now_ms} already and cannot go back to {timestamp}")
         self._clock.advance(timestamp - now_ms)
         self._run()
 
     def advance_processing_time(self, millis: int) -> None:
-        """Move the clock forward by so many milliseconds."""
+        """Move processing time forward by a number of milliseconds."""
         self.set_processing_time(self._clock.now_ms() + millis)
 
     def processing_time(self) -> int:
-        """What the clock shows."""
+        """Return the processing time in milliseconds."""
         return self._clock.now_ms()
 
     def end_input(self) -> None:
-        """All inputs end: event time goes to its end, functions finish."""
+        """End all inputs: event time advances to its maximum, the remaining timers fire, functions finish."""
         for inlet in self._inlets:
             inlet.ended = True
         self._run()
 
     def run_until(self, condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
-        """Let the pipeline go on until something has happened that takes real time: an answer to an asynchronous call.
+        """Run the pipeline until a condition holds that takes real time, such as an answer to an asynchronous call.
 
         Raises:
-            TimeoutError: It has not happened in time.
+            TimeoutError: The condition does not hold in time.
         """
         stop = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > stop:
-                raise TimeoutError(f"what was waited for did not happen within {timeout_s} s")
+                raise TimeoutError(f"the condition of run_until did not become true within {timeout_s} s")
             self._run()
 
     def _push(self, number: int, value: Any, timestamp: int | None) -> None:
@@ -140,7 +140,7 @@ class Harness:
     def _open_inlet(self, number: int) -> Inlet:
         self._living()
         if self._inlets[number].ended:
-            raise RuntimeError("the input has ended: nothing can follow")
+            raise RuntimeError("the input has ended: no element or watermark can follow end_input()")
         return self._inlets[number]
 
     def _run(self) -> None:
@@ -156,62 +156,62 @@ class Harness:
     # --------------------------------------------------------------------------------------- what can be looked at
 
     def output(self) -> list[Any]:
-        """What came out so far, in order; with several subtasks, of each subtask in order."""
+        """Return all records of the output so far, in order; with several subtasks, each subtask's records in order."""
         return [value for value, _ in self._outlet.records]
 
     def output_with_timestamps(self) -> list[tuple[Any, int | None]]:
-        """As `output`, each with its event timestamp."""
+        """Return the records of `output`, each with its event timestamp."""
         return list(self._outlet.records)
 
     def take_output(self) -> list[Any]:
-        """As `output`, and begin anew."""
+        """Return the records of `output`, and clear it."""
         values = self.output()
         self._outlet.records.clear()
         return values
 
     def side_output(self, tag: OutputTag) -> list[Any]:
-        """What came out under a tag so far."""
+        """Return all records of a side output so far."""
         return [value for value, _ in self.side_output_with_timestamps(tag)]
 
     def side_output_with_timestamps(self, tag: OutputTag) -> list[tuple[Any, int | None]]:
-        """As `side_output`, each with its event timestamp."""
+        """Return the records of `side_output`, each with its event timestamp."""
         if tag.tag_id not in self._sides:
             known = ", ".join(map(repr, self._sides)) or "none"
-            raise LookupError(f"side output {tag.tag_id!r} is not kept: name it in side_outputs=; there are {known}")
+            raise LookupError(f"side output {tag.tag_id!r} is not collected: add it to side_outputs=, now {known}")
         return list(self._sides[tag.tag_id][1].records)
 
     def state(self, key: Any, descriptor: StateDescriptor, *, operator: str | None = None) -> Any:
-        """What a key has in a keyed state: a value, a list, a dict, or None and empty ones if it has nothing.
+        """Return the keyed state of a key: a value, a list or a dict; None or an empty one if there is no state.
 
         Args:
-            key: As the key selector gives it.
-            descriptor: As the function declares it.
-            operator: Name or uid, if several operators have a state of this name.
+            key: A key as the key selector returns it.
+            descriptor: The descriptor with which the function declares the state.
+            operator: The operator's name or uid, if several operators have a state of this name.
         """
         return keyed_state(list(self._living().operators()), key, descriptor, operator)
 
     def operator_state(self, descriptor: ListStateDescriptor, *, subtask: int = 0, operator: str | None = None) -> Any:
-        """The elements of a list in operator state, in one subtask."""
+        """Return the elements of a list in operator state, in one subtask."""
         return operator_state(list(self._living().operators()), subtask, descriptor, operator)
 
     def broadcast_state(self, descriptor: MapStateDescriptor, *, subtask: int = 0, operator: str | None = None) -> Any:
-        """A broadcast state as a dict, in one subtask."""
+        """Return a broadcast state as a dict, in one subtask."""
         return operator_state(list(self._living().operators()), subtask, descriptor, operator)
 
     def timers(self, key: Any, *, operator: str | None = None) -> list[RegisteredTimer]:
-        """The timers that process functions registered for a key and that have not fired, by time."""
+        """Return the timers of a key that process functions registered and that have not fired, by time."""
         return registered_timers(list(self._living().operators()), key, operator)
 
     # ---------------------------------------------------------------------------------------------- checkpoints
 
     def snapshot(self) -> bytes:
-        """Take a checkpoint and complete it: functions are notified, sinks commit. It holds all state and timers."""
+        """Take a checkpoint and complete it: functions are notified, sinks commit. Return all state and timers."""
         return self._living().snapshot()
 
     def restore(self, snapshot: bytes, parallelism: int | None = None) -> None:
-        """Go on from a snapshot, as after a crash: new function objects, the state of then, no watermark yet.
+        """Restore a snapshot, as after a crash: with new function objects, the saved state, and no watermark yet.
 
-        What came out before stays in `output`. With another parallelism, state is spread over so many subtasks.
+        Records that the output has already stay there. With another parallelism, the state is redistributed.
         """
         if self._closed:
             raise RuntimeError("the harness is closed")
@@ -223,7 +223,7 @@ class Harness:
     # ------------------------------------------------------------------------------------------------- the end
 
     def close(self) -> None:
-        """Close the functions. Once is enough."""
+        """Close the functions. A second call does nothing."""
         if not self._closed:
             self._closed = True
             self._job.close()
@@ -238,7 +238,7 @@ class Harness:
             self.close()
         elif not self._closed:
             self._closed = True
-            self._job.discard()  # what the test says went wrong is what matters
+            self._job.discard()  # the test's own error matters, not errors of `close`
 
 
 def _watermarks_of(inlet: Inlet, context: Any) -> InletWatermarks:
@@ -246,6 +246,6 @@ def _watermarks_of(inlet: Inlet, context: Any) -> InletWatermarks:
 
 
 def _collect(stream: DataStream, outlet: Outlet, name: str) -> None:
-    # Apart from the chain before it: on its way to another operator a record must fit its declared type.
+    # Not chained to the pipeline: a record that crosses an exchange must fit its declared type.
     sink = stream.rebalance().add_sink(OutletSink(outlet)).name(name)
     sink.uid(f"harness-{name}").set_parallelism(1)

@@ -1,4 +1,4 @@
-"""The job behind a harness: deployed on the local engine, one epoch for each thing that a test does."""
+"""The job behind a harness: deployed on the local engine, with one epoch for each step of the test."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _IN_MEMORY = "memory:/harness"
 
 @dataclass(frozen=True)
 class Scale:
-    """How wide the job is."""
+    """The parallelism and maximum parallelism of a job."""
 
     parallelism: int = 1
     max_parallelism: int | None = None
 
 
 class HarnessJob:
-    """One attempt of a job, from a snapshot or from nothing. A failure ends it."""
+    """One attempt of a job, fresh or restored from a snapshot. A failure ends it."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class HarnessJob:
         env.set_parallelism(scale.parallelism)
         if scale.max_parallelism is not None:
             env.set_max_parallelism(scale.max_parallelism)
-        env.enable_checkpointing(1000)  # taken when the test says so
+        env.enable_checkpointing(1000)  # checkpoints are taken by `snapshot` alone
         draw(env)
         graph = env._job_graph("harness")
         settings = job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=False)
@@ -73,10 +73,10 @@ class HarnessJob:
         self._raise(self._engine.deploy(self.deployment))
 
     def run_epoch(self, checkpoint_id: int | None = None) -> None:
-        """Push through the whole pipeline what is there to be read, and what the clock makes due.
+        """Push the records to be read and the timers that are due through the whole pipeline.
 
         Raises:
-            Exception: What the user's code raised, with a note that names the operator and the record.
+            Exception: The exception of the user's code, with a note that names the operator and the record.
         """
         order = EpochOrder(self._epoch, checkpoint_id=checkpoint_id, open_loops=self._open_loops)
         self._epoch += 1
@@ -85,7 +85,7 @@ class HarnessJob:
         self._open_loops = frozenset(loop for ack in result.acks for loop in ack.open_loops)
 
     def snapshot(self) -> bytes:
-        """Take a checkpoint, complete it, and give all of it."""
+        """Take a checkpoint, complete it, and return its encoded metadata with all state inside."""
         self._checkpoint_id += 1
         self.run_epoch(self._checkpoint_id)
         metadata = self._assembled()
@@ -113,13 +113,13 @@ class HarnessJob:
             yield from subtasks[id].operators
 
     def close(self) -> None:
-        """Close the functions; what `close` raises is raised, unless the job has failed before."""
+        """Close the functions, and raise their errors unless the job has failed before."""
         failure = None if self.failed else self._engine.close_subtasks()
         self._engine.shutdown()
         self._raise(failure)
 
     def discard(self) -> None:
-        """As after a crash: functions are closed, and what they raise no longer matters."""
+        """Close the functions as after a crash, and ignore their errors."""
         self.failed = True
         self._engine.shutdown()
 

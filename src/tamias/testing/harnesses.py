@@ -1,6 +1,6 @@
-"""Harnesses by the number and kind of inputs: one, two, or one and a broadcast one; with keys and without.
+"""The harnesses, by the number and kind of inputs: one, two, or one and a broadcast one; keyed or not.
 
-Each takes a function, or a whole pipeline as a callable that draws it:
+Each harness takes a function, or a callable that draws a whole pipeline:
 
     KeyedOneInputHarness(Count(), lambda order: order[0])
     OneInputHarness(lambda orders: orders.map(parse).key_by(lambda order: order[0]).process(Count()))
@@ -42,7 +42,7 @@ Key = Callable[[Any], Any] | KeySelector
 
 
 class Options(TypedDict, total=False):
-    """What every harness takes beside its function: see `Harness`."""
+    """The options of every harness: see `Harness`."""
 
     side_outputs: Collection[OutputTag]
     parallelism: int
@@ -55,8 +55,8 @@ class OneInputHarness(Harness):
     """A function or a pipeline with one input.
 
     Args:
-        under_test: A `MapFunction`, `FlatMapFunction`, `FilterFunction` or `ProcessFunction`, or a callable that is
-            given the input stream and returns the result.
+        under_test: A `MapFunction`, `FlatMapFunction`, `FilterFunction` or `ProcessFunction`, or a callable that
+            takes the input stream and returns the result.
         type_info: Declared type of the input's records.
         output_type: Declared type of the function's results.
         options: See `Harness`.
@@ -95,11 +95,11 @@ class OneInputHarness(Harness):
             self._push(0, value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time has come this far: what is due fires."""
+        """Advance event time to a watermark, and fire the timers and windows that are due."""
         self._advance(timestamp, 0)
 
     def mark_idle(self, idle: bool = True) -> None:
-        """The input is idle, or is so no more."""
+        """Mark the input as idle, or as active again."""
         self._mark_idle(0, idle)
 
 
@@ -108,7 +108,7 @@ class KeyedOneInputHarness(OneInputHarness):
 
     Args:
         function: A `KeyedProcessFunction`, or a map, flat-map, filter or reduce function.
-        key_selector: As for `key_by`.
+        key_selector: The argument of `key_by`.
         key_type: Declared type of the keys.
         type_info: Declared type of the input's records.
         output_type: Declared type of the function's results.
@@ -137,10 +137,10 @@ class TwoInputHarness(Harness):
     """A function or a pipeline with two inputs.
 
     Args:
-        under_test: A `CoMapFunction`, `CoFlatMapFunction` or `CoProcessFunction`, or a callable that is given both
+        under_test: A `CoMapFunction`, `CoFlatMapFunction` or `CoProcessFunction`, or a callable that takes both
             input streams and returns the result.
         type_info1: Declared type of the first input's records.
-        type_info2: Of the second's.
+        type_info2: Declared type of the second input's records.
         output_type: Declared type of the function's results.
         options: See `Harness`.
     """
@@ -170,36 +170,36 @@ class TwoInputHarness(Harness):
         self._push(1, value, timestamp)
 
     def process_watermark1(self, timestamp: int) -> None:
-        """Event time of the first input; the operator's is the least of both."""
+        """Advance event time of the first input. The operator's event time is the minimum of both inputs."""
         self._advance(timestamp, 0)
 
     def process_watermark2(self, timestamp: int) -> None:
-        """Event time of the second input; the operator's is the least of both."""
+        """Advance event time of the second input. The operator's event time is the minimum of both inputs."""
         self._advance(timestamp, 1)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of both inputs."""
+        """Advance event time of both inputs."""
         self._advance(timestamp, 0, 1)
 
     def mark_idle1(self, idle: bool = True) -> None:
-        """The first input is idle, or is so no more."""
+        """Mark the first input as idle, or as active again."""
         self._mark_idle(0, idle)
 
     def mark_idle2(self, idle: bool = True) -> None:
-        """The second input is idle, or is so no more."""
+        """Mark the second input as idle, or as active again."""
         self._mark_idle(1, idle)
 
 
 class KeyedTwoInputHarness(TwoInputHarness):
-    """A function on two keyed streams: keyed state is shared by both sides.
+    """A function on two keyed streams, which share the keyed state.
 
     Args:
         function: A `KeyedCoProcessFunction`, or a co-map or co-flat-map function.
-        key_selector1: Finds the key of the first input's records.
-        key_selector2: Of the second's.
+        key_selector1: Returns the key of the first input's records.
+        key_selector2: Returns the key of the second input's records.
         key_type: Declared type of the keys.
         type_info1: Declared type of the first input's records.
-        type_info2: Of the second's.
+        type_info2: Declared type of the second input's records.
         output_type: Declared type of the function's results.
         options: See `Harness`.
     """
@@ -226,15 +226,15 @@ class KeyedTwoInputHarness(TwoInputHarness):
 
 
 class BroadcastHarness(Harness):
-    """A broadcast function: data on one side, with keys or without, and broadcast records on the other.
+    """A broadcast function: data on one side, keyed or not, and broadcast records on the other.
 
     Args:
         function: A `BroadcastProcessFunction`, or with a key selector a `KeyedBroadcastProcessFunction`.
         descriptors: The broadcast states.
-        key_selector: Finds the key of the data's records; None for a stream without keys.
+        key_selector: Returns the key of the data's records; None for a stream without keys.
         key_type: Declared type of the keys.
         type_info: Declared type of the data's records.
-        broadcast_type: Of the broadcast records.
+        broadcast_type: Declared type of the broadcast records.
         output_type: Declared type of the function's results.
         options: See `Harness`.
     """
@@ -264,19 +264,19 @@ class BroadcastHarness(Harness):
         self._push(0, value, timestamp)
 
     def process_broadcast_element(self, value: Any, timestamp: int | None = None) -> None:
-        """Push a broadcast record: every subtask gets it."""
+        """Push a broadcast record, which every subtask receives."""
         self._push(1, value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of both sides."""
+        """Advance event time of both sides."""
         self._advance(timestamp, 0, 1)
 
     def process_data_watermark(self, timestamp: int) -> None:
-        """Event time of the side that is not broadcast; the operator's is the least of both."""
+        """Advance event time of the side that is not broadcast. The operator's event time is the minimum of both."""
         self._advance(timestamp, 0)
 
     def process_broadcast_watermark(self, timestamp: int) -> None:
-        """Event time of the broadcast side; the operator's is the least of both."""
+        """Advance event time of the broadcast side. The operator's event time is the minimum of both."""
         self._advance(timestamp, 1)
 
 
@@ -284,14 +284,14 @@ def _drawn(under_test: Pipeline, output_type: TypeInformation | None) -> Pipelin
     if not callable(under_test):
         raise TypeError(f"a harness takes a function or a callable that draws a pipeline, got {under_test!r}")
     if output_type is not None:
-        raise TypeError("output_type= is for a function: a pipeline says it where it uses the function")
+        raise TypeError("output_type= is for a function: in a pipeline, give the type where the function is used")
     return under_test
 
 
 def _check(function: Any) -> None:
     if not isinstance(function, Function):
         raise TypeError(
-            f"a keyed harness takes a function, got {function!r}; for a whole pipeline, key_by included, use the "
+            f"a keyed harness takes a function, got {function!r}; for a pipeline that calls key_by itself, use the "
             "harness without keys"
         )
 
@@ -324,5 +324,5 @@ def _two_inputs(connected: ConnectedStreams, function: Function, output_type: Ty
 
 def _does_not_fit(function: Function, inputs: str, output_type: TypeInformation | None) -> TypeError:
     if output_type is not None and isinstance(function, (FilterFunction, ReduceFunction)):
-        return TypeError(f"a {type(function).__name__} gives records of its input's type: leave out output_type=")
-    return TypeError(f"a {type(function).__name__} is no function of {inputs} that this harness can run by itself")
+        return TypeError(f"a {type(function).__name__} returns records of its input's type: leave out output_type=")
+    return TypeError(f"a {type(function).__name__} is not a function of {inputs} that this harness can run by itself")

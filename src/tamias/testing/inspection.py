@@ -1,4 +1,4 @@
-"""Looking into the operators of a job under test: state and timers, as plain values."""
+"""Reads the state and timers of operators under test, as plain values."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class RegisteredTimer(NamedTuple):
 
 
 def keyed_state(operators: Sequence[RuntimeOperator], key: Any, descriptor: StateDescriptor, name: str | None) -> Any:
-    """The content of a keyed state for one key.
+    """Return the content of a keyed state for one key.
 
     Args:
-        operators: Where to look.
-        descriptor: Names the state, and says how it is read.
-        name: Of the operator, or its uid; None takes the one that has such a state.
+        operators: The operators of all subtasks.
+        key: The key.
+        descriptor: The state's name and kind.
+        name: The operator's name or uid; None takes the only operator that has such a state.
 
     Raises:
-        LookupError: There is no such state, or several.
+        LookupError: No operator has such a state, or several have.
     """
     having = [o for o in _named(operators, name) if o.backend is not None and _has(o, descriptor.name)]
     operator = _only_one(having, f"a keyed state {descriptor.name!r}", operators, name)
@@ -46,7 +47,7 @@ def keyed_state(operators: Sequence[RuntimeOperator], key: Any, descriptor: Stat
     vertex = operator.environment.vertex
     index = subtask_of(key_group(key, vertex.max_parallelism), vertex.max_parallelism, vertex.parallelism)
     backend = next(o.backend for o in having if o.operator.id == operator.operator.id and o.environment.index == index)
-    assert backend is not None, "only operators with one were chosen"
+    assert backend is not None, "`having` holds operators with a backend only"
     before, backend.cell[0] = backend.cell[0], state_key(key)
     try:
         return _read(backend, descriptor)
@@ -57,7 +58,7 @@ def keyed_state(operators: Sequence[RuntimeOperator], key: Any, descriptor: Stat
 def operator_state(
     operators: Sequence[RuntimeOperator], subtask: int, descriptor: StateDescriptor, name: str | None
 ) -> Any:
-    """The content of an operator state in one subtask: of a list state a list, of a broadcast state a dict."""
+    """Return the content of an operator state in one subtask: a list, or a dict for a broadcast state."""
     having = [
         o
         for o in _named(operators, name)
@@ -73,7 +74,7 @@ def operator_state(
 
 
 def registered_timers(operators: Sequence[RuntimeOperator], key: Any, name: str | None) -> list[RegisteredTimer]:
-    """The timers of a key that process functions registered, by time."""
+    """Return the timers of a key that process functions registered, by time."""
     found = []
     for operator in _named(operators, name):
         if isinstance(operator, KeyedProcessOperator):
@@ -109,7 +110,7 @@ def _only_one(
     if not ids:
         states = sorted({repr(info.name) for o in _named(operators, name) for info in o.infos() if info.name[0] != "_"})
         raise LookupError(f"{where} has {what}; there are {', '.join(states) or 'none'} in {', '.join(names)}")
-    raise LookupError(f"several operators have {what}: say which by operator=, one of {', '.join(names)}")
+    raise LookupError(f"several operators have {what}: choose one with operator=, one of {', '.join(names)}")
 
 
 def _as_declared(operator: RuntimeOperator, key: Any) -> Any:
@@ -132,4 +133,4 @@ def _read(backend: KeyedStateBackend, descriptor: StateDescriptor) -> Any:
     for kind, read in _READS.items():
         if isinstance(descriptor, kind):
             return read(backend, descriptor)
-    raise TypeError(f"a state is read by its descriptor, got {descriptor!r}")
+    raise TypeError(f"a state is read with its descriptor, got {descriptor!r}")

@@ -1,4 +1,4 @@
-"""Whole programs on the local engine: no JVM, no processes, the same runtime.
+"""Runs whole programs on the local engine: with the same runtime as on Spark, but without a JVM or processes.
 
 with on_local_engine():
     env.execute()
@@ -26,6 +26,6 @@ def on_local_engine() -> Iterator[None]:
 
 
 def collect_locally(stream: DataStream) -> list[Any]:
-    """Run a program on the local engine and give what the stream holds."""
+    """Run a program on the local engine; return the records of the stream."""
     with on_local_engine(), stream.execute_and_collect() as records:
         return list(records)

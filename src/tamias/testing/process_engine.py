@@ -118,13 +118,19 @@ class ProcessEngine(SlotEngine):
         with self._lock:
             link = self._links.get(subtask)
         if link is None:
-            link = connect(self._pool.slots[slot].address, self._pool.secret)
+            link = connect(self.pool.slots[slot].address, self.pool.secret)
             with self._lock:
                 if self._cancelled:  # `_hang_up` has already run, and would miss this connection
                     link.close()
                     raise OSError("the epoch was cancelled")
                 self._links[subtask] = link
         return link
+
+    @property
+    def links(self) -> list[Link]:
+        """The open connections over which subtasks get and send their blobs."""
+        with self._lock:
+            return list(self._links.values())
 
     def _hang_up(self, chosen: Callable[[int], bool]) -> None:
         with self._lock:

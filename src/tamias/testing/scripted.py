@@ -1,10 +1,10 @@
-"""Jobs whose epochs, checkpoints and crashes are written down beforehand: the same every time, without waiting.
+"""Runs jobs by a script of epochs, checkpoints and crashes: the same in every run, and without waiting.
 
     script = Script(checkpoints=[True], crashes=[Crash("after-epoch", 3)])
     records = run_scripted(stream, script).records
 
-A `ScriptedSource` says how much each epoch reads; a `Script` says which epochs carry a checkpoint and what fails when.
-The clock is the script's own, so delays cost nothing.
+A `ScriptedSource` defines how much each epoch reads. A `Script` defines which epochs carry a checkpoint, and what fails
+when. The job runs on a clock of its own, so delays cost no time.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ CHECKPOINT_INTERVAL_MS = 10
 
 
 class ScriptedSource(Source):
-    """A bounded source that reads so many records, and then waits for the next epoch.
+    """A bounded source that reads a number of records in each epoch.
 
     Args:
-        splits: The records, in as many lists as may be read in parallel.
-        runs: How many records each epoch reads of each split, over and over; None reads all at once.
+        splits: The records, in one list for each split.
+        runs: The number of records that each epoch reads of each split, repeated in a cycle; None reads all at once.
     """
 
     def __init__(self, splits: Sequence[Sequence[Any]], runs: Sequence[int] | None = None) -> None:
@@ -68,7 +68,7 @@ class _ScriptedReader(SplitReader):
         self._records = records
         self._at = position
         self._runs = itertools.repeat(len(records)) if runs is None else itertools.cycle(runs)
-        self._left = next(self._runs)  # of the run that is being read
+        self._left = next(self._runs)  # records left in the run that is being read
 
     def read(self, max_records: int) -> Batch:
         if self._left == 0:
@@ -101,29 +101,29 @@ Point = Literal[
 
 @dataclass(frozen=True)
 class Crash:
-    """The n-th time (from 1) that the job comes by a point, it fails there."""
+    """The job fails when it passes a point for the n-th time, counted from 1."""
 
     point: Point
     count: int = 1
 
 
 class DriverDied(BaseException):
-    """Stands for a driver that is gone from one moment to the next."""
+    """The driver died: raised in place of the end of its process."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """What happens to a job beside its records.
+    """What happens to a job while it runs.
 
     Args:
-        checkpoints: Whether an epoch carries a checkpoint, over and over.
-        crashes: What fails when.
-        failed_snapshots: Which snapshots (the n-th of all, from 1) are lost on their way to the storage.
-        late_snapshots: Which snapshots (the n-th of all, from 1) are heard of so many epochs later.
-        kill: A crash takes the subtasks with it and nothing is closed, as when a process is killed; else they are
+        checkpoints: Whether each epoch carries a checkpoint, repeated in a cycle.
+        crashes: The points at which the job fails.
+        failed_snapshots: Numbers of the snapshots (of all, from 1) that are reported as not written.
+        late_snapshots: Numbers of the snapshots (of all, from 1) that are reported a number of epochs later.
+        kill: A crash drops the subtasks without closing them, as when a process is killed. If false, they are
             closed as after an exception.
-        driver_dies: A crash takes the driver with it: `run_scripted` raises `DriverDied`.
-        deeds: What somebody does to the job, by its handle, after the n-th epoch of all (from 1).
+        driver_dies: A crash ends the driver too: `run_scripted` raises `DriverDied`.
+        deeds: Functions that are called with the job's handle after the n-th epoch of all (from 1).
     """
 
     checkpoints: Sequence[bool] = (True,)
@@ -136,7 +136,7 @@ class Script:
 
 
 class ScriptedEngine(LocalEngine):
-    """The local engine, run by a script."""
+    """The local engine, driven by a script."""
 
     def __init__(self, graph: JobGraph, clock: ManualClock, script: Script) -> None:
         super().__init__(graph, clock)
@@ -145,11 +145,11 @@ class ScriptedEngine(LocalEngine):
         self._checkpoints = itertools.cycle(script.checkpoints)
         self._passed: Counter[str] = Counter()
         self._dead = False
-        self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which they are heard of
+        self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which the event is reported
         self.handle: JobHandle | None = None
         self.epochs: list[EpochOrder] = []
-        self.started_ms: list[int] = []  # when each epoch began
-        self.restored_ids: list[int | None] = []  # what each attempt started from
+        self.started_ms: list[int] = []  # the start of each epoch
+        self.restored_ids: list[int | None] = []  # the checkpoint that each attempt restored
         self.bytes_written: Counter[int] = Counter()  # by checkpoint
         self.advance_clock()
 
@@ -162,7 +162,7 @@ class ScriptedEngine(LocalEngine):
             host.die()
 
     def advance_clock(self) -> None:
-        """Make the next checkpoint due, if the script has one."""
+        """Make a checkpoint due, if the script has one for the next epoch."""
         if next(self._checkpoints):
             self._clock.advance(CHECKPOINT_INTERVAL_MS)
 
@@ -194,7 +194,8 @@ class ScriptedEngine(LocalEngine):
         self._late = [(due, event) for due, event in self._late if due > len(self.epochs)]
         if self.comes_by("before-epoch"):
             return EpochResult(failure=_gone("before an epoch"))
-        result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))  # the source decides
+        # The script limits what a source reads, not the order.
+        result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))
         if result.failure is None:
             self._await_snapshots(order)
             if self.comes_by("after-epoch"):
@@ -205,7 +206,7 @@ class ScriptedEngine(LocalEngine):
         return result
 
     def _await_snapshots(self, order: EpochOrder) -> None:
-        """Snapshots are written by threads; with all of them done the next step is always the same."""
+        """Wait until all snapshots are written, so that the next step does not depend on threads."""
         if order.checkpoint_id is not None:
             everyone = {SubtaskId(v.id, i) for v in self._graph.vertices for i in range(v.parallelism)}
             for _ in everyone - order.settled:
@@ -213,7 +214,7 @@ class ScriptedEngine(LocalEngine):
                 try:
                     event = self._events.get(timeout=30)
                 except queue.Empty:
-                    raise AssertionError("a snapshot was neither written nor given up") from None
+                    raise AssertionError("a snapshot was neither written nor reported as failed") from None
                 if isinstance(event, SnapshotWritten):
                     self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
                     self._passed["snapshot"] += 1
@@ -228,7 +229,7 @@ class ScriptedEngine(LocalEngine):
                         self._held.append(event)
 
     def wait(self, timeout_s: float) -> None:
-        """Time passes at once."""
+        """Advance the clock instead of waiting."""
         super().wait(0.0)
         self._clock.advance(1)
 
@@ -283,7 +284,7 @@ def _gone(when: str) -> Failure:
 
 @dataclass(frozen=True)
 class Run:
-    """How a scripted job went."""
+    """A scripted job that has run."""
 
     handle: JobHandle
     engine: ScriptedEngine
@@ -292,28 +293,28 @@ class Run:
 
     @property
     def status(self) -> JobStatus:
-        """How it ended."""
+        """The status with which the job ended."""
         return self.handle.status()
 
     @property
     def epochs(self) -> list[EpochOrder]:
-        """What was run, the epochs of all attempts."""
+        """The orders of all epochs of all attempts."""
         return self.engine.epochs
 
 
 def run_scripted(
     program: DataStream | StreamExecutionEnvironment, script: Script | None = None, **settings: Any
 ) -> Run:
-    """Run a program to its end; of a stream, collect its records.
+    """Run a program to its end, and collect the records if it is a stream.
 
     Args:
         program: A stream, or an environment whose operators end in sinks.
-        script: What happens; by default a checkpoint with every epoch, if the program takes checkpoints.
-        settings: Fields of `JobSettings` to set otherwise: `restore_path`, `job_id`.
+        script: What happens to the job; by default every epoch carries a checkpoint, if the program takes any.
+        settings: Fields of `JobSettings` to replace, such as `restore_path` and `job_id`.
 
     Raises:
         JobExecutionError: The job failed.
-        DriverDied: The script says so.
+        DriverDied: The script lets the driver die.
     """
     run = start_scripted(program, script, **settings)
     run.handle.wait(0)
@@ -323,7 +324,7 @@ def run_scripted(
 def start_scripted(
     program: DataStream | StreamExecutionEnvironment, script: Script | None = None, **settings: Any
 ) -> Run:
-    """As `run_scripted`, but how the job ended is for the caller to find out."""
+    """Run a program to its end without raising its failure; the handle has the result."""
     if isinstance(program, DataStream):
         program._collector()
         env = program.get_execution_environment()
@@ -348,6 +349,6 @@ def start_scripted(
 
 
 def split_evenly(records: Iterable[Any], count: int) -> list[list[Any]]:
-    """Records dealt out to so many splits."""
+    """Distribute records over splits in turn."""
     dealt = list(records)
     return [dealt[n::count] for n in range(count)]

@@ -1,7 +1,7 @@
-"""The two ends of a pipeline under test: what a test pushes in, and what comes out.
+"""The two ends of a pipeline under test: the inlets that a test fills, and the outlets that it reads.
 
-Both live in the test's process and are found again by their number, so that a pipeline that was pickled on its way to
-its subtasks still reads from, and writes to, the test's own.
+Both live in the test's process and pickle as a number, so that a pipeline that is pickled on its way to its subtasks
+still reads and writes the test's own objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _taps: WeakValueDictionary[int, _Tap] = WeakValueDictionary()
 
 
 class _Tap:
-    """Pickles as its number: unpickled in the same process, it is itself."""
+    """Pickles as a number. Unpickling in the same process returns the same object."""
 
     def __init__(self) -> None:
         self._number = next(_numbers)
@@ -48,14 +48,14 @@ class Inlet(_Tap):
         self.ended = False
 
     def reset(self) -> None:
-        """Begin anew, as after a restore."""
+        """Drop everything that was pushed, for a restore."""
         self.records.clear()
         self.watermark_ms = self.idle = None
         self.ended = False
 
 
 class Outlet(_Tap):
-    """What one output of the pipeline gave, with timestamps."""
+    """The records of one output of the pipeline, with timestamps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Outlet(_Tap):
 
 
 class InletSource(Source):
-    """Reads an inlet; it ends when the test says so."""
+    """Reads an inlet. It ends when the test ends the inlet."""
 
     def __init__(self, inlet: Inlet) -> None:
         self._inlet = inlet
@@ -90,7 +90,7 @@ class _InletReader(SplitReader):
         return Batch([value], None if timestamp is None else [timestamp])
 
     def position(self) -> Any:
-        return None  # what was pushed has been read: the test decides what comes next
+        return None  # a test pushes again what is to be read after a restore
 
     @property
     def finished(self) -> bool:
@@ -98,13 +98,13 @@ class _InletReader(SplitReader):
 
 
 class InletWatermarks(WatermarkGenerator):
-    """Emits the watermarks of an inlet, each at the end of the epoch in which it was pushed."""
+    """Emits the watermark of an inlet at the end of the epoch in which the test pushed it."""
 
     def __init__(self, inlet: Inlet) -> None:
         self._inlet = inlet
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Records make no watermarks."""
+        """Emit nothing: records make no watermarks."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         idle, watermark_ms = self._inlet.idle, self._inlet.watermark_ms

@@ -32,7 +32,7 @@ class RemoteSlotProcess:
     def __init__(self, registration: Registration, lifeline: Link) -> None:
         self.pid = registration.pid
         self.host = registration.host
-        self._lifeline = lifeline
+        self.lifeline = lifeline
         self._gone = threading.Event()
         self._given_up: str | None = None
         threading.Thread(target=self._watch, name=f"slot-{registration.slot}-lifeline", daemon=True).start()
@@ -40,7 +40,7 @@ class RemoteSlotProcess:
     def _watch(self) -> None:
         try:
             while True:
-                self._lifeline.receive()
+                self.lifeline.receive()
         except (OSError, EOFError):
             self._gone.set()
 
@@ -56,13 +56,13 @@ class RemoteSlotProcess:
 
     def end(self) -> None:
         """Close the lifeline: the slot then ends by itself."""
-        self._lifeline.close()
+        self.lifeline.close()
 
     def give_up(self, why: str) -> None:
         """Close the lifeline and count the slot as gone. A slot that cannot be reached may run on for a while."""
         self._given_up = why
         self._gone.set()
-        self._lifeline.close()
+        self.lifeline.close()
 
 
 class RegisteringSlotPool:

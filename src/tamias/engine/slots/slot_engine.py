@@ -27,7 +27,7 @@ class SlotEngine(ABC):
 
     def __init__(self, graph: JobGraph, pool: SlotPool) -> None:
         self._graph = graph
-        self._pool = pool
+        self.pool = pool
         pool.on_lost = self._slot_lost
         self._deployment: Deployment | None = None
         self._held: list[SlotEvent] = []  # events that `wait` took from the queue
@@ -38,7 +38,7 @@ class SlotEngine(ABC):
 
     @property
     def slot_pids(self) -> tuple[int, ...]:
-        return tuple(slot.process.pid for slot in self._pool.slots)
+        return tuple(slot.process.pid for slot in self.pool.slots)
 
     def keep_log(self) -> str | None:
         return None
@@ -60,15 +60,15 @@ class SlotEngine(ABC):
     def deploy(self, deployment: Deployment) -> Failure | None:
         self._deployment = deployment
         try:
-            started = self._pool.ensure()
+            started = self.pool.ensure()
             data = encode_deployment(deployment)
         except TamiasError as error:
             return Failure(error)
-        for number in started if not self._pool.shares_disk else ():
-            failed = send_files(self._pool.slots[number], deployment.graph.settings.cached_files)
+        for number in started if not self.pool.shares_disk else ():
+            failed = send_files(self.pool.slots[number], deployment.graph.settings.cached_files)
             if failed is not None:
                 return Failure(failed, number)
-        by_slot: dict[int, list[SubtaskId]] = {slot.number: [] for slot in self._pool.slots}
+        by_slot: dict[int, list[SubtaskId]] = {slot.number: [] for slot in self.pool.slots}
         for vertex in deployment.graph.vertices:
             for index in range(vertex.parallelism):
                 by_slot[deployment.graph.slot_of(vertex, index)].append(SubtaskId(vertex.id, index))
@@ -85,16 +85,16 @@ class SlotEngine(ABC):
 
     def shutdown(self) -> None:
         self._ask_each(Discard(), timeout_s=3.0)  # user code that hangs ends with its process
-        self._pool.shutdown()
+        self.pool.shutdown()
 
     def _ask_each(self, request: Request, timeout_s: float | None = None) -> Failure | None:
-        return self._ask_all({slot.number: request for slot in self._pool.slots}, timeout_s)
+        return self._ask_all({slot.number: request for slot in self.pool.slots}, timeout_s)
 
     def _ask_all(self, requests: dict[int, Request], timeout_s: float | None = None) -> Failure | None:
         """Send a request to each slot, wait for all answers, and return the most telling failure, or None."""
         for number, request in requests.items():
-            self._pool.slots[number].tell(request)
-        answers = [(number, self._pool.slots[number].answer(timeout_s)) for number in requests]
+            self.pool.slots[number].tell(request)
+        answers = [(number, self.pool.slots[number].answer(timeout_s)) for number in requests]
         # The user's own error says more than the loss of a slot that followed from it.
         answers.sort(key=lambda answer: isinstance(answer[1], SlotLostError))
         return next((Failure(error, number) for number, error in answers if error is not None), None)
@@ -115,7 +115,7 @@ class SlotEngine(ABC):
 
     def _lost_subtasks(self, errors: Iterable[BaseException]) -> frozenset[SubtaskId]:
         """Return the subtasks of all lost slots, including those whose epoch had succeeded."""
-        lost = {slot.number for slot in self._pool.slots if not slot.process.alive}
+        lost = {slot.number for slot in self.pool.slots if not slot.process.alive}
         lost |= {error.slot for error in errors if isinstance(error, SlotLostError)}
         return frozenset(
             SubtaskId(vertex.id, index)
@@ -131,7 +131,7 @@ class SlotEngine(ABC):
         """
         if not isinstance(error, SlotLostError):
             return error
-        ended = self._pool.slots[error.slot].process.how_it_ended()
+        ended = self.pool.slots[error.slot].process.how_it_ended()
         if ended is None:
             return self._lost_slot() or error
         left = [of for of, found in errors.items() if isinstance(found, SlotLostError) and found.slot == error.slot]
@@ -139,7 +139,7 @@ class SlotEngine(ABC):
         return SlotLostError(error.slot, f"{ended} while it ran {ran}")
 
     def _lost_slot(self) -> SlotLostError | None:
-        for slot in self._pool.slots:
+        for slot in self.pool.slots:
             if not slot.process.alive:
                 return SlotLostError(slot.number, slot.process.how_it_ended() or "its process ended")
         return None
@@ -154,16 +154,16 @@ class SlotEngine(ABC):
         found, self._held = self._held, []
         with contextlib.suppress(queue.Empty):
             while True:
-                event = self._pool.events.get_nowait()
+                event = self.pool.events.get_nowait()
                 if event is not None:
                     found.append(event)
         return found
 
     def wait(self, timeout_s: float) -> None:
         with contextlib.suppress(queue.Empty):
-            event = self._pool.events.get(timeout=max(timeout_s, 0.0))
+            event = self.pool.events.get(timeout=max(timeout_s, 0.0))
             if event is not None:
                 self._held.append(event)
 
     def wake(self) -> None:
-        self._pool.events.put(None)
+        self.pool.events.put(None)

@@ -59,7 +59,8 @@ class SlotHandle:
         self.address = address
         self.process = process
         self._secret = secret
-        self._control: Link | None = None
+        self.control: Link | None = None  # for requests
+        self.events: Link | None = None  # for events and heartbeats
         self._ending = False  # the driver ends the slot itself: that its connections break is expected
 
     def connect(
@@ -71,16 +72,16 @@ class SlotHandle:
             SlotLostError: The slot cannot be reached. Its process is made to end.
         """
         try:
-            self._control = connect(self.address, self._secret)
-            events = connect(self.address, self._secret)
-            events.send(dumps(Subscribe()))
-            events.receive()
+            self.control = connect(self.address, self._secret)
+            self.events = connect(self.address, self._secret)
+            self.events.send(dumps(Subscribe()))
+            self.events.receive()
         except (OSError, EOFError) as error:
             self.close()
             raise SlotLostError(self.number, f"it could not be reached: {error}") from error
-        events.settimeout(heartbeat.timeout_s)
+        self.events.settimeout(heartbeat.timeout_s)
         threading.Thread(
-            target=self._listen, args=(events, on_event, on_lost), name=f"slot-{self.number}-events", daemon=True
+            target=self._listen, args=(self.events, on_event, on_lost), name=f"slot-{self.number}-events", daemon=True
         ).start()
 
     def _listen(self, link: Link, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None]) -> None:
@@ -111,23 +112,23 @@ class SlotHandle:
     def _give_up(self, why: str) -> None:
         self.process.give_up(why)
         _log.warning("slot %d is given up: %s", self.number, self.process.how_it_ended())
-        if self._control is not None:
-            self._control.close()
+        if self.control is not None:
+            self.control.close()
 
     def tell(self, request: Request) -> None:
         """Send a request without waiting for its answer, which `answer` returns."""
         self._ending |= isinstance(request, Exit)
-        if self._control is not None:
+        if self.control is not None:
             with contextlib.suppress(OSError):  # `answer` reports that the slot is gone
-                self._control.send(dumps(request))
+                self.control.send(dumps(request))
 
     def answer(self, timeout_s: float | None = None) -> BaseException | None:
         """Wait for the answer to the last request; return the error, or None. A slot that is gone is an error."""
         try:
-            if self._control is None:
+            if self.control is None:
                 raise EOFError("not connected")
-            self._control.settimeout(timeout_s)
-            done: Done = pickle.loads(self._control.receive())
+            self.control.settimeout(timeout_s)
+            done: Done = pickle.loads(self.control.receive())
             return done.error
         except TimeoutError as error:
             return SlotLostError(self.number, self.process.how_it_ended() or str(error))
@@ -138,6 +139,6 @@ class SlotHandle:
     def close(self) -> None:
         """Close the connection and make the process end."""
         self._ending = True
-        if self._control is not None:
-            self._control.close()
+        if self.control is not None:
+            self.control.close()
         self.process.end()

@@ -114,7 +114,7 @@ class SparkEngine(SlotEngine):
                 subtasks=tuple(self._hosted(vertex, index) for vertex, index in partitions),
                 next_partitions=len(following) if following is not None else 1,
                 routes={e: r for e, r in routes.items() if self._level_of_source(e) == level},
-                secret=self._pool.secret,
+                secret=self.pool.secret,
                 attempt=self._deployment.attempt,
                 order=order,
             )
@@ -122,7 +122,7 @@ class SparkEngine(SlotEngine):
     def _hosted(self, vertex: Vertex, index: int) -> HostedSubtask:
         subtask = SubtaskId(vertex.id, index)
         slot = self._graph.slot_of(vertex, index)
-        return HostedSubtask(subtask, slot, self._pool.slots[slot].address, self._regions[subtask])
+        return HostedSubtask(subtask, slot, self.pool.slots[slot].address, self._regions[subtask])
 
     def _routes(self) -> dict[int, Route]:
         first: dict[int, Route] = {}

@@ -1,4 +1,4 @@
-"""What several tests of this folder run: a small job whose every output is known, and waiting for somebody else."""
+"""Helpers of tests with running jobs: a job whose output is known, and a look at jobs and processes from outside."""
 
 from __future__ import annotations
 
@@ -33,7 +33,15 @@ def environment(
     restarts: int = 0,
     **keys: Any,
 ) -> StreamExecutionEnvironment:
-    """An environment with retained checkpoints; `keys` are configuration keys, `__` for a dot and `_` for a dash."""
+    """Make an environment that retains its checkpoints in a directory, or takes none without one.
+
+    Args:
+        directory: Where checkpoints go.
+        parallelism: The parallelism of the job.
+        interval_ms: The time between two checkpoints.
+        restarts: How many restarts the job has.
+        keys: Configuration keys, written with `__` for a dot and `_` for a dash.
+    """
     configuration = Configuration()
     for key, value in keys.items():
         configuration.set_string(key.replace("__", ".").replace("_", "-"), str(value))
@@ -50,14 +58,17 @@ def environment(
 
 
 def generated(env: StreamExecutionEnvironment, records: int | None, per_second: float = 1e9) -> DataStream:
-    """0, 1, 2, ... at a rate, read by one subtask so that their order is one order."""
+    """Return the stream 0, 1, 2, ... at a rate. One subtask reads it, so that the numbers have one order."""
     source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
     return numbers.uid("numbers").set_parallelism(1)
 
 
 class Tally(KeyedProcessFunction):
-    """A count, a list and a map for each key: what is put out tells of all three."""
+    """Keeps a count, a list and a map for each key, and yields a result that depends on all three."""
+
+    def __init__(self, recent_count: int = 3) -> None:
+        self.recent_count = recent_count
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -67,7 +78,7 @@ class Tally(KeyedProcessFunction):
     def process_element(self, value, ctx):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
-        recent = [*(self.recent.get() or ()), value][-3:]
+        recent = [*(self.recent.get() or ()), value][-self.recent_count :]
         self.recent.update(recent)
         self.parities.put(value % 2, (self.parities.get(value % 2) or 0) + 1)
         yield ctx.get_current_key(), value, count, sum(recent), sum(self.parities.values())
@@ -77,18 +88,18 @@ def tallied(stream: DataStream, keys: int) -> DataStream:
     return stream.key_by(lambda n: n % keys).process(Tally()).uid("tally").name("tally")
 
 
-def expected_tally(records: int, keys: int) -> list[tuple[int, int, int, int, int]]:
-    """What `tallied` puts out of 0, 1, 2, ..."""
-    found = []
+def expected_tally(records: int, keys: int, recent_count: int = 3) -> list[tuple[int, int, int, int, int]]:
+    """Return what a `Tally` yields for 0, 1, 2, ... keyed by the remainder."""
+    results = []
     for n in range(records):
         so_far = range(n % keys, n + 1, keys)
-        found.append((n % keys, n, len(so_far), sum(so_far[-3:]), len(so_far)))
-    return found
+        results.append((n % keys, n, len(so_far), sum(so_far[-recent_count:]), len(so_far)))
+    return results
 
 
 @contextmanager
 def engines(make: Callable[[JobGraph], ProcessEngine]) -> Iterator[list[ProcessEngine]]:
-    """Jobs run on engines made like this; they are listed."""
+    """Run every job inside the block on an engine from `make`; list the engines that were made."""
     made: list[ProcessEngine] = []
 
     def engine_for(settings: Any) -> Callable[[JobGraph], ProcessEngine]:
@@ -102,9 +113,43 @@ def engines(make: Callable[[JobGraph], ProcessEngine]) -> Iterator[list[ProcessE
         yield made
 
 
+# ------------------------------------------------------------------------------------------------- seen from outside
+
+
 def until(condition: Callable[[], object], within_s: float = WAIT_S) -> None:
-    """Wait for what another thread or process does; it must come."""
+    """Wait until another thread or process has made a condition true; fail if that takes too long."""
     limit = time.monotonic() + within_s
     while not condition():
-        assert time.monotonic() < limit, "what was waited for did not come"
-        time.sleep(0.01)  # another's doing: there is nothing to wait on
+        assert time.monotonic() < limit, f"the condition did not become true within {within_s} s"
+        time.sleep(0.01)  # another process makes it true: there is nothing to wait on
+
+
+def process_state(pid: int) -> str:
+    """Return the state of a process as Linux has it: R, S, D, T (stopped), Z (dead), X if there is no such process."""
+    return _stat(pid)[0]
+
+
+def parent_of(pid: int) -> int:
+    """Return the process id of a process's parent; 0 if there is no such process."""
+    return int(_stat(pid)[1])
+
+
+def is_running(pid: int) -> bool:
+    return process_state(pid) not in ("Z", "X")
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["X", "0"]
+
+
+class PickleBomb:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (self.mark,))
