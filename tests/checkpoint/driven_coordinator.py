@@ -48,7 +48,7 @@ class Driven:
         return self.coordinator.handle(MetadataWritten(checkpoint_id, now_ms))
 
     def fail(self, checkpoint_id, now_ms=0, why="disk full"):
-        return self.coordinator.handle(SnapshotFailed(checkpoint_id, *B, why, now_ms))
+        return self.coordinator.handle(SnapshotFailed(checkpoint_id, B, why, now_ms))
 
     def started(self, now_ms):
         """Return the id of the checkpoint that an epoch at this time starts, or None."""

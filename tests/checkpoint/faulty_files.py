@@ -18,12 +18,16 @@ class Fault:
 
 
 class FaultyFiles:
-    """Wraps a store. Delays go to `on_delay` (a manual clock's advance), so no test waits."""
+    """Wraps a store. Delays go to `on_delay` (a manual clock's advance), so no test waits.
 
-    def __init__(self, store, *faults, on_delay=lambda ms: None):
+    `on_call` is called before every operation, also of the stores below this one.
+    """
+
+    def __init__(self, store, *faults, on_delay=lambda ms: None, on_call=lambda: None):
         self._store = store
         self._faults = list(faults)
         self._on_delay = on_delay
+        self._on_call = on_call
         self.calls = []
 
     def add(self, *faults):
@@ -34,7 +38,7 @@ class FaultyFiles:
         return self._store.url
 
     def below(self, path):
-        below = FaultyFiles(self._store.below(path), on_delay=self._on_delay)
+        below = FaultyFiles(self._store.below(path), on_delay=self._on_delay, on_call=self._on_call)
         below._faults, below.calls = self._faults, self.calls
         return below
 
@@ -42,6 +46,7 @@ class FaultyFiles:
         inner = getattr(self._store, operation)
 
         def call(path="", *rest):
+            self._on_call()
             self.calls.append((operation, path))
             fault = self._due(operation, path)
             if fault is None:

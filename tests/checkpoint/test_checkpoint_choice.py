@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from tamias.checkpoint.checkpoint_choice import choose_checkpoint, verify_files
+from tamias.checkpoint.checkpoint_choice import choose_checkpoint
+from tamias.checkpoint.file_verification import verify_files
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
@@ -30,7 +31,7 @@ def rewrite(files, path, change):
 def test_the_newest_checkpoint_is_chosen():
     storage = with_checkpoints(MemoryFiles(), 9, 10, 11)
     found = choose_checkpoint(storage)
-    assert found.metadata == storage.load(11)
+    assert found.restore_point.metadata == storage.load(11)
     assert found.passed_over == ()
 
 
@@ -70,7 +71,7 @@ def test_any_damage_to_any_file_makes_it_use_the_one_before_and_say_so(kind, cap
             rewrite(storage.files, path, change)
         caplog.clear()
         found = choose_checkpoint(storage)
-        assert found.metadata.checkpoint_id == 1
+        assert found.restore_point.metadata.checkpoint_id == 1
         if kind == "missing" and path.endswith("_metadata"):
             continue  # then it never existed
         ((skipped, why),) = found.passed_over
@@ -89,9 +90,9 @@ def test_two_hundred_random_bit_flips_are_all_found():
         path = rng.choice(of_second)
         original = storage.files.read(path)
         storage.files.replace(path, _flip(original, rng.randrange(len(original) * 8)))
-        assert choose_checkpoint(storage).metadata.checkpoint_id == 1
+        assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 1
         storage.files.replace(path, original)
-    assert choose_checkpoint(storage).metadata.checkpoint_id == 2
+    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 2
 
 
 def test_when_none_can_be_read_the_job_fails_rather_than_starting_empty():
@@ -107,7 +108,7 @@ def test_when_none_can_be_read_the_job_fails_rather_than_starting_empty():
 def test_what_a_slot_could_not_read_is_not_tried_again():
     storage = with_checkpoints(MemoryFiles(), 1, 2)
     found = choose_checkpoint(storage, exclude={2})
-    assert found.metadata.checkpoint_id == 1
+    assert found.restore_point.metadata.checkpoint_id == 1
     assert found.passed_over[0][0] == 2
     with pytest.raises(RestoreError):
         choose_checkpoint(storage, exclude={1, 2})
@@ -117,7 +118,7 @@ def test_a_hiccup_of_the_storage_does_not_cost_a_good_checkpoint():
     store = FaultyFiles(MemoryFiles())
     storage = with_checkpoints(store, 1, 2)
     store.add(Fault("list", ""), Fault("read", "chk-2/_metadata"), Fault("read", "shared/2-*"))
-    assert choose_checkpoint(storage).metadata.checkpoint_id == 2
+    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 2
 
 
 def test_a_storage_that_does_not_answer_is_no_reason_to_repeat_what_was_committed():
@@ -128,7 +129,7 @@ def test_a_storage_that_does_not_answer_is_no_reason_to_repeat_what_was_committe
         CheckpointError, match=r"cannot be read at present.*injected.*delete the checkpoint's directory"
     ):
         choose_checkpoint(storage)
-    assert choose_checkpoint(storage).metadata.checkpoint_id == 2
+    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 2
 
 
 def test_beyond_what_is_cheap_only_existence_and_size_are_checked():
@@ -155,13 +156,13 @@ def test_a_file_swapped_with_that_of_another_job_is_found(tmp_path):
     content = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(content)
-    assert choose_checkpoint(storage).metadata.checkpoint_id == 1
+    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 1
 
 
 def started(store, name="one", **kwargs):
     storage = opened(store, name=name, **kwargs)
     chosen = choose_checkpoint(storage)
-    storage.start_from(None if chosen is None else chosen.metadata.checkpoint_id)
+    storage.start_from(None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
     return storage, chosen
 
 
@@ -172,7 +173,7 @@ def test_metadata_of_the_newest_checkpoint_that_is_gone_is_missed(caplog):
         storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id))
     storage.files.delete("chk-2/_metadata")
     _, chosen = started(store, "two", take_over=True)
-    assert chosen.metadata.checkpoint_id == 1
+    assert chosen.restore_point.metadata.checkpoint_id == 1
     assert [checkpoint_id for checkpoint_id, _ in chosen.passed_over] == [2]
     assert "restoring the older checkpoint 1 instead of 2" in caplog.text
 
@@ -194,7 +195,7 @@ def test_what_a_driver_started_from_is_missed_too_until_it_has_a_newer_one():
     second.complete(metadata(JOB_GRAPH, second.files, 2))
     second.discard(1)
     third, chosen = started(store, "three", take_over=True)
-    assert chosen.metadata.checkpoint_id == 2
+    assert chosen.restore_point.metadata.checkpoint_id == 2
     third.files.delete("chk-2/_metadata")
     with pytest.raises(RestoreError, match="chk-2/_metadata"):
         started(store, "four", take_over=True)

@@ -6,9 +6,11 @@ import threading
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, Listing, resolve
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, Listing
 from tamias.checkpoint.file_names import SnapshotNames, created_for
+from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import encode_metadata
+from tamias.checkpoint.restore_point import resolve
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
 from tamias.state.state_files import read_state
 from tamias.storage.local import LocalFiles
@@ -259,9 +261,9 @@ def test_a_scheme_without_storage_is_refused():
 # ------------------------------------------------------------------------------------------ cleaning in the background
 
 
-def remote_storage(**kwargs):
+def remote_storage(janitor=None, **kwargs):
     access = FakeObjects(**kwargs)
-    storage = CheckpointDirectory(object_store(access), JOB)
+    storage = CheckpointDirectory(object_store(access), JOB, janitor=janitor)
     storage.initialise(driver(), 0)
     storage.start_from(None)
     return storage, access
@@ -299,12 +301,13 @@ def test_a_deletion_that_fails_in_the_background_is_logged_and_harms_nobody(capl
 
 
 def test_a_replaced_driver_deletes_nothing_in_the_background_either(caplog):
-    storage, access = remote_storage()
+    janitor = Janitor("the test's directory")
+    storage, access = remote_storage(janitor)
     storage.complete(metadata(JOB_GRAPH, storage.files, 1))
     successor = CheckpointDirectory(object_store(FakeObjects(access.objects)), JOB)
     successor.initialise(driver("two"), 0, take_over=True)
     storage.discard(1)
-    storage._janitor.wait()
+    janitor.wait()
     assert successor.completed_ids() == [1]
     with pytest.raises(Fenced):
         storage.delete_everything()

@@ -201,7 +201,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def complain(self, data):
         checkpoint_id = data.draw(st.sampled_from(sorted(self.started)[-4:]))
         counts = checkpoint_id in self.open() and checkpoint_id != self.writing and self.running
-        actions = self.handle(SnapshotFailed(checkpoint_id, 0, 1, "disk full", self.now_ms))
+        actions = self.handle(SnapshotFailed(checkpoint_id, SubtaskId(0, 1), "disk full", self.now_ms))
         assert bool(actions) == counts
 
     @precondition(lambda self: self.writing is not None)

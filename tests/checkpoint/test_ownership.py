@@ -20,7 +20,7 @@ from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fen
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, driver, graph, metadata, opened, vertex
-from tests.checkpoint.faulty_files import FaultyFiles
+from tests.checkpoint.faulty_files import Fault, FaultyFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True))
 
@@ -29,8 +29,8 @@ def start(store, name, **kwargs):
     """A driver that claims the directory and starts from the newest checkpoint, as a real one does."""
     storage = opened(store, name=name, **kwargs)
     chosen = choose_checkpoint(storage)
-    storage.start_from(None if chosen is None else chosen.metadata.checkpoint_id)
-    return storage, (None if chosen is None else chosen.metadata.checkpoint_id)
+    storage.start_from(None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
+    return storage, (None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
 
 
 def complete(storage, checkpoint_id):
@@ -153,35 +153,28 @@ def test_a_replaced_driver_cannot_complete_or_delete_anything(store):
     assert second.load(2).term == 2
 
 
-def interrupted(first, second, at):
-    """Let `second` run at the moment `first` is about to make its n-th call to the store."""
-    count = 0
-    inner = first.files._store
+class Interruption:
+    """Lets another driver run at the moment this one is about to make its n-th call to the store."""
 
-    class Interrupting:
-        url = inner.url
+    def __init__(self):
+        self.count = 0
+        self._at, self._other = None, None
 
-        def __getattr__(self, name):
-            method = getattr(inner, name)
+    def plan(self, at, other):
+        self.count, self._at, self._other = 0, at, other
 
-            def call(*args):
-                nonlocal count
-                count += 1
-                if count == at:
-                    second()
-                return method(*args)
-
-            return call
-
-    first.files._store = first._owner._store = Interrupting()
-    return lambda: count
+    def __call__(self):
+        self.count += 1
+        if self.count == self._at:
+            self._other()
 
 
 def test_whenever_the_second_driver_takes_over_there_is_one_history():
     outcomes = set()
     for at in range(1, 40):
         store = MemoryFiles()
-        first, _ = start(FaultyFiles(store), "one")
+        interruption = Interruption()
+        first, _ = start(FaultyFiles(store, on_call=interruption), "one")
         complete(first, 1)
         value = metadata(JOB_GRAPH, first.files, 2)
         result = {}
@@ -189,13 +182,13 @@ def test_whenever_the_second_driver_takes_over_there_is_one_history():
         def take_over(store=store, result=result):
             result["second"], result["restored"] = start(store, "two", take_over=True)
 
-        calls = interrupted(first, take_over, at)
+        interruption.plan(at, take_over)
         try:
             first.complete(value)
             acknowledged = True
         except Fenced:
             acknowledged = False
-        if calls() < at:
+        if interruption.count < at:
             break
         # The invariant: what the first driver told its sinks to commit is what the second one starts from.
         if acknowledged:
@@ -268,11 +261,12 @@ def test_the_errors_are_checkpoint_errors_and_survive_pickling():
 
 
 def test_a_job_that_has_finished_is_not_begun_again(store):
-    storage, _ = start(store, "one")
+    faulty = FaultyFiles(store)
+    storage, _ = start(faulty, "one")
     complete(storage, 1)
-    storage._base.delete_tree = lambda path: None  # its driver dies here
-    storage.files.delete_tree = lambda path: None
-    storage.delete_everything(finished=True)
+    faulty.add(Fault("delete_tree", "*", error=KeyboardInterrupt()))  # its driver dies here
+    with pytest.raises(KeyboardInterrupt):
+        storage.delete_everything(finished=True)
     with pytest.raises(JobHasFinished, match="has finished, and all its output is committed; to run it again"):
         start(store, "two", take_over=True)
 
@@ -325,7 +319,7 @@ def test_a_start_that_arrives_late_does_not_take_back_what_a_newer_driver_starte
     first, _ = start(store, "one")
     complete(first, 1)
     second = opened(store, name="two", take_over=True)
-    assert choose_checkpoint(second).metadata.checkpoint_id == 1
+    assert choose_checkpoint(second).restore_point.metadata.checkpoint_id == 1
     # Both sleep before their next call, the first in `complete(2)`, the second in `start_from(1)`. The first wakes up.
     late = replace(metadata(JOB_GRAPH, first.files, 2), term=1)
     first.files.publish("chk-2/_metadata", encode_metadata(late))

@@ -126,22 +126,31 @@ class Sink:
         return sorted(record for records in self.committed.values() for record in records)
 
 
+class PromptJanitor:
+    """Deletes at once instead of in the background, so that every call to the store is a step of its own."""
+
+    def add(self, task):
+        task()
+
+    def wait(self):
+        pass
+
+
 class SmallJob:
     """One driver process, from its start to its end or death."""
 
     def __init__(self, files, sink, *, name, num_retained=2, step=lambda: None):
         self.sink = sink
         self.step = step  # called before every effect on the world outside
-        self.storage = CheckpointDirectory(files, JOB)
-        self.storage._janitor.add = lambda task: task()  # every call to the storage is a step of its own
+        self.storage = CheckpointDirectory(files, JOB, janitor=PromptJanitor())
         self.storage.initialise(driver(name), 0, take_over=True)
         self.retention = Retention(num_retained)
         found = choose_checkpoint(self.storage)
         restored_id = None
         self.position, self.transactions = 0, []
         if found is not None:
-            restored_id = found.metadata.checkpoint_id
-            plan = plan_restore(JOB_GRAPH, found.metadata, self.storage.directory)
+            restored_id = found.restore_point.metadata.checkpoint_id
+            plan = plan_restore(JOB_GRAPH, found.restore_point.metadata, self.storage.url)
             (kept,) = plan.subtasks[(0, 0)].operators[0].operator_state
             try:
                 state = json.loads(read_state(self.storage.files, kept))
@@ -149,7 +158,7 @@ class SmallJob:
                 self.storage.check_owner()  # another driver took over and deleted it
                 raise
             self.position, self.transactions = state["position"], state["transactions"]
-            self.retention.adopt([found.metadata])
+            self.retention.adopt([found.restore_point.metadata])
         self.storage.start_from(restored_id)
         self.step()
         for transaction in self.transactions:
@@ -187,7 +196,7 @@ class SmallJob:
         try:
             kept = write_state(self.storage.files, self.names.shared(checkpoint_id), state, 0)
         except OSError as error:
-            return SnapshotFailed(checkpoint_id, 0, 0, str(error), self.now_ms)
+            return SnapshotFailed(checkpoint_id, SubtaskId(0, 0), str(error), self.now_ms)
         part = OperatorSnapshot(OPERATOR.id, OPERATOR.uid, OPERATOR.name, operator_state=kept)
         return SnapshotDone(checkpoint_id, SubtaskSnapshot(0, 0, (part,)), self.now_ms)
 

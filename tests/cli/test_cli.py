@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.restore_point import resolve
 from tamias.cli.main import main
 from tamias.testing.local_run import on_local_engine
 

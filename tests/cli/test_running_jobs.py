@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.restore_point import resolve
 from tamias.cli.main import main
 
 PROGRAM = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.restore_point import resolve
 from tamias.common import Configuration, JobStatus, WatermarkStrategy
 from tamias.config.job_settings import job_settings
 from tamias.datastream import (

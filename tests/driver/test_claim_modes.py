@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.savepoint_files import dispose_savepoint
 from tamias.common import JobStatus
 from tamias.datastream import ExternalizedCheckpointRetention

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.restore_point import resolve
 from tamias.common import Configuration, JobID, JobStatus, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy

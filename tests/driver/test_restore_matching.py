@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.restore_point import resolve
 from tamias.common import Time
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import resolve
+from tamias.checkpoint.restore_point import resolve
 from tamias.common import Encoder, JobStatus, Time, WatermarkStrategy
 from tamias.common.job_id import JobID
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode
@@ -555,7 +555,7 @@ def test_a_savepoint_that_was_disposed_of_is_not_gone_back_to(places, caplog):
     run = run_scripted(counting(numbers(environment(checkpoints, restarts=1))), script)
     assert run.records == EXPECTED
     assert run.engine.restored_ids == [None, 1]
-    assert "savepoint 2 is no longer there" in caplog.text
+    assert "savepoint 2 no longer exists" in caplog.text
 
 
 @pytest.mark.parametrize("prefer", [False, True])
@@ -577,7 +577,7 @@ def test_a_job_that_fails_while_it_ends_goes_back_to_what_its_sinks_heard_of(pla
     run = run_scripted(program(), script)
     if run.handle.progress().restarts:
         assert Ledger.committed(name) == EXPECTED
-        assert "was taken" in ask.error and "did not end so" in ask.error
+        assert "was taken" in ask.error and "did not end with it" in ask.error
     else:  # nobody is told a second time
         assert ask.path and Ledger.committed(name) == EXPECTED[: 12 if then == "stop" else 9]
 

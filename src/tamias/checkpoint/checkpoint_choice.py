@@ -1,11 +1,12 @@
-"""What to restore after a failure: the newest checkpoint that can be read, or an older one, said loudly.
+"""Chooses the checkpoint to restore after a failure: the newest one that can be read.
 
-A damaged checkpoint is found here, before any record is processed. When there are checkpoints but none can be read,
-the job fails: starting empty would be silent loss.
+A damaged checkpoint is found here, before any record is processed. The job then restores an older one and logs an
+error. If checkpoints exist but none can be read, the job fails: starting empty would lose state silently.
 
-Damage is not the same as a storage that does not answer. Going back further than the newest checkpoint repeats output
-that was committed with it, which is the lesser evil when it is lost, and a plain mistake when the network was down for
-a second. So only proven damage leads to an older one; any other error is raised, for the restart strategy to try again.
+A damaged checkpoint is not the same as a storage that does not answer. Restoring an older checkpoint repeats output
+that was committed with the newest one. That is acceptable if the newest one is lost, and a mistake if the network was
+down for a second. So only proven damage leads to an older checkpoint. Any other error is raised, and the restart
+strategy decides about another attempt.
 """
 
 from __future__ import annotations
@@ -17,68 +18,66 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, GivenUp, resolve
-from tamias.checkpoint.metadata import CheckpointMetadata
+from tamias.checkpoint.checkpoint_directory import AbandonedCheckpoint, CheckpointDirectory
+from tamias.checkpoint.file_verification import CHEAP_BYTES, verify_files
+from tamias.checkpoint.restore_point import RestorePoint, resolve
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
-from tamias.state.state_files import check_state
-from tamias.storage.file_store import FileStore
 
-__all__ = ["Recovered", "choose_checkpoint", "verify_files"]
+__all__ = ["ChosenCheckpoint", "choose_checkpoint"]
 
 _LOG = logging.getLogger(__name__)
 
-CHEAP_BYTES = 64 << 20  # up to here every checksum is verified in the driver; the slots verify what they read anyway
 TRIES = 3
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """The checkpoint to restore, what its files' paths are relative to, and those passed over with the reason why."""
+class ChosenCheckpoint:
+    """The checkpoint to restore, and the newer ones that were passed over, each with the reason."""
 
-    files: FileStore
-    metadata: CheckpointMetadata
+    restore_point: RestorePoint
     passed_over: tuple[tuple[int, str], ...] = ()
 
 
 def choose_checkpoint(
-    storage: CheckpointDirectory,
+    directory: CheckpointDirectory,
     *,
     exclude: Collection[int] = (),
     savepoints: Callable[[], Mapping[int, str]] = dict,
     cheap_bytes: int = CHEAP_BYTES,
-) -> Recovered | None:
-    """The newest completed checkpoint of the job that can be read; None when there never was one.
+) -> ChosenCheckpoint | None:
+    """Return the newest completed checkpoint of the job that can be read; None if the job never completed one.
 
     Args:
-        storage: The job's.
-        exclude: Checkpoints that a slot already failed to read.
-        savepoints: Gives where the job's savepoints lie that count as well; one that was disposed of does not.
-        cheap_bytes: How much state to read for its checksums; beyond it, existence and size are checked.
+        directory: The job's checkpoint directory.
+        exclude: Checkpoints that a slot has already failed to read.
+        savepoints: Returns the addresses of the savepoints that count as checkpoints, by number. A savepoint that the
+            user has disposed of is skipped.
+        cheap_bytes: How much state to read for its checksums; beyond it only existence and size are checked.
 
     Raises:
-        RestoreError: There are completed checkpoints, but all are damaged.
-        CheckpointError: The storage does not answer; trying again later may help.
+        RestoreError: There are completed checkpoints, but all of them are damaged.
+        CheckpointError: The storage does not answer; another attempt may succeed.
     """
     passed_over: list[tuple[int, str]] = []
-    noted = _patiently(storage, savepoints)
-    for checkpoint_id in sorted({*_patiently(storage, storage.completed_ids), *noted}, reverse=True):
+    noted = _patiently(directory, savepoints)
+    for checkpoint_id in sorted({*_patiently(directory, directory.completed_ids), *noted}, reverse=True):
         if checkpoint_id in exclude:
             passed_over.append((checkpoint_id, "its state could not be read"))
             continue
         try:
             address = noted.get(checkpoint_id)
-            files, metadata = _patiently(storage, partial(_load, storage, checkpoint_id, address, cheap_bytes))
-        except GivenUp as error:
-            _LOG.info("checkpoint %d of %s does not count: %s", checkpoint_id, storage.directory, error)
+            found = _patiently(directory, partial(_load, directory, checkpoint_id, address, cheap_bytes))
+        except AbandonedCheckpoint as error:
+            _LOG.info("checkpoint %d of %s does not count: %s", checkpoint_id, directory.url, error)
             continue
         except CorruptFileError as error:
             passed_over.append((checkpoint_id, str(error)))
-            _LOG.error("checkpoint %d of %s cannot be restored: %s", checkpoint_id, storage.directory, error)
+            _LOG.error("checkpoint %d of %s cannot be restored: %s", checkpoint_id, directory.url, error)
             continue
         except RestoreError as error:  # a savepoint belongs to the user, who may have disposed of it
-            _LOG.warning("savepoint %d is no longer there: %s", checkpoint_id, error)
+            _LOG.warning("savepoint %d no longer exists: %s", checkpoint_id, error)
             continue
         if passed_over:
             _LOG.error(
@@ -87,38 +86,41 @@ def choose_checkpoint(
                 checkpoint_id,
                 passed_over[0][0],
             )
-        return Recovered(files, metadata, tuple(passed_over))
+        return ChosenCheckpoint(found, tuple(passed_over))
     if passed_over:
-        storage.check_owner()  # they may have gone because another driver took over, and has newer ones by now
+        directory.check_owner()  # another driver may have taken over and deleted them in favour of newer ones
         reasons = "; ".join(f"checkpoint {checkpoint_id}: {why}" for checkpoint_id, why in passed_over)
         raise RestoreError(
-            f"none of the checkpoints in {storage.directory!r} can be read, and starting empty would lose state. "
+            f"none of the checkpoints in {directory.url!r} can be read, and starting empty would lose state. "
             f"{reasons}. Repair one, restore from a savepoint, or start under a new job id to begin anew"
         )
     return None
 
 
-def _load(
-    storage: CheckpointDirectory, checkpoint_id: int, address: str | None, cheap_bytes: int
-) -> tuple[FileStore, CheckpointMetadata]:
-    """A checkpoint of the job, or a savepoint at an address, proven whole."""
+def _load(directory: CheckpointDirectory, checkpoint_id: int, address: str | None, cheap_bytes: int) -> RestorePoint:
+    """Load a checkpoint of the job, or the savepoint at an address, and prove that it is whole."""
     if address is None:
-        files, metadata = storage.files, storage.load(checkpoint_id)
+        found = RestorePoint(directory.files, directory.load(checkpoint_id))
     else:
-        files, metadata = resolve(address) if address else _unknown(checkpoint_id)
-        if metadata.checkpoint_id != checkpoint_id or not storage.is_own(metadata):
-            found = f"savepoint {metadata.checkpoint_id} of job {metadata.job_id}"
-            raise CorruptFileError(files.url, found, f"savepoint {checkpoint_id} of job {storage.job_id}")
-        storage.accept_savepoint(metadata, files.url)
-    verify_files(files, metadata, cheap_bytes=cheap_bytes)
-    return files, metadata
+        found = _load_savepoint(directory, checkpoint_id, address)
+    verify_files(found.files, found.metadata, cheap_bytes=cheap_bytes)
+    return found
 
 
-def _unknown(checkpoint_id: int) -> tuple[FileStore, CheckpointMetadata]:
-    raise RestoreError(f"the note about savepoint {checkpoint_id} cannot be read")
+def _load_savepoint(directory: CheckpointDirectory, checkpoint_id: int, address: str) -> RestorePoint:
+    if not address:
+        raise RestoreError(f"the note about savepoint {checkpoint_id} cannot be read")
+    found = resolve(address)
+    metadata = found.metadata
+    if metadata.checkpoint_id != checkpoint_id or not directory.is_own(metadata):
+        other = f"savepoint {metadata.checkpoint_id} of job {metadata.job_id}"
+        raise CorruptFileError(found.files.url, other, f"savepoint {checkpoint_id} of job {directory.job_id}")
+    directory.accept_savepoint(metadata, found.files.url)
+    return found
 
 
-def _patiently(storage: CheckpointDirectory, read: Callable[[], T]) -> T:
+def _patiently(directory: CheckpointDirectory, read: Callable[[], T]) -> T:
+    """Read from the storage, and try again after an error."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(OSError):
             return read()
@@ -126,24 +128,7 @@ def _patiently(storage: CheckpointDirectory, read: Callable[[], T]) -> T:
         return read()
     except OSError as error:
         raise CheckpointError(
-            f"checkpoints in {storage.directory!r} cannot be read at present: {error}; the job can be restored when "
+            f"checkpoints in {directory.url!r} cannot be read at present: {error}; the job can be restored when "
             "the storage answers again. Should a file be lost for good, delete the checkpoint's directory: then the "
             "one before it is used"
         ) from error
-
-
-def verify_files(store: FileStore, metadata: CheckpointMetadata, *, cheap_bytes: int = CHEAP_BYTES) -> None:
-    """Check every file that a checkpoint refers to.
-
-    Raises:
-        CorruptFileError: One is missing, damaged or not the one that was written.
-    """
-    left = cheap_bytes
-    seen: set[str] = set()
-    for file in metadata.files():
-        if file.path is not None:
-            if file.path in seen:
-                continue
-            seen.add(file.path)
-        check_state(store, file, full=file.size <= left)
-        left -= file.size if file.size <= left else 0

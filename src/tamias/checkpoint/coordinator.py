@@ -191,7 +191,7 @@ class CheckpointCoordinator:
             case SnapshotDone():
                 return self._acknowledge(event)
             case SnapshotFailed():
-                why = f"subtask {event.subtask} of vertex {event.vertex} could not write its state: {event.why}"
+                why = f"{_named(event.subtask)} could not write its state: {event.why}"
                 return self._give_up(event.checkpoint_id, why, event.now_ms, by_subtask=True)
             case MetadataWritten():
                 return self._complete(event)
@@ -442,6 +442,10 @@ class CheckpointCoordinator:
         )
 
 
+def _named(subtask: SubtaskId) -> str:
+    return f"subtask {subtask.subtask} of vertex {subtask.vertex}"
+
+
 def _listed(subtasks: list[SubtaskId]) -> str:
-    shown = ", ".join(f"subtask {index} of vertex {vertex}" for vertex, index in subtasks[:3])
+    shown = ", ".join(_named(subtask) for subtask in subtasks[:3])
     return shown if len(subtasks) <= 3 else f"{shown} and {len(subtasks) - 3} more"

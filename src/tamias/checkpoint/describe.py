@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from tamias.checkpoint.restore_point import resolve
 from tamias.state.snapshots import StateFile, StateInfo
 
 __all__ = ["describe", "describe_metadata", "size_text"]

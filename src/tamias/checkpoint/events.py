@@ -86,8 +86,7 @@ class SnapshotFailed:
     """A participant could not write its state."""
 
     checkpoint_id: int
-    vertex: int
-    subtask: int
+    subtask: SubtaskId
     why: str
     now_ms: int
 

@@ -84,10 +84,9 @@ def plan_restore(
 
 def settled_subtasks(plan: RestorePlan) -> frozenset[SubtaskId]:
     """Return the subtasks that are restored as finished and need not be asked for a snapshot again."""
-    subtasks = {SubtaskId(*address): restore for address, restore in plan.subtasks.items()}
-    finished = {subtask for subtask, restore in subtasks.items() if restore.finished}
-    with_union = {subtask.vertex for subtask, restore in subtasks.items() if has_union_state(restore.operators)}
-    return settled(finished, subtasks.keys(), with_union)
+    finished = {subtask for subtask, restore in plan.subtasks.items() if restore.finished}
+    with_union = {subtask.vertex for subtask, restore in plan.subtasks.items() if has_union_state(restore.operators)}
+    return settled(finished, plan.subtasks.keys(), with_union)
 
 
 def _plan_operator(

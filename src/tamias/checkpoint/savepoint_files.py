@@ -13,11 +13,11 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tamias.checkpoint.checkpoint_choice import verify_files
-from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.checkpoint.file_names import METADATA, checkpoint_id_of, checkpoint_name, savepoint_name
+from tamias.checkpoint.file_verification import verify_files
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.ownership import living_owner
+from tamias.checkpoint.restore_point import resolve
 from tamias.clock import SystemClock
 from tamias.errors import CheckpointError, CorruptFileError, TamiasError
 from tamias.storage.file_store import FileStore, open_files

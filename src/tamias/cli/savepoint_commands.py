@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tamias.checkpoint.checkpoint_directory import resolve
 from tamias.checkpoint.describe import describe, size_text
+from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.savepoint_files import Found, dispose_savepoint, find_checkpoints
 from tamias.storage.locations import plain, scheme_of, shown
 

@@ -1,4 +1,4 @@
-"""The handle of a submitted job: its status, its result, what it collects, how to cancel it or ask for a savepoint."""
+"""The handle of a submitted job: its status, result and collected records, its cancellation and its savepoints."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 
 from tamias.config.job_id import JobID
 from tamias.driver.savepoint_requests import SavepointRequest, Then
-from tamias.errors import AccumulatorError, ConfigurationError, JobCancelledError, TamiasError
+from tamias.errors import ConfigurationError, JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
+
+__all__ = ["JobHandle", "JobProgress"]
 
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a job is, for people to watch."""
+    """How far a job has come, for people to watch."""
 
     status: JobStatus = JobStatus.CREATED
     attempt: int = 0
@@ -45,10 +47,15 @@ _END = object()
 
 @dataclass
 class JobHandle:
-    """A job that was submitted. Safe to use from any thread."""
+    """A submitted job. Thread-safe.
+
+    Attributes:
+        savepoint_directory: Where savepoints go that are requested without a directory.
+    """
 
     job_id: JobID
     job_name: str
+    savepoint_directory: str | None = None
     _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)
@@ -58,33 +65,32 @@ class JobHandle:
     _error: BaseException | None = None
     _on_cancel: Callable[[], None] | None = None
     _metrics: Callable[[], dict[str, Any]] | None = None
-    savepoint_directory: str | None = None  # where savepoints go that are asked for without one
     _requests: list[SavepointRequest] = field(default_factory=list)
     _requests_lock: threading.Lock = field(default_factory=threading.Lock)
     _on_request: Callable[[], None] | None = None
     _before_end: Callable[[], None] | None = None
 
     def status(self) -> JobStatus:
-        """Where the job is in its life."""
+        """Return the job's current status."""
         return self._progress.status
 
     def progress(self) -> JobProgress:
-        """How far the job is."""
+        """Return the job's progress as of the last epoch or checkpoint."""
         return self._progress
 
     def cancel(self) -> None:
-        """End the job without waiting for its input; returns at once, `wait` tells when it is over."""
+        """Cancel the job and return at once. `wait` returns when the job is over."""
         self._cancel.set()
         if self._on_cancel is not None:
             self._on_cancel()
 
     def wait(self, timeout: float | None = None) -> JobExecutionResult:
-        """Wait for the end.
+        """Wait for the end of the job.
 
         Raises:
-            JobExecutionError: the job failed.
-            JobCancelledError: it was cancelled.
-            TimeoutError: it is still running.
+            JobExecutionError: The job failed.
+            JobCancelledError: The job was cancelled.
+            TimeoutError: The job is still running after `timeout` seconds.
         """
         if not self._ended.wait(timeout):
             raise TimeoutError(f"job {self.job_name!r} is still {self.status().name} after {timeout} s")
@@ -96,16 +102,17 @@ class JobHandle:
     def request_savepoint(
         self, directory: str | None = None, *, native: bool = False, then: Then = "go on"
     ) -> Future[str]:
-        """Ask for a savepoint; the future has its path, or says why there is none.
+        """Request a savepoint. The future has its path, or the reason why it was not taken.
 
         Args:
-            directory: Where to put it; None for the default directory of the job.
-            native: In the format of the state backend, instead of the one that all backends read.
-            then: `go on`; `stop` to finish without reading more; `drain` to finish as if the input had ended, which
-                lets event time go to its end; `cancel`. When the job is to end, the future is done at its end.
+            directory: The directory in which the savepoint's own directory is created; None for the job's default.
+            native: Write the format of the state backend, instead of the one that all backends read.
+            then: `go on` to keep running; `stop` to finish without reading more; `drain` to finish as if the input had
+                ended, so that event time advances to its end; `cancel`. If the job is to end, the future is done at
+                the job's end.
 
         Raises:
-            ConfigurationError: Neither a directory nor a default.
+            ConfigurationError: No directory is given, and there is no default.
         """
         directory = directory or self.savepoint_directory
         if directory is None:
@@ -124,11 +131,11 @@ class JobHandle:
         return request.future
 
     def accumulators(self) -> dict[str, Any]:
-        """The accumulators' values as of the last epoch."""
+        """Return the accumulators' values as of the last epoch."""
         return {name: a.get_local_value() for name, a in self._accumulators.items()}
 
     def metrics(self) -> dict[str, Any]:
-        """The metrics' values as of the last epoch, by name; those of the job itself begin with `job.`."""
+        """Return the metrics as of the last epoch, by name. The names of the job's own metrics begin with `job.`."""
         progress = self._progress
         own = {
             "job.numRestarts": progress.restarts,
@@ -141,37 +148,42 @@ class JobHandle:
         return own | (self._metrics() if self._metrics is not None else {})
 
     def collected(self) -> Iterator[Any]:
-        """The records of a collecting job, as they come; ends with the job, and raises what it failed with."""
+        """Yield the records of a collecting job as they come; end with the job, and raise the error it failed with."""
         while (item := self._collected.get()) is not _END:
             yield item
         if self._error is not None and not isinstance(self._error, JobCancelledError):
             raise self._error
 
+    @property
+    def collected_count(self) -> int:
+        """How many collected records wait for the program, at this moment."""
+        return self._collected.qsize()
+
     # ------------------------------------------------------------------------------ for the loop that runs the job
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether somebody called `cancel`."""
+        """Whether `cancel` was called."""
         return self._cancel.is_set()
 
     def wait_for_cancel(self, seconds: float) -> bool:
-        """Sleep, but not past a `cancel`."""
+        """Sleep until the time is up or `cancel` is called; return whether it was called."""
         return self._cancel.wait(seconds)
 
     def on_cancel(self, call: Callable[[], None]) -> None:
-        """What to do, on the canceller's thread, when `cancel` is called."""
+        """Set what `cancel` calls, on the cancelling thread."""
         self._on_cancel = call
 
     def on_request(self, call: Callable[[], None]) -> None:
-        """What to do, on the asking thread, when a savepoint is requested."""
+        """Set what `request_savepoint` calls, on the requesting thread."""
         self._on_request = call
 
     def before_end(self, call: Callable[[], None]) -> None:
-        """What to do when the job is over and nobody has heard of it yet."""
+        """Set what `end` calls before it publishes the end of the job."""
         self._before_end = call
 
     def take_requests(self) -> list[SavepointRequest]:
-        """The savepoints asked for since the last call."""
+        """Return the savepoints requested since the last call."""
         with self._requests_lock:
             taken, self._requests = self._requests, []
         return taken
@@ -186,7 +198,7 @@ class JobHandle:
             self._collected.put(record)
 
     def end(self, status: JobStatus, result: JobExecutionResult | None, error: BaseException | None) -> None:
-        """The job is over."""
+        """Publish the end of the job, and answer the savepoint requests that the loop has not taken."""
         if self._before_end is not None:
             self._before_end()
         self._progress = replace(self._progress, status=status)
@@ -198,36 +210,9 @@ class JobHandle:
             request.job_ended(status)
 
     def publish_metrics(self, values: Callable[[], dict[str, Any]]) -> None:
-        """Who knows the metrics of the subtasks; called by any thread."""
+        """Set what returns the latest metrics of all subtasks. Any thread may call it."""
         self._metrics = values
 
     def set_accumulators(self, merged: dict[str, Any]) -> None:
         """Publish the merged accumulators."""
         self._accumulators = merged
-
-
-def merge_accumulators(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """One accumulator per name out of those of all subtasks.
-
-    Raises:
-        AccumulatorError: two different kinds under one name.
-    """
-    merged: dict[str, Any] = {}
-    for part in parts:
-        for name, accumulator in part.items():
-            found = merged.get(name)
-            if found is None:
-                merged[name] = accumulator.clone()
-            elif type(found) is not type(accumulator):
-                raise AccumulatorError(
-                    f"accumulator {name!r} is a {type(found).__name__} in one operator and a "
-                    f"{type(accumulator).__name__} in another; give them different names"
-                )
-            else:
-                try:
-                    found.merge(accumulator)
-                except TamiasError:
-                    raise
-                except Exception as error:
-                    raise AccumulatorError(f"accumulator {name!r} could not be merged: {error}") from error
-    return merged

@@ -1,7 +1,7 @@
-"""The metrics of a job: what its subtasks reported last, by operator and subtask, and together.
+"""The metrics of a job: the latest reports of its subtasks, one by one and combined.
 
-A name is `<operator>.<subtask>.<metric>` for one subtask and `<operator>.<metric>` for all of them; groups and the
-parts of meters and distributions follow with dots. What a chain as a whole is measured by stands under its name.
+A name is `<operator>.<subtask>.<metric>` for one subtask and `<operator>.<metric>` for all subtasks together. Groups
+and the parts of meters and distributions follow with dots. The metrics of a whole chain stand under the chain's name.
 """
 
 from __future__ import annotations
@@ -10,33 +10,35 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.metrics.reports import Report, combined, flattened
 from tamias.operators.epoch import Ack
 
-SubtaskId = tuple[int, int]  # vertex, index
+__all__ = ["JobMetrics"]
+
 Reports = dict[tuple[str, str], Report]  # by the label of an operator or chain, and the metric's name
 
 
 class JobMetrics:
-    """What was reported last. Added to by the job's thread, read by any."""
+    """The latest report of every subtask. The job's thread adds reports, any thread reads them."""
 
     def __init__(self, graph: JobGraph) -> None:
         self._labels = _labels(graph)
         self._chains = _chain_labels(graph)
-        self._totals: dict[SubtaskId, tuple[int, int, float]] = {}  # records in, records out, milliseconds at work
+        self._totals: dict[SubtaskId, tuple[int, int, float]] = {}  # records in, records out, busy milliseconds
         self._reports: dict[SubtaskId, Reports] = {}
 
     def restart(self, subtasks: Iterable[SubtaskId]) -> None:
-        """Forget what subtasks did in an attempt that failed."""
+        """Forget the reports of subtasks that start anew."""
         for subtask in subtasks:
             self._totals.pop(subtask, None)
             self._reports.pop(subtask, None)
 
     def add(self, acks: Iterable[Ack]) -> None:
-        """Take what an epoch reported."""
+        """Add the reports of one epoch."""
         for ack in acks:
-            subtask = (ack.vertex, ack.subtask)
+            subtask = SubtaskId(ack.vertex, ack.subtask)
             before = self._totals.get(subtask, (0, 0, 0.0))
             totals = (before[0] + ack.records_in, before[1] + ack.records_out, before[2] + ack.busy_ms)
             self._totals[subtask] = totals
@@ -44,7 +46,7 @@ class JobMetrics:
             self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack.watermark)
 
     def values(self) -> dict[str, Any]:
-        """All metrics by name."""
+        """Return the latest metrics of every subtask and of all subtasks together, by name. Thread-safe."""
         reports = dict(self._reports)
         together: dict[tuple[str, str], list[Report]] = {}
         found: dict[str, Any] = {}
@@ -68,7 +70,7 @@ class JobMetrics:
 
 
 def _labels(graph: JobGraph) -> Mapping[str, str]:
-    """What each operator is called: its name; where several share one, with its uid or the start of its id."""
+    """Return the label of each operator: its name, with its uid or the start of its id if several share the name."""
     operators = [operator for vertex in graph.vertices for operator in vertex.operators]
     often = Counter(operator.name for operator in operators)
     return {o.id: o.name if often[o.name] == 1 else f"{o.name} ({o.uid or o.id[:8]})" for o in operators}

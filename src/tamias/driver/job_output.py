@@ -1,13 +1,14 @@
-"""What a job puts out in the driver: printed lines, collected records, accumulators, metrics, how far it is."""
+"""What a job puts out in the driver: printed lines, collected records, accumulators, metrics and progress."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
 
+from tamias.driver.accumulators import merge_accumulators
 from tamias.driver.collected import CollectedRecords
-from tamias.driver.job_checkpoints import Carried
-from tamias.driver.job_handle import JobHandle, merge_accumulators
+from tamias.driver.cuts import Cut
+from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_metrics import JobMetrics
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
@@ -18,13 +19,16 @@ __all__ = ["JobOutput"]
 
 
 class JobOutput:
-    """Shows what epochs gave.
+    """Publishes what each epoch has put out.
 
     Args:
         graph: The job.
-        handle: Where it is shown.
+        handle: Where the output is published.
         metrics: Where metrics are gathered.
         takes_back: Whether a failure takes back what was collected since the last checkpoint, or since the start.
+
+    Attributes:
+        records_read: How many records the sources have read, without those that a failure has taken back.
     """
 
     def __init__(self, graph: JobGraph, handle: JobHandle, metrics: JobMetrics, *, takes_back: bool) -> None:
@@ -33,16 +37,16 @@ class JobOutput:
         self._metrics = metrics
         self._takes_back = takes_back
         self._collected = CollectedRecords(handle)
-        self._read_by_completed = 0
-        self.records_read = 0  # by sources, of what no failure took back
+        self._committed_records_read = 0
+        self.records_read = 0
 
-    def begin_attempt(self, only: frozenset[SubtaskId] | None) -> None:
-        """All subtasks, or only some, start again from the last checkpoint: what they put out since is forgotten."""
-        self._collected.drop(only)
-        self.records_read = self._read_by_completed
+    def begin_attempt(self, region: frozenset[SubtaskId] | None) -> None:
+        """Forget what the subtasks of a region, or all of them, have put out since the last checkpoint."""
+        self._collected.drop(region)
+        self.records_read = self._committed_records_read
 
     def show(self, epoch: int, acks: list[Ack], wall_ms: float) -> None:
-        """An epoch is over."""
+        """Publish what an epoch has put out."""
         for ack in acks:
             for line in ack.lines:
                 sys.stdout.write(line + "\n")
@@ -55,7 +59,7 @@ class JobOutput:
             self.release(epoch)
         self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))
         self._metrics.add(acks)
-        marks = [a.watermark for a in acks if not self._graph.vertices[a.vertex].is_source]
+        watermarks = [a.watermark for a in acks if not self._graph.vertices[a.vertex].is_source]
         progress = self._handle.progress()
         self._handle.update(
             replace(
@@ -64,15 +68,15 @@ class JobOutput:
                 records_read=self.records_read,
                 last_epoch_ms=wall_ms,
                 last_epoch_records=read,
-                watermark=min(marks, default=MIN_TIMESTAMP),
+                watermark=min(watermarks, default=MIN_TIMESTAMP),
             )
         )
 
-    def committed(self, cut: Carried) -> None:
-        """A checkpoint came to exist: what was put out before it stands."""
-        self._read_by_completed = cut.records_read
+    def commit(self, cut: Cut) -> None:
+        """Hand over what was collected up to the cut of a completed checkpoint."""
+        self._committed_records_read = cut.records_read
         self.release(cut.epoch)
 
     def release(self, epoch: int) -> None:
-        """Nothing can take back what was collected up to an epoch."""
+        """Hand over what was collected up to an epoch: no failure can take it back."""
         self._collected.release(epoch)

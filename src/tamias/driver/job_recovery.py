@@ -1,21 +1,26 @@
-"""What the attempts of a job start from: a path that the user names, or the newest checkpoint that can be read.
+"""What the attempts of a job start from: the checkpoint or savepoint that the user names, or the newest one of the job.
 
-Also looks after what the user named: whether it is left alone (`NO_CLAIM`) or belongs to the job now and goes when the
-job's own checkpoints have taken its place (`CLAIM`).
+The claim mode decides about what the user names: NO_CLAIM leaves it alone; with CLAIM it belongs to the job, which
+deletes it when enough checkpoints of its own have replaced it.
 """
 
 from __future__ import annotations
 
 import logging
 
-from tamias.checkpoint.checkpoint_choice import choose_checkpoint, verify_files
-from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, resolve
+from tamias.checkpoint.checkpoint_choice import choose_checkpoint
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
+from tamias.checkpoint.file_verification import verify_files
+from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
+from tamias.checkpoint.restore_point import RestorePoint, resolve
 from tamias.checkpoint.savepoint_files import check_unused, delete_checkpoint
 from tamias.checkpoint.savepoint_notes import SavepointNotes
 from tamias.config.job_settings import JobSettings
-from tamias.driver.attempt import AttemptFailed, Restored
+from tamias.driver.interrupts import AttemptFailed
 from tamias.engine.protocol import Failure
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
+from tamias.graph.job_graph import JobGraph
+from tamias.state.snapshots import RestorePlan
 from tamias.storage.file_store import FileStore
 
 __all__ = ["JobRecovery"]
@@ -26,49 +31,34 @@ _log = logging.getLogger(__name__)
 class JobRecovery:
     """Finds what each attempt of one job starts from."""
 
-    def __init__(self, settings: JobSettings, storage: CheckpointDirectory) -> None:
+    def __init__(self, settings: JobSettings, directory: CheckpointDirectory) -> None:
         self._settings = settings
-        self._storage = storage
-        self._notes = SavepointNotes(storage.files)
+        self._directory = directory
+        self._notes = SavepointNotes(directory.files)
         self._unreadable: set[int] = set()  # checkpoints that a slot could not read
-        self._initial: Restored | None = None
-        self._claimed: Restored | None = None
+        self._initial: RestorePoint | None = None
+        self._initial_is_own = False  # taken by this job, by this driver or an earlier one
+        self._claimed: RestorePoint | None = None
 
-    def find_initial(self) -> Restored | None:
-        """What the job starts from: what an earlier driver of the same job left, else what the user names.
+    def prepare(self, graph: JobGraph) -> JobGraph:
+        """Find what the job starts from, and return the graph with the maximum parallelism that this state demands.
 
         Raises:
-            RestoreError: What the user names is not there, or is to be claimed and belongs to a job that runs, or none
-                of what was left can be read.
+            RestoreError: What the user names does not exist, or is to be claimed and belongs to a running job; no
+                checkpoint of the job can be read; or the state does not fit the graph.
             CorruptFileError: What the user names is damaged.
         """
-        left = self._newest()
-        path = self._settings.restore_path
-        if path is None:
-            self._initial = left
-        elif left is None:
-            self._initial = self._named(path)
-        else:
-            _log.info(
-                "job %s goes on from %s, which it left itself; %s is not used",
-                self._settings.job_name,
-                left.label,
-                path,
-            )
-            self._initial = left
-            self._claim_what_is_left_of(path)
-        return self._initial
+        self._find_initial()
+        if self._initial is not None:
+            graph = apply_max_parallelism(graph, self._initial.metadata)
+            self.plan(graph, self._initial)  # state that does not fit is refused before anything runs
+        return graph
 
-    def highest_id(self) -> int:
-        """The highest number that any checkpoint or savepoint of the job, or what it starts from, has had."""
-        initial = self._initial.metadata.checkpoint_id if self._initial is not None else 0
-        return max(initial, self._storage.highest_id(), *self._notes.addresses())
-
-    def recover(self, attempt: int) -> Restored | None:
-        """What an attempt starts from.
+    def recover(self, attempt: int) -> RestorePoint | None:
+        """Return what an attempt starts from; None if it starts empty.
 
         Raises:
-            AttemptFailed: There should be something, but it cannot be read.
+            AttemptFailed: A checkpoint exists, but it cannot be read.
         """
         if attempt > 0 or self._unreadable:
             try:
@@ -83,80 +73,115 @@ class JobRecovery:
             if found is not None:
                 return found
         if attempt == 0:
-            ours = self._initial is not None and self._initial.ours
-            self._storage.start_from(self._initial.metadata.checkpoint_id if ours and self._initial else None)
+            own = self._initial if self._initial_is_own else None
+            self._directory.start_from(own.metadata.checkpoint_id if own is not None else None)
         return self._initial
 
-    def refused(self, restored: Restored, error: BaseException) -> bool:
-        """The slots could not start from it; answers whether that is because it is damaged: then it is not tried again.
+    def plan(self, graph: JobGraph, origin: RestorePoint) -> RestorePlan:
+        """Return what every subtask of the graph restores.
 
-        Not with any `OSError`: a hiccup of the storage or of a connection must not cost a good checkpoint. And nothing
-        that user code raised, whatever file it was missing.
+        Raises:
+            RestoreError: State would be left behind, or does not fit.
+        """
+        return plan_restore(
+            graph,
+            origin.metadata,
+            origin.files.address,
+            allow_non_restored_state=self._settings.allow_non_restored_state,
+        )
+
+    def refuse(self, origin: RestorePoint, error: BaseException) -> bool:
+        """Exclude a damaged checkpoint that the slots could not restore; return whether it is damaged.
+
+        Other errors exclude nothing. An `OSError` of the storage or of a connection must not cost a good checkpoint,
+        and an exception of user code is never one of these classes, whatever file the user code was missing.
         """
         damaged = isinstance(error, (CorruptFileError, FileNotFoundError))
         if damaged:
-            self._unreadable.add(restored.metadata.checkpoint_id)
+            self._unreadable.add(origin.metadata.checkpoint_id)
         return damaged
+
+    def highest_id(self) -> int:
+        """Return the highest number that a checkpoint or savepoint of the job, or what it starts from, has had."""
+        initial = self._initial.metadata.checkpoint_id if self._initial is not None else 0
+        return max(initial, self._directory.highest_id(), *self._notes.addresses())
 
     # --------------------------------------------------------------------------------------------- while the job runs
 
     def note_savepoint(self, checkpoint_id: int, savepoint: FileStore) -> None:
-        """From now on a restart goes back to this savepoint rather than to an older checkpoint."""
+        """Let restarts go back to this savepoint rather than to an older checkpoint."""
         self._notes.add(checkpoint_id, savepoint)
 
-    def retained(self, checkpoint_ids: tuple[int, ...]) -> None:
-        """These checkpoints of the job are kept now, oldest first: what they take the place of is needed no more."""
+    def checkpoints_retained(self, checkpoint_ids: tuple[int, ...]) -> None:
+        """Drop what the retained checkpoints have replaced.
+
+        Args:
+            checkpoint_ids: The retained checkpoints of the job, oldest first.
+        """
         self._notes.drop_below(checkpoint_ids[0])
         if len(checkpoint_ids) >= max(1, self._settings.checkpoints.num_retained):
-            self._drop_claimed()
+            self._delete_claimed()
 
     def job_ended(self) -> None:
-        """The job is over and its checkpoints go: with them what was claimed."""
-        self._drop_claimed()
+        """Delete what was claimed, together with the checkpoints of a job that has ended."""
+        self._delete_claimed()
         self._notes.delete()
 
     # --------------------------------------------------------------------------------------------------------- details
 
-    def _newest(self) -> Restored | None:
-        found = choose_checkpoint(self._storage, exclude=self._unreadable, savepoints=self._notes.addresses)
-        return Restored(found.files, found.metadata, ours=True) if found is not None else None
+    def _find_initial(self) -> None:
+        """Choose the newest checkpoint that an earlier driver of the same job left, else what the user names."""
+        left = self._newest()
+        path = self._settings.restore_path
+        if left is not None:
+            self._initial, self._initial_is_own = left, True
+            if path is not None:
+                _log.info("job %s continues from its own %s; %s is not used", self._settings.job_name, left.label, path)
+                self._claim_again(path)
+        elif path is not None:
+            self._initial = self._named(path)
 
-    def _named(self, path: str) -> Restored:
-        restored = Restored(*resolve(path))
-        verify_files(restored.files, restored.metadata)  # before anything runs: what is damaged, or leads elsewhere
-        job, mode, checkpoint_id = self._settings.job_name, self._settings.claim_mode, restored.metadata.checkpoint_id
-        _log.info("job %s starts from %s (%s)", job, restored.label, mode)
+    def _newest(self) -> RestorePoint | None:
+        chosen = choose_checkpoint(self._directory, exclude=self._unreadable, savepoints=self._notes.addresses)
+        return chosen.restore_point if chosen is not None else None
+
+    def _named(self, path: str) -> RestorePoint:
+        """Find what the user names, and claim it if the claim mode says so."""
+        origin = resolve(path)
+        verify_files(origin.files, origin.metadata)  # find damaged files, and files elsewhere, before anything runs
+        job, mode, checkpoint_id = self._settings.job_name, self._settings.claim_mode, origin.metadata.checkpoint_id
+        _log.info("job %s starts from %s (%s)", job, origin.label, mode)
         if mode == "CLAIM":
-            self._claim(restored)
+            self._claim(origin)
         elif mode == "LEGACY":
             _log.warning("claim mode LEGACY does what NO_CLAIM does: no checkpoint here refers to files of another job")
         if checkpoint_id == self._settings.checkpoints.ignored_in_flight_checkpoint_id:
             _log.info("checkpoint %d holds no records in flight that could be ignored", checkpoint_id)
-        return restored
+        return origin
 
-    def _claim_what_is_left_of(self, path: str) -> None:
-        """An earlier driver claimed it, and may have ended before its time came."""
+    def _claim_again(self, path: str) -> None:
+        """Claim what an earlier driver claimed: that driver may have ended before it could delete it."""
         if self._settings.claim_mode == "CLAIM":
             try:
-                self._claim(Restored(*resolve(path)))
+                self._claim(resolve(path))
             except (CheckpointError, RestoreError, OSError) as error:
                 _log.info("%s need not be deleted any more: %s", path, error)
 
-    def _claim(self, restored: Restored) -> None:
-        if restored.files.url == self._storage.files.url:  # what lies in the job's own directory is its own anyway
+    def _claim(self, origin: RestorePoint) -> None:
+        if origin.files.url == self._directory.files.url:  # the job owns its own directory anyway
             return
         try:
-            check_unused(restored.files, restored.metadata)
+            check_unused(origin.files, origin.metadata)
         except CheckpointError as error:
-            raise RestoreError(f"{restored.label} cannot be claimed; use the claim mode NO_CLAIM: {error}") from error
-        self._claimed = restored
+            raise RestoreError(f"{origin.label} cannot be claimed; use the claim mode NO_CLAIM: {error}") from error
+        self._claimed = origin
 
-    def _drop_claimed(self) -> None:
+    def _delete_claimed(self) -> None:
         claimed, self._claimed = self._claimed, None
         if claimed is None:
             return
         try:
             delete_checkpoint(claimed.files, claimed.metadata)
             _log.info("%s was claimed by job %s and is deleted", claimed.label, self._settings.job_name)
-        except (CheckpointError, OSError) as error:  # rubbish, but not worth the job
+        except (CheckpointError, OSError) as error:  # files left behind are no reason to fail the job
             _log.warning("%s was claimed, but could not be deleted: %s", claimed.label, error)

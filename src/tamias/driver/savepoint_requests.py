@@ -1,4 +1,4 @@
-"""Requests for savepoints: from the thread that asks, through the loop that takes them, to the answer."""
+"""Requests for savepoints: from the thread that asks, through the loop that takes the savepoint, to the answer."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _WANTED_END = {"stop": JobStatus.FINISHED, "drain": JobStatus.FINISHED, "cancel"
 
 @dataclass(eq=False)
 class SavepointRequest:
-    """One savepoint that somebody asked for.
+    """One requested savepoint.
 
-    Its future is answered with the savepoint's path: as soon as the savepoint exists when the job goes on, and at the
-    job's end when the savepoint was to be its last deed. Answered once; later answers change nothing.
+    The future has the savepoint's path. It is done as soon as the savepoint exists if the job keeps running, and at
+    the job's end if the job is to end with the savepoint. A request is answered once; later answers change nothing.
 
     Args:
-        directory: Where the user wants it.
-        native: In the format of the state backend, instead of the one that all backends read.
-        then: What becomes of the job.
+        directory: The directory in which the savepoint's own directory is created.
+        native: Write the format of the state backend, instead of the one that all backends read.
+        then: What the job does after the savepoint.
     """
 
     directory: str
@@ -40,28 +40,28 @@ class SavepointRequest:
     then: Then = "go on"
     request_id: str = field(default_factory=lambda: secrets.token_hex(8))
     future: Future[str] = field(default_factory=Future)
-    place: SavepointPlace | None = None  # once its directory is made
-    checkpoint_id: int | None = None  # once it is started
+    place: SavepointPlace | None = None  # set once the savepoint's directory exists
+    checkpoint_id: int | None = None  # set once the savepoint is started
     failed: bool = False
-    _path: str | None = None  # once it exists
+    _path: str | None = None  # set once the savepoint exists
 
     def __post_init__(self) -> None:
-        self.future.set_running_or_notify_cancel()  # it cannot be given up: the job decides
+        self.future.set_running_or_notify_cancel()  # the job decides, so the future cannot be cancelled
 
     @property
     def synchronous(self) -> bool:
-        """Whether the job ends with it."""
+        """Whether the job finishes with the savepoint and reads nothing after it."""
         return self.then in ("stop", "drain")
 
     @property
     def path(self) -> str:
-        """Where it lies, once it exists."""
+        """The path of the completed savepoint."""
         assert self._path is not None
         return self._path
 
     @property
     def exists(self) -> bool:
-        """Whether it is complete."""
+        """Whether the savepoint is complete."""
         return self._path is not None
 
     @property
@@ -71,31 +71,33 @@ class SavepointRequest:
         return SavepointOrder(self.place.files.address, self.native)
 
     def complete(self) -> None:
-        """It exists. Where the job goes on, whoever asked hears of it now."""
+        """Note that the savepoint exists. If the job keeps running, answer the request."""
         assert self.place is not None
         self._path = self.place.files.url
         if self.then == "go on":
             self.future.set_result(self._path)
 
     def fail(self, why: str) -> None:
-        """It will not exist."""
+        """Answer that the savepoint was not taken."""
         self.failed = True
         self._answer_with_error(f"the savepoint was not taken: {why}")
 
     def job_ended(self, status: JobStatus) -> None:
-        """The job is over: answer, if that has not happened."""
+        """Answer the request at the end of the job, unless it was answered before."""
         if self._path is None:
             self.fail(f"the job is over ({status.name})")
         elif status is _WANTED_END.get(self.then):
             if not self.future.done():
                 self.future.set_result(self._path)
         else:
-            self.not_ended(f"the job is {status.name}")
+            self.job_did_not_end(f"the job is {status.name}")
 
-    def not_ended(self, why: str) -> None:
-        """The savepoint exists, but the job did not end with it."""
+    def job_did_not_end(self, why: str) -> None:
+        """Answer that the job did not end with the savepoint, whether the savepoint exists or not."""
         if self._path is not None:
-            self._answer_with_error(f"the savepoint was taken, at {self._path!r}, but the job did not end so: {why}")
+            self._answer_with_error(
+                f"the savepoint was taken, at {self._path!r}, but the job did not end with it: {why}"
+            )
         else:
             self.fail(why)
 
@@ -105,16 +107,21 @@ class SavepointRequest:
 
 
 class SavepointRequests:
-    """The savepoints of one job: asked for, under way, given up. Whoever asked hears how it ended, once."""
+    """The savepoint requests of one job: open, in flight, aborted. Every request is answered once."""
 
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
-        self._open: dict[str, SavepointRequest] = {}  # by their id; those who asked have not heard yet
-        self._under_way: dict[int, SavepointRequest] = {}  # by their number
-        self._given_up: dict[int, SavepointPlace] = {}  # by their number; a slot may still be writing to it
+        self._open: dict[str, SavepointRequest] = {}  # by request id: not answered yet
+        self._in_flight: dict[int, SavepointRequest] = {}  # by checkpoint id
+        self._aborted: dict[int, SavepointPlace] = {}  # by checkpoint id: a slot may still write to it
 
     def admit(self, request: SavepointRequest, refusal: str | None) -> bool:
-        """Make the directory of a savepoint; False when there can be none, and whoever asked has heard why."""
+        """Create the directory of a savepoint. If there can be none, answer the request and return False.
+
+        Args:
+            request: The request.
+            refusal: Why checkpointing is suspended, or None if it is active.
+        """
         self._open[request.request_id] = request
         if refusal is None:
             try:
@@ -126,57 +133,57 @@ class SavepointRequests:
         return False
 
     def start(self, request_id: str, checkpoint_id: int) -> SavepointOrder:
-        """An epoch will carry it; answers what the slots are told."""
-        request = self._under_way[checkpoint_id] = self._open[request_id]
+        """Let the next epoch carry a savepoint; return what the slots are told."""
+        request = self._in_flight[checkpoint_id] = self._open[request_id]
         request.checkpoint_id = checkpoint_id
         return request.order
 
-    def get(self, checkpoint_id: int) -> SavepointRequest | None:
-        """The savepoint under way with this number; None for a checkpoint."""
-        return self._under_way.get(checkpoint_id)
+    def in_flight(self, checkpoint_id: int) -> SavepointRequest | None:
+        """Return the request of a savepoint in flight; None for a checkpoint."""
+        return self._in_flight.get(checkpoint_id)
 
-    def completed(self, checkpoint_id: int) -> SavepointRequest | None:
-        """It exists; None for a checkpoint."""
-        request = self._under_way.pop(checkpoint_id, None)
+    def complete(self, checkpoint_id: int) -> SavepointRequest | None:
+        """Note that a savepoint exists and return its request; None for a checkpoint."""
+        request = self._in_flight.pop(checkpoint_id, None)
         if request is not None:
             request.complete()
             if request.then == "go on":
                 del self._open[request.request_id]
         return request
 
-    def give_up(self, checkpoint_id: int, why: str) -> bool:
-        """It will not exist; False for a checkpoint."""
-        request = self._under_way.pop(checkpoint_id, None)
+    def abort(self, checkpoint_id: int, why: str) -> bool:
+        """Answer the request of an aborted savepoint; return False for a checkpoint."""
+        request = self._in_flight.pop(checkpoint_id, None)
         if request is None:
             return False
         assert request.place is not None
-        self._given_up[checkpoint_id] = request.place
+        self._aborted[checkpoint_id] = request.place
         self.refuse(request.request_id, why)
         return True
 
     def refuse(self, request_id: str, why: str) -> None:
-        """It will not be started, or is given up."""
-        request = self._open.pop(request_id, None)  # a checkpoint that nobody asked for has no request
+        """Answer that a savepoint is not taken, and remove its directory if it was never started."""
+        request = self._open.pop(request_id, None)  # a periodic checkpoint has no request
         if request is not None:
             request.fail(why)
             if request.checkpoint_id is None and request.place is not None:
                 _remove(request.place)
 
-    def remove_given_up(self, checkpoint_id: int) -> bool:
-        """Remove what there is of one that was given up, again if need be; False for any other."""
-        place = self._given_up.get(checkpoint_id)
+    def remove_aborted(self, checkpoint_id: int) -> bool:
+        """Remove the files of an aborted savepoint, again if need be; return False for anything else."""
+        place = self._aborted.get(checkpoint_id)
         if place is not None:
             _remove(place)
         return place is not None
 
     def remove_unfinished(self) -> None:
-        """The job is over and nobody writes any more: remove what there is of savepoints that will never exist."""
-        asked_for = [r.place for r in self._open.values() if r.place is not None and not r.exists]
-        for place in (*asked_for, *self._given_up.values()):
+        """Remove the files of savepoints that will never exist, at the end of the job, when no slot writes any more."""
+        requested = [r.place for r in self._open.values() if r.place is not None and not r.exists]
+        for place in (*requested, *self._aborted.values()):
             _remove(place)
 
     def job_ended(self, status: JobStatus) -> None:
-        """Tell those who have not heard yet that the job is over."""
+        """Answer the open requests: the job is over."""
         for request in self._open.values():
             request.job_ended(status)
         self._open.clear()
@@ -185,5 +192,5 @@ class SavepointRequests:
 def _remove(place: SavepointPlace) -> None:
     try:
         place.discard()
-    except OSError as error:  # rubbish, but not worth the job
-        _log.warning("what there is of a savepoint could not be removed from %s: %s", place.files.url, error)
+    except OSError as error:  # files left behind are no reason to fail the job
+        _log.warning("files of an unfinished savepoint could not be removed from %s: %s", place.files.url, error)

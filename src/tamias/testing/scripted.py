@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from tamias.clock import Clock, ManualClock
 from tamias.config.job_settings import JobSettings, job_settings
-from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import JobLoop
 from tamias.engine.local_engine import LocalEngine
 from tamias.engine.protocol import EpochResult, Failure
@@ -334,7 +334,7 @@ def start_scripted(
     chosen = job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=True)
     chosen = replace(chosen, **settings)
     clock = ManualClock(1_000_000)
-    handle = JobHandle(chosen.job_id, chosen.job_name, JobProgress(status=JobStatus.CREATED))
+    handle = JobHandle(chosen.job_id, chosen.job_name)
     engines: list[ScriptedEngine] = []
 
     def make_engine(graph: JobGraph) -> ScriptedEngine:

@@ -13,7 +13,7 @@ from tamias.datastream import (
     ProcessFunction,
     TimeCharacteristic,
 )
-from tamias.driver.job_loop import least_by_group
+from tamias.driver.epoch_runner import least_by_group
 from tamias.errors import UserFunctionError
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP

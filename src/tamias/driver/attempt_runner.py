@@ -1,0 +1,126 @@
+"""Runs one attempt of a job: deploys its subtasks, then runs epochs until all of them have finished."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tamias.driver.between_epochs import BetweenEpochs
+from tamias.driver.epoch_runner import EpochRunner
+from tamias.driver.final_checkpoint import FinalCheckpoint
+from tamias.driver.interrupts import AttemptFailed, check_cancelled, raise_failure
+from tamias.driver.job import Job
+from tamias.driver.job_checkpoints import JobCheckpoints
+from tamias.driver.job_metrics import JobMetrics
+from tamias.driver.job_output import JobOutput
+from tamias.driver.job_recovery import JobRecovery
+from tamias.driver.pacing import EpochPacer, PacingSettings
+from tamias.driver.retained_checkpoints import RetainedCheckpoints
+from tamias.driver.savepoint_stop import SavepointStop
+from tamias.engine.protocol import Engine
+from tamias.faults import point
+from tamias.functions.job_status import JobStatus
+from tamias.graph.addresses import SubtaskId
+from tamias.slot.deployment import Deployment
+from tamias.state.snapshots import RestorePlan
+
+__all__ = ["AttemptRunner"]
+
+
+@dataclass
+class AttemptRunner:
+    """Runs the attempts of one job, one at a time.
+
+    Attributes:
+        slot_directory: The checkpoint directory that slots write to; None if their state travels to the driver.
+        term: The number of this driver among those of the job.
+    """
+
+    job: Job
+    engine: Engine
+    slot_directory: str | None
+    term: int
+    recovery: JobRecovery
+    retained: RetainedCheckpoints
+    checkpoints: JobCheckpoints
+    output: JobOutput
+    metrics: JobMetrics
+    epochs: EpochRunner
+    between: BetweenEpochs
+    stop: SavepointStop
+    final_checkpoint: FinalCheckpoint
+
+    def run(self, attempt: int) -> None:
+        """Run an attempt to the end of the job's input, or until the job is stopped with a savepoint.
+
+        Raises:
+            AttemptFailed: A subtask, a slot or too many checkpoints failed.
+            Cancelled: The job was cancelled.
+        """
+        check_cancelled(self.job.handle)
+        region = self.epochs.take_failed_region()
+        self._deploy(attempt, region)
+        self.output.begin_attempt(region)
+        self.epochs.begin_attempt()
+        self._publish_running(attempt)
+        pacer = EpochPacer(self._pacing())
+        while True:
+            self.between.attend()
+            stop = self.between.stop
+            if stop is not None and self.stop.perform(stop, pacer.pace.budget):
+                break
+            epoch = self.epochs.run(pacer.pace.budget)
+            if epoch.finished:
+                self.final_checkpoint.take(EpochPacer(self._pacing()).pace.budget)
+                break
+            self.between.idle(pacer.observe(epoch.report).idle_wait_ms, epoch.acks)
+            if epoch.order.checkpoint_id is not None:
+                self.between.wait_for_checkpoint(epoch.order.checkpoint_id)
+        point("driver-close")
+        raise_failure(self.engine.close_subtasks())
+
+    def _deploy(self, attempt: int, region: frozenset[SubtaskId] | None) -> None:
+        """Start the subtasks of a region, or all of them, from the newest checkpoint."""
+        origin = self.recovery.recover(attempt)
+        self.metrics.restart(self.job.subtasks if region is None else region)
+        plan = self.recovery.plan(self.job.graph, origin) if origin is not None else None
+        point("driver-deploy")
+        failure = self.engine.deploy(self._deployment(attempt, plan, region))
+        if failure is not None:
+            if origin is not None and self.recovery.refuse(origin, failure.error):
+                self.retained.forget(origin.metadata.checkpoint_id)
+            raise AttemptFailed(failure)
+        self.checkpoints.begin_attempt(attempt, plan)
+
+    def _deployment(self, attempt: int, plan: RestorePlan | None, region: frozenset[SubtaskId] | None) -> Deployment:
+        settings = self.job.settings
+        checkpoints = settings.checkpoints
+        return Deployment(
+            job_id=str(settings.job_id),
+            graph=self.job.graph,
+            attempt=attempt,
+            term=self.term,
+            checkpoint_directory=self.slot_directory,
+            inline_threshold=checkpoints.inline_threshold_bytes,
+            max_state_size=checkpoints.max_state_bytes,
+            state_backend=settings.state_backend,
+            rocksdb=settings.rocksdb,
+            incremental=checkpoints.incremental,
+            asynchronous=checkpoints.asynchronous,
+            compression=checkpoints.compression,
+            write_buffer=checkpoints.write_buffer_bytes,
+            local_copies=checkpoints.local_copies,
+            restore=plan,
+            only=region,
+        )
+
+    def _publish_running(self, attempt: int) -> None:
+        handle = self.job.handle
+        handle.update(
+            replace(handle.progress(), status=JobStatus.RUNNING, attempt=attempt, slot_pids=self.engine.slot_pids)
+        )
+
+    def _pacing(self) -> PacingSettings:
+        settings = self.job.settings
+        return PacingSettings(
+            target_ms=settings.epoch_target_ms, checkpoint_interval_ms=settings.checkpoints.interval_ms
+        )

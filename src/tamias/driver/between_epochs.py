@@ -1,0 +1,89 @@
+"""What the loop does between epochs, when no user code runs: it takes requests, attends to checkpoints, and waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tamias.driver.interrupts import AttemptFailed, check_cancelled
+from tamias.driver.job import Job
+from tamias.driver.job_checkpoints import JobCheckpoints
+from tamias.driver.savepoint_requests import SavepointRequest
+from tamias.engine.protocol import Engine
+from tamias.operators.epoch import Ack
+
+__all__ = ["BetweenEpochs"]
+
+_POLL_S = 0.05  # how often a lost slot is looked for while the loop waits
+
+
+class BetweenEpochs:
+    """The time between two epochs.
+
+    Attributes:
+        stop: The savepoint that the job is to end with, once somebody has asked for one.
+    """
+
+    def __init__(self, job: Job, engine: Engine, checkpoints: JobCheckpoints) -> None:
+        self._job = job
+        self._engine = engine
+        self._checkpoints = checkpoints
+        self.stop: SavepointRequest | None = None
+
+    def attend(self) -> None:
+        """Handle everything that has happened meanwhile: a cancellation, savepoint requests, snapshots, timeouts."""
+        check_cancelled(self._job.handle)
+        for request in self._job.handle.take_requests():
+            self._accept(request)
+        self._checkpoints.attend()
+
+    def _accept(self, request: SavepointRequest) -> None:
+        if self._job.graph.settings.batch:
+            request.fail("a job in BATCH mode has no savepoints")
+        elif self.stop is not None:
+            request.fail("the job is being stopped with a savepoint already")
+        elif self._checkpoints.admit(request):
+            if request.synchronous:
+                self.stop = request
+            else:
+                self._checkpoints.request_savepoint(request)
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Attend until the condition holds.
+
+        Raises:
+            AttemptFailed: A slot is lost, so the condition may never hold.
+        """
+        while not condition():
+            self.attend()
+            if not condition() and (failure := self._engine.lost()) is not None:
+                raise AttemptFailed(failure)
+            self._engine.wait(_POLL_S)
+
+    def wait_ms(self, wait_ms: int) -> None:
+        """Attend for a while."""
+        until_ms = self._job.steady.now_ms() + wait_ms
+        self.wait_until(lambda: self._job.steady.now_ms() >= until_ms)
+
+    def wait_for_checkpoint(self, checkpoint_id: int) -> None:
+        """Wait for a checkpoint to complete if that keeps the next one on time."""
+        started = self._job.clock.monotonic()
+        for _ in range(len(self._job.subtasks) + 1):  # the report of each subtask ends a wait
+            self.attend()
+            left_s = self._checkpoints.patience_ms() / 1000 - (self._job.clock.monotonic() - started)
+            if checkpoint_id not in self._checkpoints.pending_ids or left_s <= 0:
+                return
+            self._engine.wait(left_s)
+
+    def idle(self, wait_ms: int, acks: list[Ack]) -> None:
+        """Wait before the next epoch, but not past a timer, a checkpoint that is due, or a report of a slot."""
+        buffer_timeout_ms = self._job.settings.buffer_timeout_ms
+        if buffer_timeout_ms >= 0:
+            wait_ms = min(wait_ms, max(buffer_timeout_ms, 1))
+        if wait_ms <= 0:
+            return
+        now_ms, day_ms = self._job.steady.now_ms(), self._job.clock.now_ms()
+        waits = [wait_ms, *(a.next_timer_ms - day_ms for a in acks if a.next_timer_ms is not None)]
+        due_ms = self._checkpoints.next_due_ms(now_ms)
+        if due_ms is not None:
+            waits.append(due_ms - now_ms)
+        self._engine.wait(max(0, min(waits)) / 1000)

@@ -1,0 +1,146 @@
+"""Runs epochs one by one: what each is ordered to do, and what its acknowledgements mean for the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tamias.driver.cuts import Cut
+from tamias.driver.interrupts import AttemptFailed, check_cancelled
+from tamias.driver.job import Job
+from tamias.driver.job_checkpoints import JobCheckpoints
+from tamias.driver.job_output import JobOutput
+from tamias.driver.pacing import EpochBudget, EpochReport
+from tamias.engine.protocol import Engine, Failure
+from tamias.faults import point
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.regions import in_regions_of
+from tamias.operators.epoch import Ack, EpochOrder
+
+__all__ = ["Epoch", "EpochRunner", "least_by_group"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch that every subtask has acknowledged."""
+
+    order: EpochOrder
+    acks: list[Ack]
+    report: EpochReport
+
+    @property
+    def finished(self) -> bool:
+        """Whether every subtask has finished."""
+        return all(ack.finished for ack in self.acks)
+
+
+class EpochRunner:
+    """Runs the epochs of one job. Epochs are numbered over all attempts."""
+
+    def __init__(self, job: Job, engine: Engine, checkpoints: JobCheckpoints, output: JobOutput) -> None:
+        self._job = job
+        self._engine = engine
+        self._checkpoints = checkpoints
+        self._output = output
+        self._number = 0
+        self._backlog = False  # whether a source had more to read at the end of the last epoch
+        self._group_watermarks: dict[str, int] = {}
+        self._open_loops: frozenset[int] | None = None
+        self._failed_region: frozenset[SubtaskId] | None = None
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next epoch."""
+        return self._number
+
+    def begin_attempt(self) -> None:
+        """Forget the watermarks and loops of the attempt before."""
+        self._group_watermarks = {}
+        self._open_loops = None
+
+    def take_failed_region(self) -> frozenset[SubtaskId] | None:
+        """Return and forget the subtasks that the next attempt starts anew; None for all subtasks."""
+        region, self._failed_region = self._failed_region, None
+        return region
+
+    def run(self, budget: EpochBudget) -> Epoch:
+        """Run one epoch. It carries a checkpoint if one is due.
+
+        Raises:
+            AttemptFailed: A subtask or a slot failed.
+            Cancelled: The job was cancelled while the epoch ran.
+        """
+        due = self._checkpoints.start_due(Cut(self._number, self._output.records_read), backlog=self._backlog)
+        order = self._order(budget)
+        if due is not None:
+            order = replace(
+                order,
+                checkpoint_id=due.checkpoint_id,
+                checkpoint_ms=self._job.clock.now_ms(),
+                settled=self._job.subtasks - due.participants,
+                savepoint=due.savepoint,
+            )
+        return self._run(order)
+
+    def run_draining(self, budget: EpochBudget) -> Epoch:
+        """Run one epoch in which the sources end, although there is more to read. It carries no checkpoint."""
+        return self._run(replace(self._order(budget), drain=True))
+
+    def _order(self, budget: EpochBudget) -> EpochOrder:
+        order = EpochOrder(
+            number=self._number,
+            max_records=budget.max_records_per_source_subtask,
+            max_source_ms=budget.max_source_ms,
+            group_watermarks=self._group_watermarks,
+            open_loops=self._open_loops,
+        )
+        self._number += 1
+        return order
+
+    def _run(self, order: EpochOrder) -> Epoch:
+        started = self._job.clock.monotonic()
+        point("driver-epoch")
+        result = self._engine.run_epoch(order)
+        check_cancelled(self._job.handle)
+        if result.failure is not None:
+            self._failed_region = self._region_of(result.failure)
+            if self._failed_region is not None:  # the other regions' part of the epoch stands, without its checkpoint
+                self._publish(replace(order, checkpoint_id=None), result.acks, 0.0)
+            raise AttemptFailed(result.failure)
+        self._group_watermarks = least_by_group(result.acks)
+        self._open_loops = frozenset(loop for ack in result.acks for loop in ack.open_loops)
+        if order.checkpoint_id is not None:
+            self._checkpoints.barrier_passed(order.checkpoint_id)
+        report = self._report(result.acks, (self._job.clock.monotonic() - started) * 1000)
+        self._backlog = report.backlog
+        self._publish(order, result.acks, report.wall_ms)
+        return Epoch(order, result.acks, report)
+
+    def _region_of(self, failure: Failure) -> frozenset[SubtaskId] | None:
+        """Return the subtasks that start anew after a failure; None if all do."""
+        if self._job.settings.failover != "region" or not failure.subtasks:
+            return None
+        region = in_regions_of(self._job.graph, failure.subtasks)
+        return region if region != self._job.subtasks else None
+
+    def _report(self, acks: list[Ack], wall_ms: float) -> EpochReport:
+        sources = [ack for ack in acks if self._job.graph.vertices[ack.vertex].is_source]
+        return EpochReport(
+            wall_ms=wall_ms,
+            records=sum(ack.records_in for ack in sources),
+            backlog=any(ack.backlog for ack in sources),
+            bytes_read=sum(ack.bytes_out for ack in sources),
+        )
+
+    def _publish(self, order: EpochOrder, acks: list[Ack], wall_ms: float) -> None:
+        self._output.show(order.number, acks, wall_ms)
+        if order.checkpoint_id is not None:
+            self._checkpoints.taken_at(order.checkpoint_id, Cut(order.number, self._output.records_read))
+
+
+def least_by_group(acks: list[Ack]) -> dict[str, int]:
+    """Return the watermark of the slowest source of each alignment group. Idle and finished sources do not count."""
+    least: dict[str, int] = {}
+    for ack in acks:
+        for group, watermark in ack.group_watermarks.items():
+            least[group] = min(watermark, least.get(group, watermark))
+    return least

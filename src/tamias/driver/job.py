@@ -1,0 +1,45 @@
+"""The job that the driver runs: its graph, settings, handle and clocks, as every part of the loop needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tamias.clock import Clock, SteadyClock
+from tamias.config.job_settings import JobSettings
+from tamias.driver.job_handle import JobHandle
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
+
+__all__ = ["Job"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job on this driver.
+
+    Attributes:
+        graph: The job graph, with the maximum parallelism that restored state demands.
+        settings: The settings of the job.
+        handle: Where the job's progress is published and its requests come in.
+        clock: The time of day, which timers use.
+        steady: The time for intervals and timeouts, which does not depend on the time of day.
+        subtasks: Every subtask of the graph.
+    """
+
+    graph: JobGraph
+    settings: JobSettings
+    handle: JobHandle
+    clock: Clock
+    steady: SteadyClock
+    subtasks: frozenset[SubtaskId]
+
+    @staticmethod
+    def of(graph: JobGraph, settings: JobSettings, handle: JobHandle, clock: Clock, steady: SteadyClock) -> Job:
+        """Return the job of a graph."""
+        subtasks = frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))
+        return Job(graph, settings, handle, clock, steady, subtasks)
+
+    @property
+    def name(self) -> str:
+        """The name that messages use."""
+        return self.settings.job_name
