@@ -25,7 +25,7 @@ from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction,
 from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.timers import TimerTable
-from tamias.operators.windows import choice
+from tamias.operators.windows import layout_choice
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.state.canonical_format import encode_entries
@@ -158,7 +158,7 @@ def sliding(function: str, windows: int, *, in_slices: bool, checkpoints: bool =
     def draw(keyed: Any) -> Any:
         return SLIDING[function](keyed.window(SlidingEventTimeWindows.of(ms(windows * SLIDE), ms(SLIDE))))
 
-    with mock.patch.object(choice, "slices_pay", lambda contents, windows_per_record: in_slices):
+    with mock.patch.object(layout_choice, "slices_pay", lambda contents, windows_per_record: in_slices):
         return deployed(draw, checkpoints=checkpoints)
 
 

@@ -16,7 +16,7 @@ from tamias.operators import sink_operators as sinks
 from tamias.operators import source_operators as sources
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.windows.choice import window_operator
+from tamias.operators.windows.layout_choice import build_window_operator
 
 
 def build(operator: Operator, environment: SubtaskEnvironment, driver_output: sinks.DriverOutput) -> RuntimeOperator:
@@ -45,7 +45,7 @@ def build(operator: Operator, environment: SubtaskEnvironment, driver_output: si
         case specs.WithStateSpec() as spec:
             return rolling.WithStateOperator(operator, spec, environment)
         case specs.WindowSpec() as spec:
-            return window_operator(operator, spec, environment)
+            return build_window_operator(operator, spec, environment)
         case specs.IntervalJoinSpec() as spec:
             return joins.IntervalJoinOperator(operator, spec, environment)
         case specs.CoMapSpec() as spec:

@@ -22,7 +22,7 @@ from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.process_functions import emit_results
 from tamias.operators.timers import Timers
-from tamias.operators.windows.late import LateRecords
+from tamias.operators.windows.late_records import LateRecords
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
 LEFT, RIGHT = 0, 1

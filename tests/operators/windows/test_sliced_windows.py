@@ -24,10 +24,10 @@ from tamias.datastream.window import (
 )
 from tamias.errors import UserFunctionError
 from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
-from tamias.operators.windows import choice
-from tamias.operators.windows.aligned_windows import AlignedWindowOperator
-from tamias.operators.windows.slice_arithmetic import Slicing
-from tamias.operators.windows.sliced_windows import SlicedWindowOperator
+from tamias.functions.window_arithmetic import TimeSpan, WindowGrid
+from tamias.operators.windows import layout_choice
+from tamias.operators.windows.pane_layout import PaneLayout
+from tamias.operators.windows.slice_layout import SliceLayout
 from tests.operators.windows.brute_force import evaluate
 from tests.operators.windows.running import Run, collected, environment, graph_of, timed
 
@@ -41,11 +41,11 @@ def ms(n):
 
 
 def in_slices():
-    return mock.patch.object(choice, "slices_pay", lambda contents, windows_per_record: windows_per_record >= 1)
+    return mock.patch.object(layout_choice, "slices_pay", lambda contents, windows_per_record: windows_per_record >= 1)
 
 
 def one_by_one():
-    return mock.patch.object(choice, "slices_pay", lambda contents, windows_per_record: False)
+    return mock.patch.object(layout_choice, "slices_pay", lambda contents, windows_per_record: False)
 
 
 def window_operators(run):
@@ -466,7 +466,7 @@ def state_left(function, form, lateness):
 def test_functions_have_the_same_state_and_are_told_the_same(lateness):
     sliced, state, operator = state_left(Keeps(), in_slices, lateness)
     panes, expected, other = state_left(Keeps(), one_by_one, lateness)
-    assert isinstance(operator, SlicedWindowOperator) and type(other) is AlignedWindowOperator
+    assert type(operator.layout) is SliceLayout and type(other.layout) is PaneLayout
     assert sliced == panes
     for name in ("_window/slices", "_window/panes"):
         state.pop(name, None), expected.pop(name, None)
@@ -504,9 +504,10 @@ def test_nothing_is_left_of_windows_that_are_over():
     _, state, operator = state_left(Show(), in_slices, 3)
     assert state.keys() == {"_window/slices"}
     assert set(state["_window/slices"]) == {"('a', (40, 45))"}
-    table = operator._slice_table
-    assert not table.data and not table.slices and not table._firing and not table._waiting and not table._disordered
-    assert not operator._ends._known
+    table = operator.layout.table
+    assert not table.data and not table.slices and not table._firing_keys and not table._unfired
+    assert not table._disordered
+    assert not operator.layout.ends._known
 
 
 def test_by_the_clock_windows_in_slices_fire_when_it_has_passed_them():
@@ -592,7 +593,7 @@ def test_slices_are_used_where_they_give_the_same_and_pay(type_info, size, draw,
     run.deploy()
     (operator,) = window_operators(run)
     run.close()
-    assert isinstance(operator, SlicedWindowOperator) is sliced
+    assert (type(getattr(operator, "layout", None)) is SliceLayout) is sliced
 
 
 def restored_as(before, after):
@@ -662,13 +663,14 @@ sizes = st.integers(1, 12).flatmap(
 @given(sizes, st.integers(-100, 100))
 def test_slices_lie_between_the_starts_and_ends_of_windows(shape, time):
     size, slide, offset = shape
-    slicing = Slicing(*shape)
+    grid = WindowGrid(*shape)
     marks = sorted({offset + n * slide + add for n in range(-300, 300) for add in (0, size)})
     start, end = next((a, b) for a, b in itertools.pairwise(marks) if a <= time < b)
-    assert (slicing.start_of(time), slicing.end_of(start)) == (start, end)
+    assert (grid.slice_start(time), grid.slice_end(start)) == (start, end)
+    assert grid.is_slice(TimeSpan(start, end)) and not grid.is_slice(TimeSpan(start, end + 1))
     ends = [offset + n * slide + size for n in range(300, -300, -1)]
-    assert slicing.windows_of(start) == [e for e in ends if e - size <= time < e]
-    for window in slicing.windows_of(start):
+    assert grid.window_ends(start) == [e for e in ends if e - size <= time < e]
+    for window in grid.window_ends(start):
         starts = [mark for mark in marks if window - size <= mark < window]
-        assert list(slicing.slices_of(window)) == starts
-        assert list(slicing.last_in(window)) == [s for s in starts if slicing.windows_of(s)[0] == window]
+        assert list(grid.slice_starts(window)) == starts
+        assert list(grid.slices_ending_with(window)) == [s for s in starts if grid.window_ends(s)[0] == window]

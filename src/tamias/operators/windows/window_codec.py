@@ -1,4 +1,4 @@
-"""Windows as built-in values: in state tables and checkpoints no class of ours or the user's appears."""
+"""Windows as built-in values. State tables and checkpoints hold no class of tamias, and none of the program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WindowCodec(ABC):
     def decode(self, encoded: Any) -> Any: ...
 
 
-class _Time(WindowCodec):
+class _TimeWindowCodec(WindowCodec):
     def encode(self, window: TimeWindow) -> tuple[int, int]:
         return (window.start, window.end)
 
@@ -35,7 +35,7 @@ class _Time(WindowCodec):
         return TimeWindow(*encoded)
 
 
-class _Count(WindowCodec):
+class _CountWindowCodec(WindowCodec):
     def encode(self, window: CountWindow) -> int:
         return window.id
 
@@ -43,7 +43,7 @@ class _Count(WindowCodec):
         return CountWindow(encoded)
 
 
-class _Global(WindowCodec):
+class _GlobalWindowCodec(WindowCodec):
     def encode(self, window: GlobalWindow) -> tuple[()]:
         return ()
 
@@ -51,8 +51,8 @@ class _Global(WindowCodec):
         return GlobalWindow.get()
 
 
-class _Custom(WindowCodec):
-    """A window class of the user's: the bytes that its serializer writes."""
+class _SerializedWindowCodec(WindowCodec):
+    """Encodes a window class of the program as the bytes that its serializer writes."""
 
     def __init__(self, serializer: TypeSerializer[Any]) -> None:
         self._serializer = serializer
@@ -66,12 +66,14 @@ class _Custom(WindowCodec):
         return self._serializer.deserialize(BytesIO(encoded))
 
 
+_CODECS: dict[type, type[WindowCodec]] = {
+    TimeWindowSerializer: _TimeWindowCodec,
+    CountWindowSerializer: _CountWindowCodec,
+    GlobalWindowSerializer: _GlobalWindowCodec,
+}
+
+
 def codec_for(serializer: TypeSerializer[Any]) -> WindowCodec:
-    """The codec that fits an assigner's serializer."""
-    known: dict[type, type[WindowCodec]] = {
-        TimeWindowSerializer: _Time,
-        CountWindowSerializer: _Count,
-        GlobalWindowSerializer: _Global,
-    }
-    found = known.get(type(serializer))
-    return found() if found is not None else _Custom(serializer)
+    """Return the codec for the windows that an assigner's serializer writes."""
+    known = _CODECS.get(type(serializer))
+    return known() if known is not None else _SerializedWindowCodec(serializer)

@@ -1,4 +1,4 @@
-"""Records that come too late for all their windows: to the side output that asked for them, or counted."""
+"""Late records: records that arrive after all their windows are over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tamias.operators.operator import RuntimeOperator
 
 
 class LateRecords:
-    """Where an operator's late records go."""
+    """Sends an operator's late records to the side output that the program asked for, or counts them."""
 
     def __init__(self, operator: RuntimeOperator, tag: str | None, metric: str = "numLateRecordsDropped") -> None:
         self._operator = operator
@@ -16,10 +16,9 @@ class LateRecords:
         self._dropped = operator.metric_group().counter(metric)
 
     def take(self, value: Any, time_ms: int | None) -> None:
-        """Take one."""
         if self._tag is None:
             self._dropped.inc()
             return
         out = self._operator.side_out.get(self._tag)
-        if out is not None:  # with a tag that nobody reads the record is let go, and not counted
+        if out is not None:  # a record for a side output that nobody reads is dropped without being counted
             out(value, time_ms)

@@ -1,4 +1,4 @@
-"""A window fires: its contents go to the window function, and what that gives goes on."""
+"""The evaluation of a firing window: its contents go to the window function, and the results go downstream."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tamias.functions.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
+from tamias.graph.specs import WindowSpec
 from tamias.keygroups import user_key
 from tamias.operators.contexts import StateStore
 from tamias.operators.operator import RuntimeOperator
@@ -22,76 +23,81 @@ from tamias.operators.process_functions import emit_results
 from tamias.state.keyed_backend import KeyedStateBackend
 
 
-class WindowCall(ABC):
-    """What happens to the contents of a window; the operator has made the key and the window current."""
+def functions_of(spec: WindowSpec) -> tuple[Any, ...]:
+    """Return the user's functions of a window: the incremental one, then the one that evaluates it."""
+    return tuple(f for f in (getattr(spec.contents, "function", None), spec.function) if f is not None)
 
-    clears = False
+
+class Evaluator(ABC):
+    """Evaluates windows. The operator has made the key and the window current."""
+
+    clears_windows = False
     """Whether `clear` does anything."""
 
     @abstractmethod
-    def fire(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
-        """Emit what the contents become: the value of an incremental function, or a list of records.
+    def evaluate(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
+        """Emit the results of a window. The contents are the value of an incremental function, or a list of records.
 
-        Flink: in PyFlink results have the time of the record or timer that made the window fire; with the default
+        Flink: in PyFlink results get the timestamp of the record or timer that made the window fire. With the default
         trigger that is the window's last instant, which Java gives to all results.
         """
 
     def clear(self, window: Any) -> None:  # noqa: B027
-        """The window is over."""
+        """Let the function clear its state of a window that is over."""
 
 
-class EmitValue(WindowCall):
-    """No function: the value is the result."""
+class EmitContents(Evaluator):
+    """Emits the value of an incremental function as it is."""
 
     def __init__(self, operator: RuntimeOperator) -> None:
         self._operator = operator
 
-    def fire(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
+    def evaluate(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
         self._operator.out(contents, time_ms)
 
 
-class CallFunction(WindowCall):
-    """One of the four kinds of window function."""
+class CallWindowFunction(Evaluator):
+    """Calls one of the four kinds of window function and emits its results."""
 
     def __init__(
-        self, operator: RuntimeOperator, function: Any, clocks: TimerService, *, merging: bool, listed: bool
+        self, operator: RuntimeOperator, function: Any, clocks: TimerService, *, merging: bool, is_list: bool
     ) -> None:
         assert operator.backend is not None
         self._operator = operator
         self._cleanups = operator.backend.every_record
-        self._listed = listed
+        self._is_list = is_list
         self._context = WindowContext(operator.backend, operator.operator.name, clocks, merging=merging)
         self._call: Callable[[Any, Any, Iterable[Any]], Iterable[Any] | None]
-        self.clears = False
+        self.clears_windows = False
         if isinstance(function, WindowFunction):
             self._call = function.apply
         elif isinstance(function, AllWindowFunction):
             self._call = lambda key, window, elements: function.apply(window, elements)
         elif isinstance(function, ProcessWindowFunction):
             self._call = lambda key, window, elements: function.process(key, self._context, elements)
-            self.clears = type(function).clear is not ProcessWindowFunction.clear
+            self.clears_windows = type(function).clear is not ProcessWindowFunction.clear
         else:
             assert isinstance(function, ProcessAllWindowFunction), function
             self._call = lambda key, window, elements: function.process(self._context, elements)
-            self.clears = type(function).clear is not ProcessAllWindowFunction.clear
+            self.clears_windows = type(function).clear is not ProcessAllWindowFunction.clear
         self._function = function
 
-    def fire(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
+    def evaluate(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
         for clean_up in self._cleanups:
             clean_up()
         self._context.current = window
-        results = self._call(user_key(key), window, contents if self._listed else [contents])
+        results = self._call(user_key(key), window, contents if self._is_list else [contents])
         if results is not None:
             emit_results(results, time_ms, self._operator.out, self._operator.side_out)
 
     def clear(self, window: Any) -> None:
-        if self.clears:
+        if self.clears_windows:
             self._context.current = window
             self._function.clear(self._context)
 
 
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
-    """Handed to process window functions."""
+    """The context of process window functions. `current` is the window that is evaluated or cleared."""
 
     def __init__(self, backend: KeyedStateBackend, operator_name: str, clocks: TimerService, *, merging: bool) -> None:
         self.current: Any = None
@@ -112,7 +118,8 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
     def window_state(self) -> KeyedStateStore:
         if self._merging:
             raise UnsupportedOperationError(
-                "windows that merge have no state of their own: which window's would it be? use global_state()"
+                "window_state() is not available with merging windows, whose windows do not stay the same; "
+                "use global_state()"
             )
         return self._window_state
 

@@ -1,7 +1,11 @@
-"""The windows that a key has open, where windows merge."""
+"""The open windows of a key: windows that stay as they are assigned, and windows that merge.
+
+The triggered window operator chooses one of the two classes when it opens and calls it for every record.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,27 +14,57 @@ from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.operators.windows.window_codec import WindowCodec
 from tamias.state.keyed_backend import KeyedStates
 
+OPEN_WINDOWS = "_window/open"
+"""The name of the state with a key's open windows, where windows merge."""
+
 OnMerge = Callable[[Any, list[Any]], None]
-"""Called with the window that results, and those that it replaces."""
+"""Called with the window that results, and the windows that it replaces."""
 
 
-class MergingWindows:
-    """The open windows of the current key, kept as its state."""
+class OpenWindows(ABC):
+    """The open windows of the current key."""
+
+    @abstractmethod
+    def add(self, window: Any, on_merge: OnMerge) -> Any:
+        """Add an assigned window, and return the window that its records belong to."""
+
+    @abstractmethod
+    def has(self, window: Any) -> bool:
+        """Return whether the current key has a window open."""
+
+    @abstractmethod
+    def retire(self, window: Any) -> None:
+        """Remove a window that is over."""
+
+
+class PlainWindows(OpenWindows):
+    """Windows that do not merge: contents and timers say all there is to know of them."""
+
+    def add(self, window: Any, on_merge: OnMerge) -> Any:
+        return window
+
+    def has(self, window: Any) -> bool:
+        return True
+
+    def retire(self, window: Any) -> None:
+        pass
+
+
+class MergingWindows(OpenWindows):
+    """Windows that merge, kept as state of the current key."""
 
     def __init__(self, states: KeyedStates, assigner: MergingWindowAssigner[Any, Any], codec: WindowCodec) -> None:
-        self._state = states.list_state(ListStateDescriptor("_window/open"))
+        self._state = states.list_state(ListStateDescriptor(OPEN_WINDOWS))
         self._assigner = assigner
         self._codec = codec
 
     def has(self, window: Any) -> bool:
-        """Whether the current key has this window open."""
         return self._codec.encode(window) in self._state.get()
 
     def add(self, window: Any, on_merge: OnMerge) -> Any:
-        """Add a window, merge it with those it belongs to, and answer the window it became part of."""
         decode = self._codec.decode
         there = [decode(w) for w in self._state.get()]
-        collected = _Collected()
+        collected = _CollectedMerges()
         self._assigner.merge_windows([*there, window] if window not in there else there, collected)
         result, is_merged = window, False
         for merged, becomes in collected.merges:
@@ -43,19 +77,15 @@ class MergingWindows:
                 on_merge(becomes, replaced)
         if not is_merged and window not in there:
             there.append(window)
-        self._save(there)
+        self._state.update([self._codec.encode(w) for w in there])
         return result
 
     def retire(self, window: Any) -> None:
-        """Forget a window that is over."""
         encoded = self._codec.encode(window)
         self._state.update([w for w in self._state.get() if w != encoded])
 
-    def _save(self, windows: list[Any]) -> None:
-        self._state.update([self._codec.encode(w) for w in windows])
 
-
-class _Collected(MergingWindowAssigner.MergeCallback[Any]):
+class _CollectedMerges(MergingWindowAssigner.MergeCallback[Any]):
     def __init__(self) -> None:
         self.merges: list[tuple[list[Any], Any]] = []
 

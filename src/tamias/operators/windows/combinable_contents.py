@@ -1,4 +1,4 @@
-"""Which contents of windows can be made of parts, and how those are kept in slices."""
+"""Which contents of windows can be kept in slices, and how."""
 
 from __future__ import annotations
 
@@ -6,43 +6,53 @@ from tamias.functions.record_fields import Field
 from tamias.functions.record_functions import AggregateFunction, ReduceFunction
 from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
 from tamias.graph.specs import AggregateContents, FoldContents, ListContents, ReduceContents, WindowContents
-from tamias.operators.windows.combining import (
-    AllInSlices,
-    ChoiceInSlices,
-    ExtremeInSlices,
-    SliceContents,
-    SumInSlices,
-    ValueInSlices,
-)
 from tamias.operators.windows.contents import contents_for
+from tamias.operators.windows.slice_contents import SliceContents
+from tamias.operators.windows.sliced_records import SlicedRecords
+from tamias.operators.windows.sliced_values import SlicedValues
+from tamias.operators.windows.value_combiners import (
+    ChoiceCombiner,
+    ExtremeCombiner,
+    PromisedCombiner,
+    SumCombiner,
+    ValueCombiner,
+)
 from tamias.types.basic_types import IntegerTypeInfo
 from tamias.types.composite_types import RowTypeInfo, TupleTypeInfo
 from tamias.types.type_information import TypeInformation
 
 
 def slice_contents_for(spec: WindowContents, input_type: TypeInformation | None) -> SliceContents | None:
-    """How a spec's contents are kept in slices; None where only adding record after record gives the right result."""
+    """Return how a spec's contents are kept in slices, or None if only adding record after record is exact."""
+    contents = contents_for(spec, input_type)
+    if isinstance(spec, ListContents):
+        return SlicedRecords(contents)
+    combiner = _combiner_for(spec, input_type)
+    return SlicedValues(contents, combiner) if combiner is not None else None
+
+
+def _combiner_for(
+    spec: ReduceContents | AggregateContents | FoldContents, input_type: TypeInformation | None
+) -> ValueCombiner | None:
     match spec:
-        case ListContents():
-            return AllInSlices(contents_for(spec, input_type))
         case ReduceContents(function) if type(function) in (MinFunction, MaxFunction):
-            return ExtremeInSlices(contents_for(spec, input_type), function)
+            return ExtremeCombiner(function)
         case ReduceContents(function) if type(function) in (MinByFunction, MaxByFunction):
-            return ChoiceInSlices(contents_for(spec, input_type), function)
+            return ChoiceCombiner(function)
         case ReduceContents(function) if type(function) is SumFunction:
-            # Not to be left to the records: the first that is no whole number would end the use of slices.
-            whole = isinstance(_declared(input_type, function.field), IntegerTypeInfo)
-            return SumInSlices(contents_for(spec, input_type), function) if whole else None
+            # The declared type decides, not the records: the first that is no integer would end the use of slices.
+            is_integer = isinstance(_declared_type(input_type, function.field), IntegerTypeInfo)
+            return SumCombiner(function) if is_integer else None
         case ReduceContents(ReduceFunction(combines_exactly=True)) | AggregateContents(
             AggregateFunction(combines_exactly=True)
         ):
-            return ValueInSlices(contents_for(spec, input_type))
+            return PromisedCombiner(contents_for(spec, input_type))
         case ReduceContents() | AggregateContents() | FoldContents():
             return None
 
 
-def _declared(input_type: TypeInformation | None, field: Field) -> TypeInformation | None:
-    """The declared type of a field of the records."""
+def _declared_type(input_type: TypeInformation | None, field: Field) -> TypeInformation | None:
+    """Return the declared type of a field of the records, or None if there is none."""
     if isinstance(input_type, RowTypeInfo) and isinstance(field, str):
         names = input_type.get_field_names()
         return input_type.get_field_types()[names.index(field)] if field in names else None
