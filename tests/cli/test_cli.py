@@ -111,7 +111,7 @@ def test_a_program_finds_the_modules_beside_it(script, capsys):
 def test_a_program_s_exception_is_shown_with_its_own_lines(script, capsys):
     assert run("run", script("def f():\n    raise ValueError('no')\nf()\n")) == 1
     error = capsys.readouterr().err
-    assert "raise ValueError('no')" in error and "ValueError: no" in error and "cli/run_command.py" not in error
+    assert "raise ValueError('no')" in error and "ValueError: no" in error and "tamias/cli/" not in error
 
 
 def test_a_job_that_fails_is_told_in_its_own_words(script, capsys):

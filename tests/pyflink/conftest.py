@@ -1,23 +1,22 @@
-"""A process that is as it was, after a script was run in it."""
+"""A process that is as it was before, after a script was run in it."""
 
 import logging
 import sys
 
 import pytest
 
-from tamias.slot import deployment_codec as deployment
+from tamias.program.pyflink_alias import uninstall
 
 
 @pytest.fixture
 def aliased(monkeypatch):
-    """What `install()` and `run_script()` change is undone afterwards."""
+    """Undo the changes that `install()` and `run_script()` make to the process."""
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    monkeypatch.setattr(deployment, "_prepared_by", [])
     monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.NOTSET)
     main, before = sys.modules["__main__"], set(sys.modules)
     yield
+    uninstall()
     sys.modules["__main__"] = main
     for name in set(sys.modules) - before:
         if not name.startswith("tamias"):

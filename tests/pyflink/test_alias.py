@@ -11,7 +11,7 @@ import pytest
 import tamias.common
 import tamias.datastream.functions
 import tamias.datastream.window
-from tamias.program.pyflink_alias import AliasFinder
+from tamias.program.pyflink_alias import AliasFinder, uninstall
 from tamias.pyflink import install
 
 pytestmark = pytest.mark.usefixtures("aliased")
@@ -126,9 +126,17 @@ def test_functions_that_use_an_aliased_module_travel():
     assert done.stdout.strip() == b"5"
 
 
+def test_uninstalling_gives_pyflink_its_name_back(real_pyflink, monkeypatch):
+    run("import pyflink.common")
+    uninstall()
+    uninstall()
+    monkeypatch.syspath_prepend(str(real_pyflink))
+    assert run("import pyflink")["pyflink"].REAL
+
+
 @pytest.fixture
 def real_pyflink(tmp_path):
-    """Something that calls itself pyflink, as if it were installed."""
+    """A package that is called pyflink, as if PyFlink were installed."""
     package = tmp_path / "pyflink"
     package.mkdir()
     (package / "__init__.py").write_text("REAL = True\n")
@@ -144,10 +152,8 @@ def test_an_installed_pyflink_is_not_looked_at(real_pyflink, monkeypatch):
         run("import pyflink.table")
 
 
-def test_a_pyflink_that_was_imported_before_is_said_so(real_pyflink, monkeypatch):
-    monkeypatch.setattr(sys, "meta_path", [f for f in sys.meta_path if not isinstance(f, AliasFinder)])
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pyflink"]:
-        del sys.modules[name]
+def test_a_pyflink_that_was_imported_before_is_reported(real_pyflink, monkeypatch):
+    uninstall()
     monkeypatch.syspath_prepend(str(real_pyflink))
     importlib.import_module("pyflink")
     with pytest.raises(ImportError, match=f"imported already, from {real_pyflink}"):

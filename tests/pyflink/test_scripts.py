@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from tamias.cli.pyflink_script import main
 from tamias.pyflink import run_script
 from tamias.testing.local_run import on_local_engine

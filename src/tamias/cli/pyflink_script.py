@@ -1,25 +1,24 @@
-"""Runs a PyFlink script as Python would, with `pyflink` being Tamias."""
+"""`python -m tamias.pyflink`: runs a PyFlink script with `pyflink` being tamias."""
 
 from __future__ import annotations
 
-import builtins
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.machinery import SourceFileLoader
-from types import ModuleType, TracebackType
+from types import ModuleType
 
+from tamias.cli.main_script import from_script_on, run_as_main
 from tamias.program.pyflink_alias import install
 
 USAGE = "usage: python -m tamias.pyflink script.py [argument ...]"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command line; the exit status.
+    """Run the command line and return the exit code.
 
-    An exception of the script is shown with the script's own lines, without those of this package that called it.
+    The traceback of an exception begins with the script's own lines.
     """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, file=sys.stdout if arguments else sys.stderr)
@@ -31,37 +30,18 @@ def main(arguments: Sequence[str]) -> int:
     try:
         run_script(script, arguments[1:])
     except Exception as error:
-        traceback.print_exception(type(error), error, _from_script_on(error.__traceback__))
+        traceback.print_exception(type(error), error, from_script_on(error.__traceback__))
         return 1
     return 0
 
 
 def run_script(script: str, arguments: Sequence[str] = ()) -> ModuleType:
-    """Run a script as `python script.py arguments` would: it is `__main__`, and finds the modules beside it.
-
-    The script stays `__main__` afterwards, for jobs that it left running.
+    """Run a PyFlink script as `python script.py arguments` would.
 
     Returns:
-        The script's module.
+        The module of the script, which stays `__main__` for jobs that it left running.
     """
     install()
-    # Scripts often log to standard output from INFO on: PySpark's bridge would tell of its connections there.
+    # Scripts often log to standard output at INFO, where PySpark's bridge would report its connections.
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    path = os.path.abspath(script)
-    loader = SourceFileLoader("__main__", path)
-    module = ModuleType("__main__")
-    module.__dict__.update(__file__=path, __loader__=loader, __builtins__=builtins, __cached__=None)
-    sys.modules["__main__"] = module
-    sys.argv[:] = [script, *arguments]
-    if not sys.flags.safe_path:
-        sys.path[0] = os.path.dirname(path)  # in place of the folder in which `python -m` was started
-    code = compile(loader.get_data(path), path, "exec", dont_inherit=True)
-    exec(code, module.__dict__)
-    return module
-
-
-def _from_script_on(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this file that it starts with."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    return trace
+    return run_as_main(script, arguments, replace_first_path=True)

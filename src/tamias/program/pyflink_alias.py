@@ -1,12 +1,13 @@
-"""`pyflink` as another name of this package: what a program imports from PyFlink, it gets from Tamias.
+"""`pyflink` as another name of tamias: a program that imports from PyFlink gets the classes of tamias.
 
-`install()` puts a finder before all others, so that `pyflink` and everything below it is found here, whether or not
-PyFlink itself is installed. `pyflink.common.typeinfo` becomes a module that holds what `tamias.common.typeinfo` holds;
-the classes in it are the same objects and say `tamias` of themselves, so no pickle of an object mentions the alias.
+`install()` puts a finder before all others, so `pyflink` and everything below it is found in tamias, whether or not
+PyFlink itself is installed. `pyflink.common.typeinfo` becomes a module that holds the names of
+`tamias.common.typeinfo`. Its classes are the same objects, and their `__module__` begins with `tamias`, so no pickle
+of an object mentions the alias.
 
-Every such module counts as a package. For `from pyflink.common import Name`, Python asks a package that has no such
-name for a module `pyflink.common.Name`, and so comes by here: a name that Tamias lacks is refused with an ImportError
-that says what there is instead, while `hasattr` and `getattr` work as on any module.
+Every aliased module counts as a package. For `from pyflink.common import Name`, Python asks a package that has no such
+name for a module `pyflink.common.Name`, and so calls this finder. A name that tamias lacks raises an ImportError that
+says what to use instead, while `hasattr` and `getattr` work as on any module.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from tamias.program.pyflink_names import refusal
-from tamias.slot.deployment_codec import call_in_slots
+from tamias.program.pyflink_names import missing_name_message
+from tamias.slot.deployment_codec import call_in_slots, do_not_call_in_slots
 
 ALIAS = "pyflink"
-API_VERSION = "2.3.0"  # of the PyFlink whose names these are
-OFFERED = ("common", "datastream", "metrics", "util")  # the rooms that stand at PyFlink's paths
+API_VERSION = "2.3.0"  # of the PyFlink whose names tamias offers
+OFFERED = ("common", "datastream", "metrics", "util")  # the packages that stand at PyFlink's paths
 
 
 def install() -> None:
-    """From now on, in this process and in the slots of its jobs, `pyflink` is Tamias.
+    """Make `pyflink` another name of tamias, in this process and in the slots of its jobs.
 
     Raises:
         ImportError: PyFlink itself was imported before.
@@ -43,46 +44,56 @@ def install() -> None:
     call_in_slots(install)
 
 
+def uninstall() -> None:
+    """Undo `install()`: later imports of `pyflink` find PyFlink itself, and new jobs do not alias it in their slots."""
+    if not any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
+        return
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AliasFinder)]
+    for name in [name for name in sys.modules if name.partition(".")[0] == ALIAS]:
+        del sys.modules[name]
+    do_not_call_in_slots(install)
+
+
 class AliasFinder(MetaPathFinder):
-    """Finds `pyflink` and what is below it in Tamias."""
+    """Finds `pyflink` and the modules below it in tamias."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module of that name, or None if it is none of `pyflink`."""
+        """Return the spec of an aliased module, or None if the name does not begin with `pyflink`."""
         if fullname != ALIAS and not fullname.startswith(ALIAS + "."):
             return None
-        return ModuleSpec(fullname, AliasLoader(_behind(fullname)), is_package=True)
+        return ModuleSpec(fullname, AliasLoader(_aliased_module(fullname)), is_package=True)
 
 
 class AliasLoader(Loader):
-    """Fills a module of the alias with the names of the module behind it; `pyflink` itself has its version alone."""
+    """Fills a module of the alias with the names of a module of tamias; `pyflink` itself has a version only."""
 
-    def __init__(self, behind: ModuleType | None) -> None:
-        self._behind = behind
+    def __init__(self, aliased: ModuleType | None) -> None:
+        self._aliased = aliased
 
     def exec_module(self, module: ModuleType) -> None:
-        """Called by the import system with the empty module."""
-        if self._behind is None:
+        """Fill the empty module that the import system made."""
+        if self._aliased is None:
             module.__dict__.update(__version__=API_VERSION, __all__=["__version__"])
             return
-        names = {n: value for n, value in vars(self._behind).items() if n == "__all__" or not n.startswith("__")}
-        module.__dict__.update(names, __doc__=self._behind.__doc__)
+        names = {n: value for n, value in vars(self._aliased).items() if n == "__all__" or not n.startswith("__")}
+        module.__dict__.update(names, __doc__=self._aliased.__doc__)
 
 
-def _behind(fullname: str) -> ModuleType | None:
-    """The module of Tamias that stands for one of PyFlink's, or None for `pyflink` itself.
+def _aliased_module(fullname: str) -> ModuleType | None:
+    """Return the module of tamias that stands for a module of PyFlink, or None for `pyflink` itself.
 
     Raises:
-        ModuleNotFoundError: there is none. The error does not name the module: for a `from` import Python takes one
-            that does as "not a module", and says in words of its own that there is no such name.
+        ModuleNotFoundError: There is none. The error has no module name: for a `from` import Python takes an error
+            that has one as "not a module", and raises its own error without this message.
     """
     parent, _, name = fullname.rpartition(".")
     if not parent:
         return None
     ours = "tamias" + fullname.removeprefix(ALIAS)
-    siblings = _behind(parent)
+    siblings = _aliased_module(parent)
     may_exist = name in OFFERED if siblings is None else hasattr(siblings, "__path__")
     if not may_exist or importlib.util.find_spec(ours) is None:
-        raise ModuleNotFoundError(refusal(fullname, siblings))
+        raise ModuleNotFoundError(missing_name_message(fullname, siblings))
     return importlib.import_module(ours)

@@ -1,4 +1,4 @@
-"""What to use in place of a name of PyFlink's that Tamias does not have."""
+"""The message for an import of a PyFlink name that tamias does not have: what to use instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN_SOURCES_AND_SINKS = (
     "or TwoPhaseCommitSinkFunction for a sink that writes every record once"
 )
 
-# By path, the longest that fits counts.
+# By path; the longest matching path counts.
 _INSTEAD = {
     "pyflink.table": (
         "Tamias has the DataStream API: make streams with env.from_collection, from_source and add_source, "
@@ -22,23 +22,23 @@ _INSTEAD = {
     "pyflink.pyflink_gateway_server": _JVM,
     "pyflink.util": _JVM,
     "pyflink.util.exceptions": "errors of Tamias are in tamias.errors",
-    "pyflink.fn_execution": "it is the inside of PyFlink's workers, no API",
+    "pyflink.fn_execution": "it is internal to PyFlink's workers, not an API",
     "pyflink.testing": "tests of functions and pipelines use tamias.testing",
     "pyflink.shell": "an ordinary Python shell does, after `from tamias.datastream import *`",
     "pyflink.datastream.connectors": _OWN_SOURCES_AND_SINKS,
     "pyflink.datastream.formats": "read and write text or bytes, and convert them in a map",
 }
 
-# Where a name is looked for that was asked for elsewhere.
+# The modules searched for a name that was imported from the wrong module.
 _PUBLIC_MODULES = ("common", "datastream", "datastream.functions", "datastream.window", "datastream.state")
 
 
-def refusal(fullname: str, siblings: ModuleType | None) -> str:
-    """Words for an import of something that is not there.
+def missing_name_message(fullname: str, siblings: ModuleType | None) -> str:
+    """Return the error message for an import of a name that tamias does not have.
 
     Args:
-        fullname: What was asked for, with its path from `pyflink` on.
-        siblings: The module that would hold it, if there is one.
+        fullname: The name, with its path from `pyflink` on.
+        siblings: The module of tamias that would hold the name, if there is one.
     """
     said = f"Tamias has no {fullname}"
     parent, _, name = fullname.rpartition(".")

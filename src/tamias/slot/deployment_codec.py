@@ -24,6 +24,11 @@ def call_in_slots(function: Callable[[], None]) -> None:
     _prepared_by.append(function)
 
 
+def do_not_call_in_slots(function: Callable[[], None]) -> None:
+    """Take back a registration of `call_in_slots`, for jobs that are submitted from now on."""
+    _prepared_by.remove(function)
+
+
 def encode_deployment(deployment: Deployment) -> bytes:
     """Pickle a deployment with the user's code, and beside it the classes of the main program.
 
