@@ -13,7 +13,7 @@ from tamias.functions.state_handles import ListState, MapState
 from tamias.state.expiry import Expiry
 from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.map_tables import GONE, KnownMap, MapTable
-from tamias.state.rocksdb.tables import ValueTable
+from tamias.state.rocksdb.value_tables import ValueTable
 from tamias.state.table_handles import TableHandle, TableValueState, list_elements, none_in_list
 from tamias.state.ttl_handles import TtlValueState
 from tamias.types.by_value import own

@@ -20,7 +20,8 @@ from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.map_tables import MapTable
 from tamias.state.rocksdb.store import META, RocksStore
 from tamias.state.rocksdb.sweep import Sweep
-from tamias.state.rocksdb.tables import RocksTable, Shared, ValueTable
+from tamias.state.rocksdb.tables import RocksTable, Shared
+from tamias.state.rocksdb.value_tables import ValueTable
 from tamias.state.snapshots import WINDOWED, StateInfo
 
 _META_KEY = META + b"tables"

@@ -1,4 +1,4 @@
-"""List state in RocksDB: a piece per flush, so that adding to a list reads and writes nothing of what it has."""
+"""List state in RocksDB: a piece per flush, so adding to a list neither reads nor rewrites its elements."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tamias.state.rocksdb.value_bytes import split_original, with_original, with
 from tamias.state.snapshots import StateInfo
 from tamias.types.by_value import dumps
 
-_PIECE = 1000  # elements in one entry of RocksDB, at most
+_PIECE = 1000  # the most elements in one entry of RocksDB
 
 
 class KnownList:
-    """What is known of one key's list."""
+    """The part of one key's list that is in memory."""
 
     __slots__ = ("head", "places", "replaced", "tail")
 
     def __init__(self) -> None:
-        self.head: list[Any] | None = None  # the elements that RocksDB has; None while they have not been fetched
-        self.places: list[bytes] = []  # where RocksDB has them; known with them
-        self.tail: list[Any] = []  # added since
-        self.replaced = False  # what RocksDB has is to be removed
+        self.head: list[Any] | None = None  # the elements in RocksDB; None until they are fetched
+        self.places: list[bytes] = []  # the addresses of the pieces in RocksDB; fetched with the elements
+        self.tail: list[Any] = []  # elements added since the last flush
+        self.replaced = False  # the pieces in RocksDB are to be removed
 
 
 class _Lists(dict[Any, KnownList]):
@@ -40,20 +40,20 @@ class _Lists(dict[Any, KnownList]):
 
 
 class ListTable(RocksTable):
-    """A list per key: adding to it reads nothing of it.
+    """A table with a list per key.
 
-    A list's first piece has the number 0, so that one lookup tells whether there is a list; the others are numbered
-    as they come. The first piece stays, empty if need be, as long as there are others.
+    The first piece of a list has the number 0, so one lookup tells whether there is a list. Later pieces have ascending
+    numbers. The first piece stays, if need be empty, as long as there are others.
     """
 
     def __init__(self, info: StateInfo, number: int, shared: Shared) -> None:
         super().__init__(info, number, shared)
         self.data = _Lists(self._begin)
         self._take_piece = shared.take_piece
-        self._held = 0  # elements in the dictionary, at most
+        self._held = 0  # an upper bound of the elements in the dictionary
 
     def of(self, key: Any, more: int = 1) -> KnownList:
-        """What is known of a key's list, with room for some more elements."""
+        """Return the part of a key's list that is in memory, after making room for `more` elements."""
         self._held += more
         if self._held > self.limit[0]:
             self.make_room()
@@ -68,7 +68,7 @@ class ListTable(RocksTable):
         return known
 
     def elements(self, key: Any, known: KnownList) -> list[Any]:
-        """All elements, as a heap table holds them; not to be changed."""
+        """Return all elements in the form of a heap table. The caller must not change the list."""
         if known.head is None:
             self._fetch(key, known)
         assert known.head is not None
@@ -86,7 +86,7 @@ class ListTable(RocksTable):
         self.saw(len(known.head), size)
 
     def replace(self, key: Any, known: KnownList, elements: list[Any]) -> None:
-        """Make these a key's elements."""
+        """Replace the elements of a key."""
         if known.head is None:
             self._fetch(key, known)
         known.head, known.tail, known.replaced = [], elements, True
@@ -122,7 +122,7 @@ class ListTable(RocksTable):
         self._held = 0
 
     def forget_one(self, address: bytes, value: bytes) -> None:
-        """Lists that are in use are left alone."""
+        """Do nothing: the sweep does not touch lists in use."""
 
     def put_whole(self, batch: WriteBatch, key: Any, value: Any) -> None:
         begin, exact = self.address(key)
@@ -151,5 +151,5 @@ class ListTable(RocksTable):
             yield key, elements
 
     def is_known(self, address: bytes, value: bytes) -> bool:
-        """Whether the list of which RocksDB has this piece is in use."""
+        """Return whether the list of a piece in RocksDB is in use."""
         return self._whose(address, value)[0] in self.data

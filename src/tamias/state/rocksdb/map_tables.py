@@ -1,4 +1,4 @@
-"""Map state in RocksDB: an entry for each entry of a map."""
+"""Map state in RocksDB: an entry of RocksDB for each entry of a map."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from tamias.state.rocksdb.value_bytes import (
 from tamias.state.snapshots import StateInfo
 
 GONE: Any = type("Gone", (), {"__repr__": lambda self: "GONE"})()
-"""Stands for an entry of a map that is known not to be there."""
+"""The value of an entry that a map is known not to have."""
 
-_EAGER = 256  # entries of a map that are kept in the dictionary once all have been looked at
+_EAGER = 256  # a map with fewer entries is kept in the dictionary once all were read
 
 
 class KnownMap:
-    """What is known of one key's map."""
+    """The part of one key's map that is in memory."""
 
     __slots__ = ("changed", "complete", "entries", "wiped")
 
     def __init__(self) -> None:
-        self.entries: dict[Any, Any] = {}  # GONE for one that is known not to be there
-        self.changed: set[Any] = set()  # which of them RocksDB does not know yet
-        self.complete = False  # nothing else is there
-        self.wiped = False  # what RocksDB has is to be removed
+        self.entries: dict[Any, Any] = {}  # GONE for an entry that the map does not have
+        self.changed: set[Any] = set()  # the entries to be written to RocksDB
+        self.complete = False  # the map has no other entries
+        self.wiped = False  # the entries in RocksDB are to be removed
 
 
-_Placed = tuple[bytes, Any, Any]  # where RocksDB has an entry of a map, the entry, its value
+_Placed = tuple[bytes, Any, Any]  # the address of a map's entry behind that of the key, its key, its value
 
 
 def _in_order(known: KnownMap) -> list[_Placed]:
-    """What is known of a map, as RocksDB would have it."""
+    """Return the entries in memory in the order in which RocksDB keeps them."""
     return sorted(((entry_bytes(entry)[0], entry, kept) for entry, kept in known.entries.items()), key=itemgetter(0))
 
 
 def _merged(newer: list[_Placed], stored: Iterator[_Placed]) -> Iterator[tuple[Any, Any]]:
-    """What RocksDB has of a map, as far as the dictionary does not know better."""
+    """Yield the entries of a map, those in memory instead of those in RocksDB."""
     last = None
-    for place, entry, kept in merge(newer, stored, key=itemgetter(0)):  # of two in one place, the newer comes first
+    for place, entry, kept in merge(newer, stored, key=itemgetter(0)):  # of two with one address, the newer comes first
         if place != last and kept is not GONE:
             yield entry, kept
         last = place
@@ -66,7 +66,7 @@ class _Maps(dict[Any, KnownMap]):
 
 
 class MapTable(RocksTable):
-    """A map per key, each entry of it an entry of RocksDB."""
+    """A table with a map per key."""
 
     def __init__(self, info: StateInfo, number: int, shared: Shared) -> None:
         super().__init__(info, number, shared)
@@ -76,7 +76,7 @@ class MapTable(RocksTable):
         self._held = 0
 
     def of(self, key: Any, more: int = 1) -> KnownMap:
-        """What is known of a key's map, with room for some more entries."""
+        """Return the part of a key's map that is in memory, after making room for `more` entries."""
         self._held += more
         if self._held > self.limit[0]:
             self._make_room_beside(key)
@@ -85,14 +85,14 @@ class MapTable(RocksTable):
         return known
 
     def _make_room_beside(self, key: Any) -> None:
-        """Keep the map in use, if it is small: nobody expects its order to change from one call to the next."""
+        """Make room, but keep a small map in use: its order must not change from one call to the next."""
         known = self.data.get(key)
         self.make_room()
         if known is not None and len(known.entries) <= _EAGER:
             self.data[key] = known
 
     def find(self, key: Any, known: KnownMap, entry: Any) -> Any:
-        """An entry's value as a heap table holds it, or GONE."""
+        """Return the value of an entry in the form of a heap table, or GONE."""
         kept = known.entries.get(entry, MISSING)
         if kept is not MISSING:
             return kept
@@ -111,9 +111,9 @@ class MapTable(RocksTable):
         known.complete = known.wiped = True
 
     def items(self, key: Any, known: KnownMap) -> Iterator[tuple[Any, Any]]:
-        """All entries as they are now, whatever becomes of the map while the caller goes through them.
+        """Return all entries as they are now; later changes of the map do not reach the iterator.
 
-        Those of a large map come in the order that RocksDB has them in, wherever they are.
+        The entries of a large map come in the order in which RocksDB keeps them, wherever they are.
         """
         if not known.complete:
             stored = self._stored(key)
@@ -139,7 +139,7 @@ class MapTable(RocksTable):
         self._held += len(stored)
 
     def is_empty(self, key: Any, known: KnownMap) -> bool:
-        """Whether the map has no entry."""
+        """Return whether the map has no entry."""
         if any(kept is not GONE for kept in known.entries.values()):
             return False
         return known.complete or next(self.items(key, known), None) is None

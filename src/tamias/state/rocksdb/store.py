@@ -1,51 +1,41 @@
-"""One RocksDB instance in a folder of its own: opened, read, written, linked into a checkpoint, closed.
+"""`RocksStore`: one RocksDB instance in a folder of its own.
 
-All of an operator's states share one column family; `rocksdb_keys.py` says how addresses keep them apart. Nothing is
-logged ahead: what is not in a checkpoint is lost with the slot anyway, and is computed again.
+All states of an operator share one column family; `key_bytes.py` says how their addresses differ. There is no
+write-ahead log: what is not in a checkpoint is lost with the slot anyway, and is computed again.
 
-What RocksDB reports becomes a `StateError` that names the folder.
+An error of RocksDB becomes a `StateError` that names the folder.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from tamias.config.rocksdb_options import require_rocksdict
-from tamias.config.rocksdb_settings import COMPRESSIONS, RocksDBSettings
-from tamias.errors import ConfigurationError, StateError
+from tamias.config.rocksdb_settings import RocksDBSettings
+from tamias.errors import StateError
 from tamias.keygroups import KeyGroupRange
 from tamias.state.rocksdb.key_bytes import PREFIX
+from tamias.state.rocksdb.store_options import make_options
 
 META = b"\xff\xff"
-"""What is no state but says something of all of them: behind the last key group that can be."""
-
-# With universal compaction. Many files make reads slow, few of them mean that files are merged, and written to
-# checkpoints again, often: docs/decisions/0015-rocksdb.md.
-_FILES = 14
-_GARBAGE_PERCENT = 100
-_LEVELS = 7
-# Of the newest files, which checkpoints write, fewer bytes; of the oldest, which most reads go to, faster ones.
-_UNIVERSAL_COMPRESSION = ("ZSTD_COMPRESSION",) * (_LEVELS - 1) + ("LZ4_COMPRESSION",)
-_LEVEL_COMPRESSION = ("LZ4_COMPRESSION",)
+"""The prefix of entries about the instance itself. It sorts behind the last possible key group."""
 
 
 @dataclass(frozen=True)
 class SortedFile:
-    """What is known of one of an instance's files."""
+    """The size and the entries of one file of an instance."""
 
     bytes: int
-    entries: int  # deletions among them
+    entries: int  # deletions included
     deletions: int
 
 
 class RocksStore:
-    """A RocksDB instance. Used by one thread, but for `checkpoint`'s result, which is plain files."""
+    """A RocksDB instance. Not thread-safe, except for `compact` and for the files that `checkpoint` makes."""
 
     def __init__(self, folder: str, settings: RocksDBSettings, *, create: bool = True, read_only: bool = False) -> None:
         require_rocksdict()
@@ -55,23 +45,23 @@ class RocksStore:
         self._settings = settings
         self._rocksdict = rocksdict
         access = rocksdict.AccessType.read_only() if read_only else rocksdict.AccessType.read_write()
-        options = _options(rocksdict, settings)
+        options = make_options(rocksdict, settings)
         options.create_if_missing(create)
         try:
             self._db = rocksdict.Rdict(folder, options, access_type=access)
-        except Exception as error:  # rocksdict has no class of its own for what RocksDB reports
+        except Exception as error:  # rocksdict has no exception class of its own for errors of RocksDB
             raise StateError(f"cannot open RocksDB in {folder!r}: {error}") from error
         self._write_options = rocksdict.WriteOptions()
         self._write_options.disable_wal = True
         self._db.set_write_options(self._write_options)
         self._raw_get = self._db.get
-        self.deletions = 0  # made here; whoever merges files may set it back
+        self.deletions = 0  # counted since the instance was opened; `Merging` sets the count back
         self._cancelled = False
 
     # -------------------------------------------------------------------------------------------------------- reading
 
     def get(self, address: bytes) -> bytes | None:
-        """The value at an address, or None."""
+        """Return the value at an address, or None."""
         try:
             value: bytes | None = self._raw_get(address)
         except Exception as error:
@@ -79,7 +69,7 @@ class RocksStore:
         return value
 
     def scan(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Addresses and values from one address up to, and without, another, as they are now."""
+        """Yield the addresses and values from `first` to before `end`, as they are now."""
         bounds = self._rocksdict.ReadOptions()
         bounds.set_iterate_upper_bound(end)
         bounds.set_total_order_seek(True)
@@ -88,14 +78,14 @@ class RocksStore:
         return self._walk(found, bounds)
 
     def _walk(self, found: Any, bounds: Any) -> Iterator[tuple[bytes, bytes]]:
-        # rocksdict: the iterator points into its read options without keeping them. Were they collected before it ends,
-        # it would run past its bound into other states' entries; so they are held here.
+        # rocksdict: the iterator points into its read options without keeping them alive. If they were collected first,
+        # the iterator would run past its bound into the entries of other states. This frame keeps them alive.
         valid, key, value, step = found.valid, found.key, found.value, found.next
         while valid():
             yield key(), value()
             step()
         try:
-            found.status()  # an iterator that meets a damaged block just ends
+            found.status()  # an iterator that meets a damaged block ends without an error
         except Exception as error:
             raise self._failed("read", error) from error
         del bounds
@@ -103,18 +93,18 @@ class RocksStore:
     # -------------------------------------------------------------------------------------------------------- writing
 
     def batch(self) -> WriteBatch:
-        """Writes that are made together, in pieces of bounded size."""
+        """Return a new batch of writes."""
         return WriteBatch(self, self._rocksdict.WriteBatch, self._settings.write_batch_bytes)
 
     def write(self, batch: Any) -> None:
-        """Make the writes of one of rocksdict's batches."""
+        """Apply a batch of rocksdict."""
         try:
             self._db.write(batch, self._write_options)
         except Exception as error:
             raise self._failed("write", error) from error
 
     def delete_range(self, first: bytes, end: bytes) -> None:
-        """Remove all addresses from one up to, and without, another."""
+        """Remove the addresses from `first` to before `end`."""
         try:
             self._db.delete_range(first, end)
         except Exception as error:
@@ -127,9 +117,9 @@ class RocksStore:
         self.delete_range(PREFIX.pack(key_groups.last + 1, 0), META)
 
     def ingest(self, entries: Iterator[tuple[bytes, bytes]]) -> None:
-        """Add entries that come in ascending order and are not there yet; faster than writing them."""
+        """Add entries that come in ascending order and are not there yet. This is faster than writing them."""
         path = os.path.join(self.folder, "ingest.sst")
-        writer = self._rocksdict.SstFileWriter(options=_options(self._rocksdict, self._settings))
+        writer = self._rocksdict.SstFileWriter(options=make_options(self._rocksdict, self._settings))
         try:
             writer.open(path)
             empty = True
@@ -151,19 +141,19 @@ class RocksStore:
                 os.unlink(path)
 
     def flush(self) -> None:
-        """Write what is in memory to files."""
+        """Write the memory tables to files."""
         try:
             self._db.flush()
         except Exception as error:
             raise self._failed("write", error) from error
 
     def files(self) -> list[SortedFile]:
-        """The files that there are now."""
+        """Return the current files."""
         found = self._db.live_files()
         return [SortedFile(file["size"], file["num_entries"], file["num_deletions"]) for file in found]
 
     def compact(self) -> None:
-        """Merge all files now, which leaves out what was deleted. May be called on a thread of its own."""
+        """Merge all files now, which drops deleted entries. May be called on a thread of its own."""
         self.flush()
         beside_others = self._rocksdict.CompactOptions()
         beside_others.set_exclusive_manual_compaction(False)
@@ -173,14 +163,14 @@ class RocksStore:
             raise self._failed("merge files of", error) from error
 
     def cancel(self) -> None:
-        """End what goes on in the background; nothing but `destroy` can follow."""
+        """Stop all background work; only `destroy` may be called afterwards."""
         self._cancelled = True
         self._db.cancel_all_background(True)
 
     # ---------------------------------------------------------------------------------------------------- checkpoints
 
     def checkpoint(self, folder: str) -> None:
-        """Make a folder that holds everything as it is now: files that never change are linked, not copied."""
+        """Create a folder with the current state of the instance. Files that never change are linked, not copied."""
         try:
             self._rocksdict.Checkpoint(self._db).create_checkpoint(folder)
         except Exception as error:
@@ -195,7 +185,7 @@ class RocksStore:
         try:
             self._db.close()
         except Exception:
-            if not self._cancelled:  # else it says that it could not write what is in memory
+            if not self._cancelled:  # a cancelled instance reports that it could not write its memory tables
                 raise
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -205,7 +195,7 @@ class RocksStore:
 
 
 class WriteBatch:
-    """Collects writes, and makes them whenever there are enough; `done` makes the last ones."""
+    """Collect writes and apply them whenever they reach a number of bytes; `done` applies the rest."""
 
     __slots__ = ("_limit", "_make", "_size", "_store", "_writes")
 
@@ -217,14 +207,13 @@ class WriteBatch:
         self._writes = make(raw_mode=True)
 
     def put(self, address: bytes, value: bytes) -> None:  # hot
-        """Write a value."""
         self._writes.put(address, value)
         self._size += len(address) + len(value)
         if self._size > self._limit:
             self.done()
 
     def put_all(self, entries: Iterable[tuple[bytes, bytes]]) -> int:  # hot
-        """Write many values; how many bytes they have."""
+        """Write many values and return the sum of their sizes in bytes."""
         put, limit, size, values = self._writes.put, self._limit, self._size, 0
         for address, value in entries:
             put(address, value)
@@ -237,7 +226,7 @@ class WriteBatch:
         return values
 
     def delete(self, address: bytes) -> None:
-        """Remove what is at an address, if anything is."""
+        """Remove the entry at an address, if there is one."""
         self._writes.delete(address)
         self._store.deletions += 1
         self._size += len(address)
@@ -245,96 +234,8 @@ class WriteBatch:
             self.done()
 
     def done(self) -> None:
-        """Make the writes collected so far."""
+        """Apply the writes collected so far."""
         if not self._writes.is_empty():
             self._store.write(self._writes)
             self._writes = self._make(raw_mode=True)
         self._size = 0
-
-
-# ------------------------------------------------------------------------------------------------------------- options
-
-
-def _options(rocksdict: Any, settings: RocksDBSettings) -> Any:
-    options = rocksdict.Options(raw_mode=True)
-    table = rocksdict.BlockBasedOptions()
-    # Indexes and filters are part of the cache, so that memory is bounded however large the state is; and in small
-    # partitions: a filter larger than a shard of the cache would be read from disk with every lookup.
-    table.set_cache_index_and_filter_blocks(True)
-    table.set_index_type(rocksdict.BlockBasedIndexType.two_level_index_search())
-    table.set_partition_filters(True)
-    table.set_pin_top_level_index_and_filter(True)
-    # The newest files are small and many, and every read asks their filters: 0.3 instead of 0.7 microseconds each.
-    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
-    table.set_metadata_block_size(settings.metadata_block_bytes)
-    table.set_block_size(settings.block_bytes)
-    table.set_format_version(5)
-    if settings.bloom_bits_per_key:
-        table.set_bloom_filter(settings.bloom_bits_per_key, False)
-    cache, buffers = _shared_memory(settings.block_cache_bytes, settings.memory_per_slot_bytes)
-    table.set_block_cache(cache)
-    if buffers is not None:
-        options.set_write_buffer_manager(buffers)
-    options.set_block_based_table_factory(table)
-    options.set_write_buffer_size(settings.write_buffer_bytes)
-    options.set_max_write_buffer_number(settings.write_buffer_count)
-    options.set_min_write_buffer_number_to_merge(settings.write_buffers_to_merge)
-    options.set_max_background_jobs(settings.background_threads)
-    options.set_max_open_files(settings.open_files)
-    options.set_max_manifest_file_size(1 << 16)  # it grows with every file, and every checkpoint writes it
-    options.set_keep_log_file_num(2)
-    options.set_stats_dump_period_sec(0)
-    _set_compaction(rocksdict, options, settings)
-    if settings.options_factory is not None:
-        _factory(settings.options_factory).create_db_options(options)
-    return options
-
-
-def _set_compaction(rocksdict: Any, options: Any, settings: RocksDBSettings) -> None:
-    options.set_target_file_size_base(settings.target_file_bytes)
-    options.set_max_bytes_for_level_base(settings.level_base_bytes)
-    options.set_level_compaction_dynamic_level_bytes(settings.dynamic_level_size)
-    is_universal = settings.compaction_style == "UNIVERSAL"
-    by_style = _UNIVERSAL_COMPRESSION if is_universal else _LEVEL_COMPRESSION
-    names = settings.compression_per_level or by_style
-    kinds = [getattr(rocksdict.DBCompressionType, COMPRESSIONS[name])() for name in names]
-    if len(kinds) == 1:
-        options.set_compression_type(kinds[0])
-    else:
-        options.set_compression_per_level(kinds)
-    if settings.compaction_style == "NONE":
-        options.set_disable_auto_compactions(True)
-    elif is_universal:
-        options.set_compaction_style(rocksdict.DBCompactionStyle.universal())
-        options.set_num_levels(_LEVELS)
-        options.set_level_zero_file_num_compaction_trigger(_FILES)
-        options.set_level_zero_slowdown_writes_trigger(2 * _FILES)
-        options.set_level_zero_stop_writes_trigger(3 * _FILES)
-        universal = rocksdict.UniversalCompactOptions()
-        universal.max_size_amplification_percent = _GARBAGE_PERCENT
-        options.set_universal_compaction_options(universal)
-
-
-@lru_cache(maxsize=8)
-def _shared_memory(cache_bytes: int, per_slot_bytes: int | None) -> tuple[Any, Any]:
-    """The block cache of this process, and what bounds its write buffers where one sum is given for both."""
-    import rocksdict
-
-    if per_slot_bytes is None:
-        return rocksdict.Cache(cache_bytes), None
-    cache = rocksdict.Cache(per_slot_bytes)
-    half = per_slot_bytes // 2  # Flink: half of it may be write buffers
-    return cache, rocksdict.WriteBufferManager.new_write_buffer_manager_with_cache(half, False, cache)
-
-
-def _factory(path: str) -> Any:
-    module, _, name = path.replace(":", ".").rpartition(".")
-    try:
-        factory = getattr(importlib.import_module(module), name)()
-        if not callable(getattr(factory, "create_db_options", None)):
-            raise AttributeError("it has no method create_db_options(options)")
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f"state.backend.rocksdb.options-factory is {path!r}, which is no Python class that can be used: {error}"
-        ) from error
-    return factory
