@@ -27,7 +27,7 @@ from tamias.types.row import Row, make_row
 
 KeyGroup = NewType("KeyGroup", int)
 
-MAX_PARALLELISM_LIMIT = 1 << 15
+MAX_PARALLELISM = 1 << 15
 _MASK = 0xFFFFFFFF
 _NUMERIC_HASH_WIDTH = (1 << 61) - 1  # the modulus of Python's numeric hash on 64-bit platforms
 
@@ -39,7 +39,7 @@ def default_max_parallelism(parallelism: int) -> int:
     [128, 128, 256, 256, 2048, 32768]
     """
     wanted = parallelism + parallelism // 2
-    return min(max(1 << max(wanted - 1, 0).bit_length(), 128), MAX_PARALLELISM_LIMIT)
+    return min(max(1 << max(wanted - 1, 0).bit_length(), 128), MAX_PARALLELISM)
 
 
 def key_group(key: Any, max_parallelism: int) -> KeyGroup:

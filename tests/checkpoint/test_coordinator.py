@@ -82,10 +82,10 @@ def test_a_request_waits_for_neither_interval_nor_pause():
     assert job.started(1000) == 1
     job.complete(1, 1001)
     assert job.coordinator.handle(CheckpointRequested(1002, request_id="last")) == []
-    assert job.coordinator.has_requests
     (start,) = job.epoch(1003)
     assert (start.checkpoint_id, start.request_id) == (2, "last")
-    assert not job.coordinator.has_requests
+    job.complete(2, 1004)
+    assert job.started(1005) is None, "a request starts one checkpoint"
 
 
 def test_a_request_waits_for_room_unless_forced():

@@ -21,6 +21,7 @@ from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.errors import ConfigurationError, JobExecutionError
 from tamias.functions.checkpointed import CheckpointedFunction
+from tamias.operators.split_source import SplitSourceOperator
 from tamias.testing.scripted import Crash, Script, ScriptedEngine, ScriptedSource, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 
@@ -108,24 +109,20 @@ def test_a_pause_leaves_room_for_one_at_a_time(tmp_path):
 
 @pytest.mark.parametrize("interval", [None, 40])
 def test_interval_during_backlog(tmp_path, monkeypatch, interval):
-    from tamias.operators import source_operators as sources
-
-    read = sources.SplitSourceOperator._read_splits
+    read = SplitSourceOperator._read_splits
 
     def with_backlog(self, budget, progress):
         yield from read(self, budget, progress)
         progress.backlog = True
 
-    monkeypatch.setattr(sources.SplitSourceOperator, "_read_splits", with_backlog)
+    monkeypatch.setattr(SplitSourceOperator, "_read_splits", with_backlog)
     keys = {} if interval is None else {"interval_during_backlog": interval}
     gaps = gaps_ms(run_scripted(many(environment(tmp_path, **keys))))
     assert max(gaps) <= EPOCH_MS if interval is None else all(40 <= gap <= 40 + EPOCH_MS for gap in gaps)
 
 
 def test_no_checkpoints_during_backlog_and_one_at_its_end(tmp_path, monkeypatch):
-    from tamias.operators import source_operators as sources
-
-    read = sources.SplitSourceOperator._read_splits
+    read = SplitSourceOperator._read_splits
     epochs = []
 
     def with_backlog(self, budget, progress):
@@ -133,7 +130,7 @@ def test_no_checkpoints_during_backlog_and_one_at_its_end(tmp_path, monkeypatch)
         epochs.append(1)
         progress.backlog = len(epochs) < 20
 
-    monkeypatch.setattr(sources.SplitSourceOperator, "_read_splits", with_backlog)
+    monkeypatch.setattr(SplitSourceOperator, "_read_splits", with_backlog)
     run = run_scripted(many(environment(tmp_path, interval_during_backlog=0)))
     assert carried(run)[0] == 21 and set(gaps_ms(run)) == {EPOCH_MS}
 

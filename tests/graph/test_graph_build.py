@@ -17,7 +17,7 @@ from tamias.errors import InvalidProgramError
 from tamias.functions.source_contract import Boundedness, Source
 from tamias.graph.job_graph import ChainLink
 from tamias.graph.specs import Broadcast, CollectSpec, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
-from tamias.graph.translation import default_max_parallelism
+from tamias.keygroups import default_max_parallelism
 
 TAG = OutputTag("side", Types.STRING())
 

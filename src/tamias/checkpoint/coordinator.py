@@ -158,11 +158,6 @@ class CheckpointCoordinator:
         """The newest checkpoint this coordinator completed."""
         return self._last_completed_id
 
-    @property
-    def has_requests(self) -> bool:
-        """True while a requested checkpoint has not been started."""
-        return bool(self._requests)
-
     def is_held_back(self, now_ms: int) -> bool:
         """Whether a periodic checkpoint is due and waits only for one that is under way."""
         due_ms = self._schedule.due_ms()

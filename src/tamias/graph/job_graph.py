@@ -13,7 +13,7 @@ from typing import Any, NewType
 import cloudpickle
 
 from tamias.config.time_characteristic import TimeCharacteristic
-from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning
+from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec
 from tamias.types.type_information import TypeInformation
 
 VertexId = NewType("VertexId", int)
@@ -95,8 +95,6 @@ class Vertex:
     @property
     def is_source(self) -> bool:
         """True when nothing flows into the head from another vertex."""
-        from tamias.graph.specs import SourceFunctionSpec, SourceSpec
-
         return isinstance(self.operators[0].spec, (SourceSpec, SourceFunctionSpec))
 
 

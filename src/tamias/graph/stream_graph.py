@@ -16,9 +16,9 @@ from typing import Any
 
 from tamias.errors import UnsupportedOperationError
 from tamias.graph.specs import Custom, KeySpec, OperatorSpec, Partitioning
+from tamias.keygroups import MAX_PARALLELISM
 from tamias.types.type_information import TypeInformation
 
-MAX_PARALLELISM = 1 << 15
 PARALLELISM_DEFAULT = -1  # Flink: "whatever the environment says", where a number is expected
 DEFAULT_SLOT_GROUP = "default"
 

@@ -30,13 +30,13 @@ from tamias.graph.specs import (
 )
 from tamias.graph.stream_graph import (
     DEFAULT_SLOT_GROUP,
-    MAX_PARALLELISM,
     Chaining,
     Edge,
     Node,
     StreamGraph,
     uses_custom_partitioning,
 )
+from tamias.keygroups import default_max_parallelism
 from tamias.types.type_information import TypeInformation
 
 
@@ -76,18 +76,6 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
     vertices, exchanges = _vertices(chains, sizes, ways, ids)
     execution = replace(settings.execution, batch=batch, checkpointing=checkpointing)
     return JobGraph(settings.name, vertices, exchanges, execution)
-
-
-def default_max_parallelism(parallelism: int) -> int:
-    """The maximum parallelism of an operator for which none was set.
-
-    Example:
-        >>> [default_max_parallelism(p) for p in (1, 85, 86, 1000)]
-        [128, 128, 256, 2048]
-    """
-    wanted = parallelism + parallelism // 2
-    power = 1 << max(0, wanted - 1).bit_length()
-    return min(max(power, 128), MAX_PARALLELISM)
 
 
 # ------------------------------------------------------------------------------------- the job as a whole

@@ -32,7 +32,7 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import BroadcastProcessSpec
 from tamias.keygroups import state_key
 from tamias.operators.co_streams import FIRST, SECOND, TwoInputOperator
-from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.process_functions import KeyedProcessOperator, OnTimerContext, generate_process_call

@@ -13,9 +13,10 @@ from tamias.operators import interval_join as joins
 from tamias.operators import process_functions as process
 from tamias.operators import rolling_operators as rolling
 from tamias.operators import sink_operators as sinks
-from tamias.operators import source_operators as sources
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
+from tamias.operators.source_function import SourceFunctionOperator
+from tamias.operators.split_source import SplitSourceOperator
 from tamias.operators.windows.layout_choice import build_window_operator
 
 
@@ -23,9 +24,9 @@ def build(operator: Operator, environment: SubtaskEnvironment, driver_output: si
     """Make one operator of a subtask."""
     match operator.spec:
         case specs.SourceSpec() as spec:
-            return sources.SplitSourceOperator(operator, spec, environment)
+            return SplitSourceOperator(operator, spec, environment)
         case specs.SourceFunctionSpec() as spec:
-            return sources.SourceFunctionOperator(operator, spec, environment)
+            return SourceFunctionOperator(operator, spec, environment)
         case specs.MapSpec() as spec:
             return stateless.MapOperator(operator, spec, environment)
         case specs.FlatMapSpec() as spec:

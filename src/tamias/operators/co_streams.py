@@ -10,7 +10,7 @@ from tamias.codegen.chain_operator import Emit, GenerateRecord
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec
-from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator

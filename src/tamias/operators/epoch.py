@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tamias.graph.addresses import SubtaskId
 from tamias.metrics.reports import Report
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
@@ -26,7 +27,7 @@ class EpochOrder:
     max_source_ms: int = 1 << 30
     checkpoint_id: int | None = None
     checkpoint_ms: int | None = None  # when it was triggered
-    settled: frozenset[tuple[int, int]] = frozenset()  # subtasks that had finished in an earlier checkpoint
+    settled: frozenset[SubtaskId] = frozenset()  # subtasks that had finished in an earlier checkpoint
     group_watermarks: dict[str, int] = field(default_factory=dict)  # the least of each watermark alignment group
     open_loops: frozenset[int] | None = None  # loops that go on, as the subtasks said last; None: not asked yet
     savepoint: SavepointOrder | None = None

@@ -8,7 +8,6 @@ from typing import Any
 
 from tamias.codegen.chain_operator import Emit, GenerateRecord, Out
 from tamias.codegen.code_builder import CodeBuilder
-from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.errors import preview
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from tamias.functions.record_functions import Function, WrappingFunction
@@ -17,15 +16,15 @@ from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.keygroups import KeyGroupRange, key_group_range
 from tamias.metrics.metricbase import MetricGroup
-from tamias.operators.contexts import InitializationContext, SnapshotContext, StateStore, SubtaskContext
+from tamias.operators.backend_choice import make_backend
+from tamias.operators.checkpoint_contexts import InitializationContext, SnapshotContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
+from tamias.operators.runtime_context import StateStore, SubtaskContext
 from tamias.state.evolution.restore_checks import check_keys
-from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.keyed_backend import NO_KEY, KeyedStateBackend, RestoredTables
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import OperatorState
-from tamias.state.rocksdb.local_folder import local_folder
 from tamias.state.snapshots import OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore
 
@@ -101,7 +100,7 @@ class RuntimeOperator(ABC):
         """Give restored tables the form in which this operator keeps them."""
 
     def key_groups(self) -> KeyGroupRange:
-        """The first and last key group of this subtask."""
+        """Return the key groups of this subtask."""
         vertex = self.environment.vertex
         return key_group_range(vertex.max_parallelism, vertex.parallelism, self.environment.index)
 
@@ -233,33 +232,6 @@ class RuntimeOperator(ABC):
         return keyed + self.states.infos()
 
     _restored: OperatorRestore | None = None
-
-
-def make_backend(environment: SubtaskEnvironment) -> KeyedStateBackend:
-    """The keyed state backend that the job is configured with."""
-    tracked = environment.graph.settings.checkpointing
-    if environment.on_rocksdb:
-        return _make_rocksdb(environment, tracked=tracked)
-    return HeapStateBackend(tracked=tracked, incremental=environment.incremental, clock=environment.clock)
-
-
-def _make_rocksdb(environment: SubtaskEnvironment, *, tracked: bool) -> KeyedStateBackend:
-    from tamias.state.rocksdb.backend import RocksDBKeyedBackend
-
-    settings = environment.rocksdb or RocksDBSettings()
-    folder = local_folder(settings.local_directories or (environment.scratch_root(),), environment.index)
-    vertex = environment.vertex
-    return RocksDBKeyedBackend(
-        folder.path,
-        on_close=folder.close,
-        max_parallelism=vertex.max_parallelism,
-        key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, environment.index),
-        settings=settings,
-        tracked=tracked,
-        incremental=environment.incremental,
-        clock=environment.clock,
-        reuses_restored=environment.reuses_restored,
-    )
 
 
 def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.timer_service import TimeDomain
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
-from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator

@@ -19,7 +19,7 @@ from tamias.functions.sink_contract import SinkFunction, WriterContext
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
-from tamias.operators.contexts import Clocks, ElementContext
+from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import own

@@ -10,7 +10,7 @@ from tamias.graph.addresses import ChannelId
 from tamias.graph.channels import senders_of
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder
-from tamias.operators.source_operators import Budget, SourceHead, SourceProgress
+from tamias.operators.source_head import Budget, SourceHead, SourceProgress
 from tamias.operators.watermarks import SourceEvent, SourceTime
 from tamias.subtask.input_channels import InputChannels
 from tamias.subtask.intake import Intake

@@ -122,7 +122,7 @@ class Outbox:
             writer.restart()
 
     def taken(self) -> tuple[int, int]:
-        """How many records and how many bytes left since this was last asked."""
+        """Return how many records and how many bytes have left since the last call."""
         records = bytes_taken = 0
         for writer in self.writers.values():
             records += writer.records_taken

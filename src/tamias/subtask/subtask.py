@@ -16,7 +16,7 @@ from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.sink_operators import DriverOutput
-from tamias.operators.source_operators import SourceHead
+from tamias.operators.source_head import SourceHead
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore
 from tamias.subtask.epoch_input import ChannelInput, EpochInput, SourceInput

@@ -29,7 +29,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.async_wait import AsyncWaitOperator
 from tamias.operators.epoch import Ack, EpochOrder
-from tamias.operators.source_operators import SourceFunctionOperator
+from tamias.operators.source_function import SourceFunctionOperator
 from tamias.program.data_stream import DataStream
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.slot.deployment import Deployment

@@ -14,7 +14,7 @@ from typing import Any
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.windows import TimeWindow
 from tamias.graph.specs import WindowSpec
-from tamias.operators.contexts import Clocks
+from tamias.operators.element_context import Clocks
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.windows.contents import Contents
 from tamias.operators.windows.evaluation import CallWindowFunction, Evaluator

@@ -16,7 +16,7 @@ from tamias.functions.assigner_contract import MergingWindowAssigner
 from tamias.functions.time_assigners import no_timestamp
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import WindowSpec
-from tamias.operators.contexts import Clocks
+from tamias.operators.element_context import Clocks
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_state_key
 from tamias.operators.operator import RuntimeOperator

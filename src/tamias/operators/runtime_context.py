@@ -1,4 +1,4 @@
-"""The contexts that user code is handed."""
+"""The runtime context that `open` is given, and the store of keyed state."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Any, TypeVar
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
 from tamias.config.job_id import JobID
-from tamias.errors import AccumulatorError, StateNotKeyed, UnsupportedOperationError
+from tamias.errors import AccumulatorError, StateNotKeyed
 from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
-from tamias.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
-from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.runtime_context import DistributedCache, RuntimeContext
-from tamias.functions.sink_contract import SinkContext
 from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
@@ -29,13 +26,10 @@ from tamias.functions.state_handles import (
     ReducingState,
     ValueState,
 )
-from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
-from tamias.functions.timer_service import TimerService
-from tamias.keygroups import user_key
+from tamias.functions.state_stores import KeyedStateStore
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.state.keyed_backend import KeyedStateBackend, KeyedStates
-from tamias.types.time_bounds import MIN_TIMESTAMP
 
 A = TypeVar("A", bound=Accumulator[Any, Any])
 
@@ -173,103 +167,3 @@ class _Cache(DistributedCache):
 
     def get_file(self, name: str) -> str:
         return self._environment.cached_file(name)
-
-
-class Clocks(TimerService):
-    """The timer service of an operator without timers: both clocks can be read."""
-
-    def __init__(self, environment: SubtaskEnvironment) -> None:
-        self._clock = environment.clock
-        self.watermark_ms = MIN_TIMESTAMP
-
-    def current_processing_time(self) -> int:
-        return self._clock.now_ms()
-
-    def current_watermark(self) -> int:
-        return self.watermark_ms
-
-    def register_event_time_timer(self, timestamp: int) -> None:
-        self._refuse()
-
-    def register_processing_time_timer(self, timestamp: int) -> None:
-        self._refuse()
-
-    def delete_event_time_timer(self, timestamp: int) -> None:
-        self._refuse()
-
-    def delete_processing_time_timer(self, timestamp: int) -> None:
-        self._refuse()
-
-    def _refuse(self) -> None:
-        raise UnsupportedOperationError("timers need a keyed stream: call key_by before process")
-
-
-class ElementContext(KeyedProcessFunction.Context, SinkContext):
-    """Handed to process functions and sinks with each record; `time` is set by the generated loop."""
-
-    __slots__ = ("_cell", "_clocks", "time")
-
-    def __init__(self, clocks: TimerService, cell: list[Any] | None) -> None:
-        self.time: int | None = None
-        self._clocks = clocks
-        self._cell = cell
-
-    def timestamp(self) -> int | None:
-        return self.time
-
-    def timer_service(self) -> TimerService:
-        return self._clocks
-
-    def get_current_key(self) -> Any:
-        if self._cell is None:
-            raise UnsupportedOperationError("there is no current key: the stream has no keys; call key_by first")
-        return user_key(self._cell[0])
-
-    def current_watermark(self) -> int:
-        return self._clocks.current_watermark()
-
-    def current_processing_time(self) -> int:
-        return self._clocks.current_processing_time()
-
-
-class SnapshotContext(FunctionSnapshotContext):
-    """Handed to `snapshot_state`."""
-
-    def __init__(self, checkpoint_id: int, timestamp_ms: int) -> None:
-        self._id = checkpoint_id
-        self._timestamp_ms = timestamp_ms
-
-    def get_checkpoint_id(self) -> int:
-        return self._id
-
-    def get_checkpoint_timestamp(self) -> int:
-        return self._timestamp_ms
-
-
-class InitializationContext(FunctionInitializationContext):
-    """Handed to `initialize_state`."""
-
-    def __init__(
-        self,
-        checkpoint_id: int | None,
-        *,
-        restored: bool,
-        operator_store: OperatorStateStore,
-        keyed_store: KeyedStateStore,
-    ) -> None:
-        self._checkpoint_id = checkpoint_id
-        self._restored = restored
-        self._operator_store = operator_store
-        self._keyed_store = keyed_store
-
-    def is_restored(self) -> bool:
-        return self._restored
-
-    def get_restored_checkpoint_id(self) -> int | None:
-        return self._checkpoint_id
-
-    def get_operator_state_store(self) -> OperatorStateStore:
-        return self._operator_store
-
-    def get_keyed_state_store(self) -> KeyedStateStore:
-        return self._keyed_store

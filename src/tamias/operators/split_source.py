@@ -1,0 +1,156 @@
+"""Sources that consist of splits, each read by a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tamias.functions.source_contract import Batch, Boundedness, Split, SplitReader
+from tamias.functions.state_descriptors import ListStateDescriptor
+from tamias.functions.state_handles import ListState
+from tamias.functions.watermark_strategy import WatermarkAlignment
+from tamias.graph.job_graph import Operator
+from tamias.graph.specs import SourceSpec
+from tamias.keygroups import stable_hash
+from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.source_head import Budget, SourceHead, SourceProgress
+from tamias.operators.watermarks import SourceEvent, SplitWatermarks
+
+BATCH_RECORDS = 4096
+_SPLITS = ListStateDescriptor("_splits")
+
+
+class SplitSourceOperator(SourceHead):
+    """Reads the splits of a `Source` that fall to this subtask, in turn."""
+
+    def __init__(self, operator: Operator, spec: SourceSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        self._source = spec.source
+        self._readers: dict[str, tuple[Split, SplitReader]] = {}
+        self._known: set[str] = set()  # every split ever seen, by any subtask, so that none is read twice
+        self._done: dict[str, Split] = {}
+        self._next_discovery_ms: int | None = None
+        self.watermarks: SplitWatermarks | None = None
+        self.alignment: WatermarkAlignment | None = None
+        if spec.watermarks is not None:
+            settings = environment.graph.settings
+            periodic = settings.auto_watermark_interval_ms > 0
+            self.watermarks = SplitWatermarks(
+                spec.watermarks, environment.clock, batch=settings.batch, periodic=periodic
+            )
+            self.alignment = None if settings.batch else spec.watermarks.alignment
+
+    def initialize(self) -> None:
+        super().initialize()
+        # Flink keeps splits in the enumerator. Here a source that looks for new splits shows every subtask all of
+        # them (union), so that none is taken for new; each then takes its own. Without such search a subtask needs
+        # its own only, and a plain list lets subtasks finish one by one: their splits are needed no more.
+        saved = list(self._saved.get())
+        for split_id, what, position, finished in saved:
+            self._known.add(split_id)
+            if self._searches and not self._is_mine(split_id):
+                continue
+            split = Split(split_id, what)
+            if finished:
+                self._done[split_id] = split
+            else:
+                self._readers[split_id] = (split, self._source.create_reader(split, position))
+
+    @property
+    def _searches(self) -> bool:
+        return self._source.discovery_interval_ms is not None
+
+    @property
+    def _saved(self) -> ListState[Any]:
+        return (self.states.get_union_list_state if self._searches else self.states.get_list_state)(_SPLITS)
+
+    def _is_mine(self, split_id: str) -> bool:
+        # By its id alone: subtasks look at different times, so what is third for one may be fourth for another.
+        return stable_hash(split_id) % self.environment.vertex.parallelism == self.environment.index
+
+    def open(self) -> None:
+        super().open()
+        if self._restored is None:
+            self._discover()
+        interval = self._source.discovery_interval_ms
+        self._next_discovery_ms = None if interval is None else self.environment.clock.now_ms() + interval
+
+    def _discover(self) -> None:
+        parallelism = self.environment.vertex.parallelism
+        for number, split in enumerate(self._source.discover_splits(parallelism)):
+            if split.id not in self._known:
+                self._known.add(split.id)
+                mine = self._is_mine(split.id) if self._searches else number % parallelism == self.environment.index
+                if mine:
+                    self._readers[split.id] = (split, self._source.create_reader(split, None))
+
+    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        yield from self._read_splits(budget, progress)
+        if self.watermarks is not None and not progress.finished:
+            yield from self.watermarks.emit_periodic()
+
+    def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        clock = self.environment.clock
+        stop_ms = clock.now_ms() + budget.max_ms
+        if self._next_discovery_ms is not None and clock.now_ms() >= self._next_discovery_ms:
+            self._discover()
+            self._next_discovery_ms = clock.now_ms() + (self._source.discovery_interval_ms or 0)
+        if self.watermarks is not None:
+            for split_id in self._readers:
+                self.watermarks.add(split_id)
+        idle = False
+        while self._readers and not idle:
+            idle = True
+            for split_id, (split, reader) in list(self._readers.items()):
+                left = budget.max_records - progress.records
+                if left <= 0 or clock.now_ms() >= stop_ms:
+                    progress.backlog = True
+                    return
+                if self._is_too_far_ahead(budget):
+                    return
+                batch = reader.read(min(BATCH_RECORDS, left))
+                if batch.values:
+                    idle = False
+                    progress.records += len(batch.values)
+                    yield from self._stamped(split_id, batch)
+                if reader.finished:
+                    idle = False
+                    reader.close()
+                    del self._readers[split_id]
+                    self._done[split_id] = split
+                    if self.watermarks is not None:
+                        yield from self.watermarks.remove(split_id)
+        bounded = self._source.boundedness is Boundedness.BOUNDED
+        progress.finished = bounded and not self._readers
+
+    def _stamped(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
+        if self.watermarks is None:
+            yield batch
+            return
+        yield from self.watermarks.stamp(split_id, batch)
+        if self.alignment is not None:  # to know in time that it is too far ahead
+            yield from self.watermarks.emit_periodic()
+
+    def group_watermarks(self) -> dict[str, int]:
+        if self.alignment is None or self.watermarks is None or self.watermarks.idle:
+            return {}
+        return {self.alignment.group: self.watermarks.watermark_ms}
+
+    def _is_too_far_ahead(self, budget: Budget) -> bool:
+        """Whether others of its alignment group have to catch up before it may read on."""
+        if self.alignment is None or self.watermarks is None:
+            return False
+        slowest_ms = budget.group_watermarks.get(self.alignment.group)
+        return slowest_ms is not None and self.watermarks.watermark_ms > slowest_ms + self.alignment.max_drift_ms
+
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
+        super().before_snapshot(checkpoint_id, now_ms)
+        saved = [(s.id, s.what, r.position(), False) for s, r in self._readers.values()]
+        saved += [(s.id, s.what, None, True) for s in self._done.values()]
+        self._saved.update(saved)
+
+    def close(self) -> None:
+        for _, reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+        super().close()
