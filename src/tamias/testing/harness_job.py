@@ -9,7 +9,6 @@ from tamias.checkpoint.metadata import CheckpointMetadata, assemble, decode_meta
 from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
 from tamias.clock import ManualClock
 from tamias.config.configuration import Configuration
-from tamias.config.job_settings import job_settings
 from tamias.engine.local_engine import LocalEngine
 from tamias.engine.protocol import Failure
 from tamias.errors import CheckpointError, UserFunctionError
@@ -18,6 +17,7 @@ from tamias.operators.operator import RuntimeOperator
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.slot.deployment import Deployment
 from tamias.slot.slot_events import SnapshotWritten
+from tamias.testing.drawn_job import drawn_job
 
 _ANY_SIZE = 1 << 62
 _IN_MEMORY = "memory:/harness"
@@ -48,8 +48,7 @@ class HarnessJob:
             env.set_max_parallelism(scale.max_parallelism)
         env.enable_checkpointing(1000)  # checkpoints are taken by `snapshot` alone
         draw(env)
-        graph = env._job_graph("harness")
-        settings = job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=False)
+        graph, settings = drawn_job(env, "harness")
         restored = None if snapshot is None else decode_metadata(snapshot, "the snapshot given to restore()")
         if restored is not None:
             graph = apply_max_parallelism(graph, restored)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tamias.clock import Clock, ManualClock
-from tamias.config.job_settings import JobSettings, job_settings
+from tamias.config.job_settings import JobSettings
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import JobLoop
 from tamias.engine.local_engine import LocalEngine
@@ -36,6 +36,7 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
 from tamias.subtask.wire.frames import Blob
+from tamias.testing.drawn_job import drawn_job
 
 CHECKPOINT_INTERVAL_MS = 10
 
@@ -325,13 +326,7 @@ def start_scripted(
     program: DataStream | StreamExecutionEnvironment, script: Script | None = None, **settings: Any
 ) -> Run:
     """Run a program to its end without raising its failure; the handle has the result."""
-    if isinstance(program, DataStream):
-        program._collector()
-        env = program.get_execution_environment()
-    else:
-        env = program
-    graph = env._job_graph(None)
-    chosen = job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=True)
+    graph, chosen = drawn_job(program)
     chosen = replace(chosen, **settings)
     clock = ManualClock(1_000_000)
     handle = JobHandle(chosen.job_id, chosen.job_name)
@@ -343,7 +338,6 @@ def start_scripted(
         return engines[0]
 
     loop = JobLoop(graph, chosen, handle, make_engine, clock)
-    env._graph.clear()
     loop.run()
     return Run(handle, engines[0], chosen)
 

@@ -180,7 +180,7 @@ class _named_stages:
         self._context = context
 
     def __enter__(self) -> Any:
-        from pyspark.traceback_utils import SCCallSiteSync
+        from pyspark.traceback_utils import SCCallSiteSync  # here: `spark_context` explains a missing PySpark
 
         # While a call site is set, PySpark does not replace it in nested calls.
         self._site = SCCallSiteSync(self._context)
