@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from tamias.common import Types, WatermarkStrategy
 from tamias.datastream import DataStream, KeyedBroadcastProcessFunction, StreamExecutionEnvironment
@@ -82,7 +83,7 @@ def matches(shapes: DataStream, rules: DataStream) -> DataStream:
     return by_colour.connect(rules.broadcast(RULES_STATE)).process(Match()).name("match shapes").uid("match")
 
 
-def watch(seconds: float) -> Iterator[tuple]:
+def watch(seconds: float) -> Iterator[tuple[Any, ...]]:
     """Run the job; give news of rules and matches as they come."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
@@ -115,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
             colour, first, second = what
             counts[name] += 1
             wrong += not is_right(rules[name], colour, first, second)
-            print(f"    {drawn(*first, colour)} - {drawn(*second, colour)}   {name}", flush=True)
+            print(f"    {drawn(*first, colour=colour)} - {drawn(*second, colour=colour)}   {name}", flush=True)
     print("\nmatches: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) + f"; {wrong} wrong")
     return 1 if wrong else 0
 

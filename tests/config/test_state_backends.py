@@ -1,9 +1,10 @@
 """State backends as programs and configuration files name them, and what becomes of it in the job's settings."""
 
+import importlib.util
+
 import pytest
 
 from tamias.common import Configuration
-from tamias.config import rocksdb_options
 from tamias.config.job_settings import job_settings
 from tamias.config.rocksdb_options import PREFIX
 from tamias.config.rocksdb_settings import MEBIBYTE, RocksDBSettings
@@ -242,7 +243,7 @@ def test_options_of_rocksdb_do_not_matter_to_hash_maps(env):
 
 
 def test_a_missing_package_is_named_before_anything_runs(env, monkeypatch):
-    monkeypatch.setattr(rocksdb_options.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     env.set_state_backend(EmbeddedRocksDBStateBackend())
     stream = env.from_collection([1]).key_by(lambda v: v).reduce(lambda a, b: a + b)
     with pytest.raises(ConfigurationError, match=r"pip install tamias\[rocksdb\]"):

@@ -55,6 +55,7 @@ CONTENTS = {
 
 
 class FilesCase:
+    source: FileSource
     records = [line for content in CONTENTS.values() for line in lines_with_ends(content)]
 
 

@@ -28,7 +28,7 @@ class Subtask:
         if committables:
             self.committer.commit([committable for _, committable in committables])
         context = WriterContext(subtask_index=index, subtask_count=count, attempt=0, job_id="j", operator_id="o")
-        self.writer = sink.create_writer(context, states)
+        self.writer: Any = sink.create_writer(context, states)
         self.waiting: list[tuple[int, Any]] = []
 
     def snapshot(self, checkpoint_id: int) -> bytes:

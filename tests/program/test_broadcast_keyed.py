@@ -1,5 +1,7 @@
 """A keyed stream beside a broadcast one: the states of all keys, timers; and the side outputs of both kinds."""
 
+from typing import Any
+
 import pytest
 
 from tamias.common import Types
@@ -94,7 +96,7 @@ class Visit(KeyedBroadcastProcessFunction):
         return found
 
 
-DATA = [[("a", 1), (("t", 1), 2), (7, 4)], [("b", 5)], []]
+DATA: list[list[Any]] = [[("a", 1), (("t", 1), 2), (7, 4)], [("b", 5)], []]
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)

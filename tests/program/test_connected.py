@@ -1,5 +1,7 @@
 """Two connected streams: each record to the method of its side, state and timers shared where there are keys."""
 
+from typing import Any
+
 import pytest
 
 from tamias.common import Types
@@ -156,6 +158,7 @@ def test_key_selectors_of_both_sides_are_opened(env, mode):
 
 
 class SeenFlat(CoFlatMapFunction):
+    seen: Any
     open = Seen.open
 
     def flat_map1(self, value):

@@ -5,6 +5,7 @@ import enum
 import json
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ class RowKind(enum.Enum):
 
 class Row(list):
     """The little of a package's Row that the encoding uses."""
+
+    get_row_kind: Any
 
     @classmethod
     def of_kind(cls, kind, *values):

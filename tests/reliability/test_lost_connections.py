@@ -43,7 +43,7 @@ class Cut(ProcessEngine):
             case "events":
                 lost = [slot.events for slot in half]
             case "lifeline":
-                lost = [slot.process.lifeline for slot in half]
+                lost = [slot.process.lifeline for slot in half]  # type: ignore[attr-defined]  # they registered
         for link in lost:
             link.shut_down()
 

@@ -3,6 +3,7 @@
 import os
 import queue
 import threading
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 def host(tmp_path):
     of = graph(summing, checkpoints=True)
     events = queue.SimpleQueue()
-    made = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
+    made: Any = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
     made.events, made.graph = events, of
     made.deploy(deployment(of), [SOURCE, SUM])
     yield made

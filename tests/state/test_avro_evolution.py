@@ -1,6 +1,7 @@
 """Avro records as state: by which rules they follow a schema that changed."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def f(name, kind, **more):
 
 COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE"]}
 
-AVRO_CHANGES = {
+AVRO_CHANGES: dict[str, Any] = {
     "a field with a default": (
         avro(f("url", "string")),
         {"url": "/"},

@@ -6,6 +6,7 @@
 import io
 import itertools
 import pickle
+from typing import Any, ClassVar
 
 import pytest
 
@@ -50,6 +51,8 @@ def builder(ttl_ms=TTL_MS):
 
 class Kept:
     """A backend on a clock of its own, with one state."""
+
+    make: ClassVar[Any]
 
     def __init__(self, kind, configured=None, *, clock=None, incremental=True, restored=None, windowed=False):
         self.kind = kind

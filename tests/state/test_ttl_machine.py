@@ -5,6 +5,7 @@ Operations, clocks that go on and back, snapshots, restores at another paralleli
 
 import itertools
 import pickle
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -348,7 +349,8 @@ class TtlMachine(RuleBasedStateMachine):
 
 
 def machine(kind):
-    return type(f"Machine of {kind} state", (TtlMachine,), {"kind": kind}).TestCase
+    made: Any = type(f"Machine of {kind} state", (TtlMachine,), {"kind": kind})
+    return made.TestCase
 
 
 TestValue, TestList, TestMap = machine("value"), machine("list"), machine("map")

@@ -66,7 +66,7 @@ def test_fields_are_assigned_by_name_or_position_but_not_as_attributes():
     row[1] = 2
     assert row == Person("y", 2)
     with pytest.raises(AttributeError):
-        row.name = "z"
+        row.name = "z"  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="nope"):
         row["nope"] = 1
 

@@ -169,7 +169,7 @@ def of_keys(records):
 def test_windows_in_slices_give_what_the_words_of_the_reference_say(stream, window, lateness, function, epoch_records):
     events = events_of(stream)
     with in_slices():
-        result = program(timed(environment(), timed_values(events)), function, *window, lateness, LATE)
+        result = program(timed(environment(), timed_values(events)), function, *window, lateness=lateness, late=LATE)
         late = result.get_side_output(LATE).map(lambda v: ("late", None, v))
         records = collected(result.union(late), max_records=epoch_records)
     for key, wanted in evaluate(events, ("sliding", *window), ("event",), None, lateness).items():
@@ -194,7 +194,7 @@ def test_windows_of_many_slices_follow_one_another(stream, window, lateness, fun
         at = now + step if step < 0 else now
         events.append(("a", ("a", i - i % 5), at, now - 2 if marks else None))
     with in_slices():
-        records = collected(program(timed(environment(), timed_values(events)), function, *window, lateness))
+        records = collected(program(timed(environment(), timed_values(events)), function, *window, lateness=lateness))
     wanted = evaluate(events, ("sliding", *window), ("event",), None, lateness)["a"]
     assert shown(records) == shown([("a", at, FUNCTIONS[function][1](values)) for at, values in wanted.fired])
 
@@ -205,7 +205,7 @@ def test_keys_come_in_the_same_order_too(stream, window, lateness, function):
     events = timed_values(events_of(stream))
 
     def run():
-        return shown(collected(program(timed(environment(), events), function, *window, lateness)))
+        return shown(collected(program(timed(environment(), events), function, *window, lateness=lateness)))
 
     with in_slices():
         sliced = run()
@@ -302,7 +302,7 @@ def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # n
 
     def run(form):
         turns = itertools.cycle(lateness)
-        build = lambda env: program(timed(env, events), function, *window, next(turns))  # noqa: E731
+        build = lambda env: program(timed(env, events), function, *window, lateness=next(turns))  # noqa: E731
         return of_keys(collected_in_attempts(build, cuts, form))
 
     assert run(lambda attempt: form[attempt]) == run(always_in_panes)
