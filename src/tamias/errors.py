@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:
-    """The repr of a user's value, cut to ``limit`` characters; never raises, whatever the value's own repr does.
+    """Return the repr of a user's value, cut to ``limit`` characters; never raises, whatever the value's own repr does.
 
     >>> preview("a" * 500, limit=10)
     "'aaaaaa..."
@@ -283,7 +283,7 @@ class JobExecutionError(TamiasError):
         restarts: int = 0,
         restart_description: str | None = None,
     ) -> JobExecutionError:
-        """The job's failure when its cause is an exception of user code."""
+        """Return the job's failure when its cause is an exception of user code."""
         message = error.original_type
         if error.original_message:
             message += f": {error.original_message}"

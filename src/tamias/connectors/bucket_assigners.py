@@ -24,11 +24,11 @@ class BucketContext:
         self._timestamp = timestamp
 
     def current_processing_time(self) -> int:
-        """The wall clock, in milliseconds."""
+        """Return the wall clock, in milliseconds."""
         return self._processing_time_ms
 
     def timestamp(self) -> int | None:
-        """The record's event timestamp, or None."""
+        """Return the record's event timestamp, or None."""
         return self._timestamp
 
 
@@ -40,16 +40,16 @@ class BucketAssigner(ABC):
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """The record's bucket: a relative path, or an empty string for the base path itself."""
+        """Return the record's bucket: a relative path, or an empty string for the base path itself."""
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """All files go to the base path."""
+        """Return all files go to the base path."""
         return _BasePathAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """A bucket for each hour, day or whatever the pattern shows, by the clock when the record is written.
+        """Return a bucket for each hour, day or whatever the pattern shows, by the clock when the record is written.
 
         >>> assigner = BucketAssigner.date_time_bucket_assigner("yyyy/MM/dd", "UTC")
         >>> assigner.get_bucket_id("any record", BucketContext(processing_time_ms=0))
@@ -150,7 +150,7 @@ _PIECES = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+|'")
 
 
 def _parse(pattern: str) -> list[str | tuple[str, int]]:
-    """A pattern as text and (letter, how often)."""
+    """Return a pattern as text and (letter, how often)."""
     parts: list[str | tuple[str, int]] = []
     for match in _PIECES.finditer(pattern):
         piece, letter = match[0], match[1]
@@ -183,7 +183,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d\d?)(?::?(\d\d))?")
 
 
 def _zone(timezone_id: str) -> tzinfo:
-    """A time zone by a name that Java knows it by."""
+    """Return a time zone by a name that Java knows it by."""
     if isinstance(timezone_id, str):
         if timezone_id in ("Z", "UTC", "GMT", "UT"):
             return UTC

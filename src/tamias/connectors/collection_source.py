@@ -34,15 +34,15 @@ class CollectionSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """A collection ends."""
+        """Return a collection ends."""
         return Boundedness.BOUNDED
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """One split: order is kept."""
+        """Return one split: order is kept."""
         return [Split("all")]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """A reader from a number of records on."""
+        """Return a reader from a number of records on."""
         return _CollectionReader(self._chunks, self._count, position or 0)
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class _CollectionReader(SplitReader):
 
 
 def checked_elements(elements: Iterable[Any]) -> list[Any]:
-    """The records of a collection, or an error if it is none."""
+    """Return the records of a collection, or an error if it is none."""
     if isinstance(elements, (str, bytes, dict)):
         raise TypeError(
             f"from_collection() needs a collection of records, got the single {type(elements).__name__} "

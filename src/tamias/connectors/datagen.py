@@ -43,7 +43,7 @@ class GeneratorFunction(ABC, Generic[T]):
 
     @abstractmethod
     def map(self, value: int) -> T:
-        """The record of this number; numbers start at 0.
+        """Return the record of this number; numbers start at 0.
 
         After a failure a number may be asked for again. The records are the same then only if they depend on
         nothing but the number.
@@ -66,7 +66,7 @@ class RateLimiterStrategy(ABC):
 
     @abstractmethod
     def create_rate_limiter(self, share_count: int, clock: Clock) -> RateLimiter | None:
-        """The limiter of one of `share_count` readers that share the rate, or None for no limit."""
+        """Return the limiter of one of `share_count` readers that share the rate, or None for no limit."""
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
@@ -130,7 +130,7 @@ class DataGeneratorSource(Source):
         return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type given to the source."""
+        """Return the type given to the source."""
         return self._type_info
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
@@ -145,7 +145,7 @@ class DataGeneratorSource(Source):
         return [Split(str(i), (first, last, 1, len(ranges))) for i, (first, last) in enumerate(ranges)]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """A reader from a number on."""
+        """Return a reader from a number on."""
         first, last, step, share_count = split.what
         function = self._function
         if isinstance(function, GeneratorFunction):

@@ -71,7 +71,7 @@ class OutputFileConfig:
             return self
 
         def build(self) -> OutputFileConfig:
-            """The names."""
+            """Return the names."""
             return OutputFileConfig(self._part_prefix, self._part_suffix)
 
 
@@ -150,7 +150,7 @@ class FileSink(Sink[Any], SupportsPreprocessing):
             return self
 
         def build(self) -> FileSink:
-            """The sink."""
+            """Return the sink."""
             return FileSink(
                 self._base_path,
                 self._encoder,
@@ -188,7 +188,7 @@ class FileSink(Sink[Any], SupportsPreprocessing):
         )
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, PendingFile]:
-        """The writer of one subtask."""
+        """Return the writer of one subtask."""
         return FileWriter(self, context.subtask_index, restored, exactly_once=context.exactly_once)
 
     def create_committer(self) -> Committer[PendingFile]:
@@ -258,7 +258,7 @@ class FileWriter(SinkWriter[Any, PendingFile]):
         return pending
 
     def snapshot_state(self) -> list[PendingFile]:
-        """The parts that go on: what a restore is to make of each is what is pending now."""
+        """Return the parts that go on: what a restore is to make of each is what is pending now."""
         for part in self._open.values():
             part.make_durable()
         return [part.pending() for part in self._open.values()]
@@ -297,7 +297,7 @@ class FileWriter(SinkWriter[Any, PendingFile]):
 
 
 def _checked_restored(part: PendingFile) -> PendingFile:
-    """A part that was being written when the restored checkpoint was taken, if all of it that counts is there."""
+    """Return a part that was being written when the restored checkpoint was taken, if all of it that counts is there."""
     hidden, length = part["hidden"], part["bytes"]
     try:
         found = os.path.getsize(hidden)
@@ -317,7 +317,7 @@ def _checked_restored(part: PendingFile) -> PendingFile:
 
 
 def _checked_bucket(bucket_id: Any) -> str:
-    """A bucket's folder, if it lies below the base path."""
+    """Return a bucket's folder, if it lies below the base path."""
     if not isinstance(bucket_id, str) or "\0" in bucket_id:
         raise InvalidProgramError(
             f"a bucket assigner must return text for the bucket's folder, but returned {bucket_id!r}"

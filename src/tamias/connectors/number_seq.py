@@ -36,7 +36,7 @@ class NumberSequenceSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """A sequence ends."""
+        """Return a sequence ends."""
         return Boundedness.BOUNDED
 
     def get_produced_type(self) -> TypeInformation:
@@ -44,12 +44,12 @@ class NumberSequenceSource(Source):
         return Types.LONG()
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """One range per subtask; none for a subtask that would have an empty one."""
+        """Return one range per subtask; none for a subtask that would have an empty one."""
         ranges = contiguous_ranges(self._start, self._end, parallelism)
         return [Split(str(number), bounds) for number, bounds in enumerate(ranges)]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """A reader of one range from a number on."""
+        """Return a reader of one range from a number on."""
         start, end = split.what
         return _RangeReader(start if position is None else position, end)
 
@@ -78,7 +78,7 @@ class _RangeReader(SplitReader):
 
 
 def contiguous_ranges(start: int, end: int, count: int) -> list[tuple[int, int]]:
-    """The numbers from `start` to `end` in at most `count` ranges, as even as can be and none of them empty.
+    """Return the numbers from `start` to `end` in at most `count` ranges, as even as can be and none of them empty.
 
     >>> contiguous_ranges(0, 9, 4)
     [(0, 2), (3, 5), (6, 7), (8, 9)]

@@ -60,7 +60,7 @@ class PartFile:
         self._exists = False
 
     def get_bucket_id(self) -> str:
-        """The bucket it is in."""
+        """Return the bucket it is in."""
         return self._bucket_id
 
     def get_creation_time(self) -> int:
@@ -194,7 +194,7 @@ def _copy_out(source: FileIO, length: int, hidden: str, visible: str) -> None:
 
 
 def _is_copy(visible: str, hidden: str, length: int) -> bool:
-    """Whether a file holds what counts of a part, and nothing else."""
+    """Return whether a file holds what counts of a part, and nothing else."""
     if os.path.getsize(visible) != length:
         return False
     with open(visible, "rb") as copy, open(hidden, "rb") as original:
@@ -211,7 +211,7 @@ def _hold(descriptor: int) -> None:
 
 
 def _take_alone(descriptor: int) -> bool:
-    """Whether nobody is appending to this file, nor will while it is open here."""
+    """Return whether nobody is appending to this file, nor will while it is open here."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -222,7 +222,7 @@ def _take_alone(descriptor: int) -> bool:
 
 
 def _is_still_at(descriptor: int, path: str) -> bool:
-    """Whether an open file is the one that a path leads to."""
+    """Return whether an open file is the one that a path leads to."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

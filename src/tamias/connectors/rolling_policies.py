@@ -12,7 +12,7 @@ class PartFileInfo(Protocol):
     """What a policy is told about the part file being written."""
 
     def get_bucket_id(self) -> str:
-        """The bucket it is in."""
+        """Return the bucket it is in."""
         ...
 
     def get_creation_time(self) -> int:
@@ -33,15 +33,15 @@ class RollingPolicy(ABC):
 
     @abstractmethod
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
-        """Whether to end the file because a checkpoint is being taken."""
+        """Return whether to end the file because a checkpoint is being taken."""
 
     @abstractmethod
     def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
-        """Whether to end the file before this record, which then is the first of the next."""
+        """Return whether to end the file before this record, which then is the first of the next."""
 
     @abstractmethod
     def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
-        """Whether to end the file because of the time, which is looked at in the sink's bucket check interval."""
+        """Return whether to end the file because of the time, which is looked at in the sink's bucket check interval."""
 
     @staticmethod
     def default_rolling_policy(

@@ -34,7 +34,7 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
         """Builds a sink that writes record after record."""
 
         def build(self) -> StreamingFileSink:  # type: ignore[override]  # PyFlink's builders differ in this alone
-            """The sink."""
+            """Return the sink."""
             return StreamingFileSink(super().build())
 
     @staticmethod

@@ -107,7 +107,7 @@ class TextLineReader(SplitReader):
         return block
 
     def _drop_first_line(self, block: bytes) -> bytes:
-        """The block without the line that began before the range: another reader has it."""
+        """Return the block without the line that began before the range: another reader has it."""
         self._resumed = True
         dropped = self._text.line_bytes(block)[0] if block else 0
         self._block_offset += dropped
@@ -125,7 +125,7 @@ class TextLineReader(SplitReader):
             at += length
 
     def _decode(self, block: bytes) -> list[str]:
-        """A block as lines without their ends."""  # hot
+        """Return a block as lines without their ends."""  # hot
         try:
             text = block.decode(self._text.codec)
         except UnicodeDecodeError as error:
@@ -171,7 +171,7 @@ class _Encoding:
         return at
 
     def line_bytes(self, block: bytes) -> list[int]:
-        """The length of each line with its end."""
+        """Return the length of each line with its end."""
         if self.newline == b"\n":
             # No charset that has ASCII's newline has that byte within another character.
             return [len(line) for line in block.splitlines(keepends=True)]
@@ -184,7 +184,7 @@ class _Encoding:
 
 
 def checked_charset(charset: str) -> str:
-    """The charset, if there is one of that name that text can be read in."""
+    """Return the charset, if there is one of that name that text can be read in."""
     if not isinstance(charset, str):
         raise TypeError(f"text_line_format() takes the name of a charset, got {charset!r}")
     try:

@@ -47,7 +47,7 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def get_local_value(self) -> R:
-        """The result of what this subtask has added."""
+        """Return the result of what this subtask has added."""
 
     @abstractmethod
     def reset_local(self) -> None:
@@ -58,7 +58,7 @@ class Accumulator(ABC, Generic[V, R]):
         """Take in everything another accumulator of this class has."""
 
     def clone(self) -> Accumulator[V, R]:
-        """A copy that shares nothing with this one."""
+        """Return a copy that shares nothing with this one."""
         return deepcopy(self)
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class _Counter(SimpleAccumulator[V]):
         return self._value  # type: ignore[no-any-return]
 
     def get_local_value_primitive(self) -> V:
-        """The sum; Java's name for it without boxing."""
+        """Return the sum; Java's name for it without boxing."""
         return self._value  # type: ignore[no-any-return]
 
     def reset_local(self) -> None:

@@ -29,7 +29,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
         """Ask, await the answer and return the records it gives; `[]` for none."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """The records for a request that took too long; unless overridden the job fails."""
+        """Return the records for a request that took too long; unless overridden the job fails."""
         raise TimeoutError(f"no answer within the timeout for the record {value!r}")
 
 
@@ -47,7 +47,7 @@ class AsyncBatchFunction(Function, Generic[IN, OUT]):
         """Ask, await the answer and return as many results as there are inputs, in their order."""
 
     def timeout(self, inputs: list[IN]) -> list[OUT]:
-        """The results for a request that took too long, one for each input; unless overridden the job fails."""
+        """Return the results for a request that took too long, one for each input; unless overridden the job fails."""
         raise TimeoutError(f"no answer within the timeout for a batch of {len(inputs)} records")
 
 
@@ -68,7 +68,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether another attempt may follow so many."""
+        """Return whether another attempt may follow so many."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
@@ -80,7 +80,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Every outcome counts."""
+        """Return every outcome counts."""
         return NO_RETRY_STRATEGY
 
     @staticmethod

@@ -16,7 +16,7 @@ class FunctionSnapshotContext(ABC):
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """The checkpoint being taken; ids only grow, also over restarts."""
+        """Return the checkpoint being taken; ids only grow, also over restarts."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
@@ -28,11 +28,11 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether this operator starts from a checkpoint."""
+        """Return whether this operator starts from a checkpoint."""
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint it starts from, or None."""
+        """Return the checkpoint it starts from, or None."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
@@ -63,7 +63,7 @@ class ListCheckpointed(ABC, Generic[T]):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> Sequence[T] | None:
-        """The state as a list of parts, each of which may go to another subtask; None or [] keeps nothing."""
+        """Return the state as a list of parts, each of which may go to another subtask; None or [] keeps nothing."""
 
     @abstractmethod
     def restore_state(self, state: list[T]) -> None:
@@ -74,7 +74,7 @@ class CheckpointListener:
     """A function that wants to know how checkpoints ended."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete on all subtasks. May be skipped for one that a later one follows."""
+        """Return the checkpoint is complete on all subtasks. May be skipped for one that a later one follows."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint was given up after it had started."""
+        """Return the checkpoint was given up after it had started."""

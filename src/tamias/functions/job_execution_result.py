@@ -26,7 +26,7 @@ class JobExecutionResult:
         self._accumulators = dict(accumulators or {})
 
     def get_job_id(self) -> JobID:
-        """The job's id."""
+        """Return the job's id."""
         return self._job_id
 
     def get_net_runtime(self) -> int:
@@ -34,11 +34,11 @@ class JobExecutionResult:
         return self._net_runtime_ms
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The result of one accumulator; None when no function registered it."""
+        """Return the result of one accumulator; None when no function registered it."""
         return _result(self._accumulators.get(accumulator_name))
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
-        """The results of all accumulators by name."""
+        """Return the results of all accumulators by name."""
         return {name: _result(value) for name, value in self._accumulators.items()}
 
     def __repr__(self) -> str:

@@ -22,9 +22,9 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the job is over for good."""
+        """Return whether the job is over for good."""
         return self in {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED}
 
     def is_terminal_state(self) -> bool:
-        """Whether the job is over here; a suspended one may go on elsewhere."""
+        """Return whether the job is over here; a suspended one may go on elsewhere."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

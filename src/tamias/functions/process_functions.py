@@ -33,11 +33,11 @@ class _TimedContext(ABC):
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Both clocks, and on keyed streams the timers."""
+        """Return both clocks, and on keyed streams the timers."""
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """The record's (or the timer's) timestamp in milliseconds; None for a record without one."""
+        """Return the record's (or the timer's) timestamp in milliseconds; None for a record without one."""
 
 
 class _KeyedContext(_TimedContext):
@@ -45,7 +45,7 @@ class _KeyedContext(_TimedContext):
 
     @abstractmethod
     def get_current_key(self) -> Any:
-        """The key of the record, or of the timer."""
+        """Return the key of the record, or of the timer."""
 
 
 class _KeyedTimerContext(_KeyedContext):
@@ -134,29 +134,29 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's timestamp in milliseconds; None for a record without one."""
+            """Return the record's timestamp in milliseconds; None for a record without one."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The wall clock, in milliseconds."""
+            """Return the wall clock, in milliseconds."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The operator's event-time watermark."""
+            """Return the operator's event-time watermark."""
 
     class Context(BaseContext):
         """The broadcast side's: it may write broadcast state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-            """The broadcast state declared by a descriptor given to `broadcast`."""
+            """Return the broadcast state declared by a descriptor given to `broadcast`."""
 
     class ReadOnlyContext(BaseContext):
         """The other side's: it may read broadcast state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-            """The broadcast state declared by a descriptor given to `broadcast`, for reading."""
+            """Return the broadcast state declared by a descriptor given to `broadcast`, for reading."""
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
@@ -192,11 +192,11 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Both clocks, and the timers of the current key."""
+            """Return both clocks, and the timers of the current key."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the record."""
+            """Return the key of the record."""
 
     class OnTimerContext(ReadOnlyContext):
         """Handed to `on_timer`."""

@@ -20,7 +20,7 @@ _TUPLE_NAME = re.compile(r"f(\d+)")  # Flink: the fields of a tuple are called f
 
 
 def checked_field(field: object, what: str) -> Field:
-    """A position or a name as the user gave it, or an error that says what it was meant for."""
+    """Return a position or a name as the user gave it, or an error that says what it was meant for."""
     if isinstance(field, bool) or not isinstance(field, (int, str)):
         raise TypeError(f"{what} must be a position (int) or a name (str), got {field!r}")
     if field == "":
@@ -29,7 +29,7 @@ def checked_field(field: object, what: str) -> Field:
 
 
 def read_field(value: Any, field: Field) -> Any:  # hot
-    """One field of a record."""
+    """Return one field of a record."""
     try:
         if type(value) is tuple and type(field) is int:
             return value[field]
@@ -47,7 +47,7 @@ def read_field(value: Any, field: Field) -> Any:  # hot
 
 
 def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
-    """A copy of a record in which one field is replaced; the record itself stays as it is."""
+    """Return a copy of a record in which one field is replaced; the record itself stays as it is."""
     if type(value) is tuple and type(field) is int and field >= 0:
         return (*value[:field], new, *value[field + 1 :])
     if isinstance(value, tuple):

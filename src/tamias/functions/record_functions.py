@@ -91,7 +91,7 @@ class FoldFunction(Function):
 
     @abstractmethod
     def fold(self, accumulator: Any, value: Any) -> Any:
-        """The accumulator after one more record."""
+        """Return the accumulator after one more record."""
 
 
 class AggregateFunction(Function):
@@ -108,19 +108,19 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def create_accumulator(self) -> Any:
-        """A new, empty accumulator."""
+        """Return a new, empty accumulator."""
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """The accumulator after one more record."""
+        """Return the accumulator after one more record."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """The result that an accumulator stands for."""
+        """Return the result that an accumulator stands for."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """One accumulator for the records of two."""
+        """Return one accumulator for the records of two."""
 
 
 class KeySelector(Function):
@@ -128,7 +128,7 @@ class KeySelector(Function):
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """The key: the same for the same record every time, hashable, and not None."""
+        """Return the key: the same for the same record every time, hashable, and not None."""
 
 
 class FieldKeySelector(KeySelector):
@@ -147,7 +147,7 @@ class FieldKeySelector(KeySelector):
         self.fields = tuple(checked_field(field, "a key field") for field in fields)
 
     def get_key(self, value: Any) -> tuple[Any, ...]:
-        """The fields of the record."""
+        """Return the fields of the record."""
         return tuple([read_field(value, field) for field in self.fields])
 
     def __eq__(self, other: object) -> bool:
@@ -165,7 +165,7 @@ class Partitioner(Function):
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
-        """A subtask number from 0 to `num_partitions` - 1."""
+        """Return a subtask number from 0 to `num_partitions` - 1."""
 
 
 class CoMapFunction(Function):

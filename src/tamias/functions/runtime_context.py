@@ -32,15 +32,15 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
-        """The same with the subtask: ``Map (2/3)`` for the second of three."""
+        """Return the same with the subtask: ``Map (2/3)`` for the second of three."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """The operator's parallelism."""
+        """Return the operator's parallelism."""
 
     @abstractmethod
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """The operator's maximum parallelism."""
+        """Return the operator's maximum parallelism."""
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
@@ -52,7 +52,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A global job parameter, or the default."""
+        """Return a global job parameter, or the default."""
 
     @abstractmethod
     def get_operator_parameters(self) -> Configuration:
@@ -64,11 +64,11 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_job_id(self) -> JobID:
-        """The running job's id."""
+        """Return the running job's id."""
 
     @abstractmethod
     def get_execution_config(self) -> ExecutionConfig:
-        """The settings the job runs with."""
+        """Return the settings the job runs with."""
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
@@ -76,24 +76,24 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
-        """The accumulator registered in this subtask under a name."""
+        """Return the accumulator registered in this subtask under a name."""
 
     @abstractmethod
     def get_int_counter(self, name: str) -> IntCounter:
-        """The counter under a name, made on first use."""
+        """Return the counter under a name, made on first use."""
 
     @abstractmethod
     def get_long_counter(self, name: str) -> LongCounter:
-        """The counter under a name, made on first use."""
+        """Return the counter under a name, made on first use."""
 
     @abstractmethod
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """The counter under a name, made on first use."""
+        """Return the counter under a name, made on first use."""
 
     @abstractmethod
     def get_histogram(self, name: str) -> Histogram:
-        """The histogram under a name, made on first use."""
+        """Return the histogram under a name, made on first use."""
 
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
-        """The files registered with `env.register_cached_file`."""
+        """Return the files registered with `env.register_cached_file`."""

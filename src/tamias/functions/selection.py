@@ -17,11 +17,11 @@ class OutputSelector(Function):
 
     @abstractmethod
     def select(self, value: Any) -> Iterable[str]:
-        """The names of a record: any number of them, also none."""
+        """Return the names of a record: any number of them, also none."""
 
 
 def tag_of(names: Iterable[str]) -> str:
-    """The side output for records that have one of these names.
+    """Return the side output for records that have one of these names.
 
     Example:
         >>> tag_of(["odd", "even", "odd"])

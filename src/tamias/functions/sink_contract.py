@@ -24,15 +24,15 @@ class SinkContext(ABC):
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """The record's event timestamp, or None."""
+        """Return the record's event timestamp, or None."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The operator's current event-time watermark."""
+        """Return the operator's current event-time watermark."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The wall clock, in milliseconds."""
+        """Return the wall clock, in milliseconds."""
 
 
 class SinkFunction(Function, ABC, Generic[T]):
@@ -99,7 +99,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
         self.abort(transaction)
 
     def finish_processing(self, transaction: TXN) -> None:
-        """The input has ended: write what is left into the transaction, which is then prepared and committed."""
+        """Return the input has ended: write what is left into the transaction, which is then prepared and committed."""
 
     # ------------------------------------------------------------------------------------------ the user context
 
@@ -116,7 +116,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
         return self._user_context
 
     def finish_recovering_context(self, handled_transactions: Collection[TXN]) -> None:
-        """A restored user context is in force, and the transactions beside it are settled: these ones.
+        """Return a restored user context is in force, and the transactions beside it are settled: these ones.
 
         The place to abort what a failed attempt began after the checkpoint.
         """
@@ -176,7 +176,7 @@ class SinkWriter(ABC, Generic[T, C]):
         return ()
 
     def finish(self) -> None:
-        """The input ended: everything still open goes into the `prepare_commit` that follows."""
+        """Return the input ended: everything still open goes into the `prepare_commit` that follows."""
 
     def close(self) -> None:
         """Release files and connections; drop what was not prepared."""
@@ -198,7 +198,7 @@ class Sink(ABC, Generic[T]):
         """Make the writer of one subtask; `restored` is its share of the writers' saved state."""
 
     def with_input_type(self, type_info: TypeInformation | None) -> Sink[T]:
-        """The sink for records of a declared type; for sinks that write records as text."""
+        """Return the sink for records of a declared type; for sinks that write records as text."""
         return self
 
     def create_committer(self) -> Committer[Any] | None:

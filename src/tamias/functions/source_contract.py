@@ -56,7 +56,7 @@ class SplitReader(ABC):
     @property
     @abstractmethod
     def finished(self) -> bool:
-        """True once the split is read to its end; it is then never read again."""
+        """Return whether the split is read to its end; it is then never read again."""
 
     def close(self) -> None:  # noqa: B027 - most readers have nothing to release
         """Release files and connections."""
@@ -68,7 +68,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Return whether the source ends by itself."""
 
     @abstractmethod
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
@@ -109,7 +109,7 @@ class SourceContext(ABC, Generic[T]):
 
     @abstractmethod
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """The lock under which emitting a record and advancing the offset are one step for checkpoints."""
+        """Return the lock under which emitting a record and advancing the offset are one step for checkpoints."""
 
 
 class SourceFunction(Function, ABC, Generic[T]):

@@ -38,7 +38,7 @@ class StateDescriptor:
         self.ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
-        """The state's name."""
+        """Return the state's name."""
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
@@ -145,7 +145,7 @@ class ReducingStateDescriptor(StateDescriptor):
         self.reduce_function = given if isinstance(given, ReduceFunction) else PlainReduce(given)
 
     def get_reduce_function(self) -> ReduceFunction:
-        """The function that reduces two values to one."""
+        """Return the function that reduces two values to one."""
         return self.reduce_function
 
 
@@ -161,7 +161,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         self.agg_function = agg_function
 
     def get_agg_function(self) -> AggregateFunction:
-        """The function that aggregates values."""
+        """Return the function that aggregates values."""
         return self.agg_function
 
 
@@ -183,7 +183,7 @@ class FoldingStateDescriptor(StateDescriptor):
         self.fold_function = given if isinstance(given, FoldFunction) else PlainFold(given)
 
     def get_fold_function(self) -> FoldFunction:
-        """The function that folds a value into the accumulator."""
+        """Return the function that folds a value into the accumulator."""
         return self.fold_function
 
 

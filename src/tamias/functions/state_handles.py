@@ -33,7 +33,7 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def value(self) -> T | None:
-        """The value, or the descriptor's default (None without one) when there is none."""
+        """Return the value, or the descriptor's default (None without one) when there is none."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
@@ -73,7 +73,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
     @abstractmethod
     def get(self) -> Iterable[T]:
-        """The elements; an empty iterable when there are none."""
+        """Return the elements; an empty iterable when there are none."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
@@ -92,7 +92,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value under a key of the map, or None."""
+        """Return the value under a key of the map, or None."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -108,23 +108,23 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether the map has the key."""
+        """Return whether the map has the key."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """All entries."""
+        """Return all entries."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """All keys of the map."""
+        """Return all keys of the map."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """All values of the map."""
+        """Return all values of the map."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether the map has no entries."""
+        """Return whether the map has no entries."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -147,27 +147,27 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value under a key, or None."""
+        """Return the value under a key, or None."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether the key is there."""
+        """Return whether the key is there."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """All entries."""
+        """Return all entries."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """All keys."""
+        """Return all keys."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """All values."""
+        """Return all values."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there are no entries."""
+        """Return whether there are no entries."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)

@@ -29,27 +29,27 @@ class KeyedStateStore(ABC):
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """The value state that the descriptor declares."""
+        """Return the value state that the descriptor declares."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """The list state that the descriptor declares."""
+        """Return the list state that the descriptor declares."""
 
     @abstractmethod
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """The map state that the descriptor declares."""
+        """Return the map state that the descriptor declares."""
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """The reducing state that the descriptor declares."""
+        """Return the reducing state that the descriptor declares."""
 
     @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """The aggregating state that the descriptor declares."""
+        """Return the aggregating state that the descriptor declares."""
 
     @abstractmethod
     def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
-        """The folding state that the descriptor declares."""
+        """Return the folding state that the descriptor declares."""
 
 
 class OperatorStateStore(ABC):
@@ -57,15 +57,15 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list whose elements are split evenly over the subtasks when the parallelism changes."""
+        """Return a list whose elements are split evenly over the subtasks when the parallelism changes."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list of which every subtask gets all elements of all subtasks on restore."""
+        """Return a list of which every subtask gets all elements of all subtasks on restore."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """A map that is the same on every subtask."""
+        """Return a map that is the same on every subtask."""
 
     @abstractmethod
     def get_registered_state_names(self) -> set[str]:

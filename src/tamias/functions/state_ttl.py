@@ -61,7 +61,7 @@ class StateTtlConfig:
                 return self.cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:
-                """Whether every record counts as an access."""
+                """Return whether every record counts as an access."""
                 return self.for_every_record
 
         @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class StateTtlConfig:
                 return self.query_time_after_num_entries
 
             def get_periodic_compaction_time(self) -> Duration:
-                """The age at which a file is compacted although nothing changed."""
+                """Return the age at which a file is compacted although nothing changed."""
                 return self.periodic_compaction_time
 
         full_snapshot: bool = False
@@ -85,20 +85,20 @@ class StateTtlConfig:
         in_background: bool = True
 
         def is_cleanup_in_background(self) -> bool:
-            """Whether the backend's default way of removing is on."""
+            """Return whether the backend's default way of removing is on."""
             return self.in_background
 
         def in_full_snapshot(self) -> bool:
-            """Whether full snapshots leave expired values out."""
+            """Return whether full snapshots leave expired values out."""
             return self.full_snapshot
 
         def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
-            """The way of removing on heap: as configured, or the default while background cleanup is on."""
+            """Return the way of removing on heap: as configured, or the default while background cleanup is on."""
             default = StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy(5, False)
             return self.incremental or (default if self.in_background else None)
 
         def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
-            """The way of removing in RocksDB: as configured, or the default while background cleanup is on."""
+            """Return the way of removing in RocksDB: as configured, or the default while background cleanup is on."""
             default = StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy(1000)
             return self.rocksdb_compaction or (default if self.in_background else None)
 
@@ -126,7 +126,7 @@ class StateTtlConfig:
         return self._update_type
 
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
-        """Whether a read may still see an expired value."""
+        """Return whether a read may still see an expired value."""
         return self._state_visibility
 
     def get_ttl(self) -> Time:
@@ -138,7 +138,7 @@ class StateTtlConfig:
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
-        """Whether values expire at all."""
+        """Return whether values expire at all."""
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
@@ -189,11 +189,11 @@ class StateTtlConfig:
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """A read may see an expired value that is still there."""
+            """Return a read may see an expired value that is still there."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
-            """A read never sees an expired value (the default)."""
+            """Return a read never sees an expired value (the default)."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(
@@ -205,7 +205,7 @@ class StateTtlConfig:
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
-            """The wall clock decides (the default)."""
+            """Return the wall clock decides (the default)."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
@@ -254,7 +254,7 @@ class StateTtlConfig:
             return self
 
         def build(self) -> StateTtlConfig:
-            """The configuration."""
+            """Return the configuration."""
             return StateTtlConfig(
                 self._update_type,
                 self._visibility,

@@ -22,11 +22,11 @@ class TimerService(ABC):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The wall clock, in milliseconds."""
+        """Return the wall clock, in milliseconds."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The operator's event-time watermark; -2**63 before the first one."""
+        """Return the operator's event-time watermark; -2**63 before the first one."""
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:

@@ -1,7 +1,11 @@
-"""Avro schemas and the type of records that follow one; records are dicts, as PyFlink hands them to Python.
+"""Avro schemas, and the type of records that follow a schema. Records are dicts, as in PyFlink.
 
-Only what types need is here: reading a schema, and holding values against it. The rules by which values of an old
-schema become values of a new one are in `state/evolution/avro_resolution.py`.
+This module reads a schema and checks values against it. `state/evolution/avro_resolution.py` converts the values of an
+old schema to a new one.
+
+fastavro does not replace the reader. It refuses schemas that checkpoints may hold (a reference written as
+`{"type": "Name"}`), accepts a record without fields, and raises a bare KeyError or TypeError where this reader names
+the place in the schema. `tests/types/test_avro_schema.py` checks that both read the same schemas alike.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "by
 _NAMED = ("record", "error", "enum", "fixed")
 
 Node = Any
-"""A schema with full names: a word, a list of branches, or a dict with `type`; a named type is given by its name."""
+"""A schema with full names: a word, a list of branches, or a dict with `type`. A named type appears as its name."""
 
 
 class AvroSchema:
@@ -31,10 +35,10 @@ class AvroSchema:
     """
 
     def __init__(self, json_schema: Any) -> None:
-        """A schema from its JSON, already read: as :meth:`parse_string` does.
+        """Read a schema from its JSON document; :meth:`parse_string` reads the text of one.
 
         Raises:
-            ConfigurationError: This is no Avro schema; says where and why.
+            ConfigurationError: The document is not an Avro schema; the message names the place.
         """
         self.json = json_schema
         self.names: dict[str, Node] = {}
@@ -42,7 +46,7 @@ class AvroSchema:
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
-        """A schema from its JSON text."""
+        """Read a schema from its JSON text."""
         try:
             document = json.loads(json_schema)
         except ValueError as error:
@@ -53,16 +57,16 @@ class AvroSchema:
 
     @staticmethod
     def parse_file(file_path: str) -> AvroSchema:
-        """A schema from a file."""
+        """Read a schema from a file."""
         with open(file_path, encoding="utf-8") as file:
             return AvroSchema.parse_string(file.read())
 
     def resolved(self, node: Node) -> Node:
-        """The named type behind a name; any other schema itself."""
+        """Return the definition of a named type; return any other schema unchanged."""
         return self.names[node] if isinstance(node, str) and node not in PRIMITIVES else node
 
     def misfit(self, value: Any, node: Node = None) -> str | None:
-        """Why a value does not follow the schema; None when it does."""
+        """Return the reason why a value does not follow the schema, or None if it does."""
         try:
             self._check(value, self.root if node is None else node)
         except Misfit as misfit:
@@ -94,7 +98,7 @@ class AvroSchema:
             return {"type": "map", "values": self._read(document.get("values"), namespace, f"the values of {where}")}
         if kind in _NAMED:
             return self._read_named(document, kind, namespace, where)
-        return self._read(kind, namespace, where)  # {"type": "int"}, perhaps with a logical type, or {"type": {...}}
+        return self._read(kind, namespace, where)  # {"type": "int"}, {"type": "Name"} or {"type": {...}}
 
     def _name(self, name: str, namespace: str, where: str) -> str:
         if name in PRIMITIVES:
@@ -180,12 +184,12 @@ class AvroSchema:
             self._check(each, inside)
 
     def branch_of(self, value: Any, branches: list[Node]) -> Node | None:
-        """The first branch of a union that a value follows."""
+        """Return the first branch of a union that a value follows, or None."""
         return next((branch for branch in branches if self.misfit(value, branch) is None), None)
 
 
 def describe_node(node: Node) -> str:
-    """A schema in words."""
+    """Return a short description of a schema for messages."""
     if isinstance(node, list):
         return f"[{', '.join(map(describe_node, node))}]"
     if isinstance(node, dict):
@@ -219,13 +223,13 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 
 
 class GenericRecordAvroTypeInfo(TypeInformation):
-    """Records that follow an Avro schema, as dicts."""
+    """The type of records that follow an Avro schema, as dicts."""
 
     def __init__(self, schema: AvroSchema) -> None:
         self._schema = schema
 
     def get_schema(self) -> AvroSchema:
-        """The schema."""
+        """Return the schema."""
         return self._schema
 
     def _fit(self, column: Column) -> Column:

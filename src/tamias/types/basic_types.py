@@ -38,7 +38,7 @@ _INSTANT_OR_NONE = {Instant, type(None)}
 class BasicTypeInfo(TypeInformation):
     """A type whose values are single and immutable."""
 
-    # Flink: a whole record may be None where the JVM has a way to write a null of the type; a field of a tuple may not.
+    # Flink: a whole record may be None if the JVM can write a null of the type; a field of a tuple may not be None.
     _none_alone = False
 
     def __init__(self, name: str) -> None:
@@ -72,7 +72,7 @@ class StringTypeInfo(BasicTypeInfo):
 
     def _one(self, value: Any) -> str:
         if isinstance(value, str):
-            return str.__str__(value)  # the text of a str subclass, not what its own __str__ says
+            return str.__str__(value)  # the text of a str subclass, not the result of its own __str__
         raise self._refuse(value)
 
     def _narrow(self, value: Any) -> str:
@@ -84,7 +84,7 @@ class StringTypeInfo(BasicTypeInfo):
 
 
 class IntegerTypeInfo(BasicTypeInfo):
-    """Whole numbers of a fixed number of bits: ``BYTE``, ``SHORT``, ``INT`` and ``LONG``."""
+    """Integers of a fixed number of bits: ``BYTE``, ``SHORT``, ``INT`` and ``LONG``."""
 
     def __init__(self, name: str, bits: int) -> None:
         super().__init__(name)
@@ -94,16 +94,16 @@ class IntegerTypeInfo(BasicTypeInfo):
         self._high = (1 << bits - 1) - 1
 
     def bounds(self) -> tuple[int, int]:
-        """The smallest and the largest value."""
+        """Return the smallest and the largest value."""
         return self._low, self._high
 
     def _fit(self, column: Column) -> Column:
         if not all_are(int, column):
-            # Flink: the Python worker takes anything that converts to a whole number and drops the fraction (2.7 for
-            # an INT arrives as 2), but no text.
+            # Flink: the Python worker takes every value that converts to an integer, except text, and drops the
+            # fraction: 2.7 for an INT arrives as 2.
             column = [self._as_int(value) for value in column]
         try:
-            struct.pack(f"{len(column)}{self._code}", *column)  # one pass over both ends; min and max take two
+            struct.pack(f"{len(column)}{self._code}", *column)  # one pass checks both bounds; min and max take two
         except struct.error:
             bad = next(value for value in column if not self._low <= value <= self._high)
             raise Misfit(f"{bad} is outside the range of {self}, {self._low} to {self._high}") from None
@@ -114,7 +114,7 @@ class IntegerTypeInfo(BasicTypeInfo):
             try:
                 return int(value)
             except (TypeError, ValueError, ArithmeticError):
-                pass  # not a number, infinite, or an array: refused below like any other
+                pass  # NaN, an infinity or an array: refused below like any other value
         raise self._refuse(value)
 
     def _narrow(self, value: Any) -> int:
@@ -126,7 +126,7 @@ class IntegerTypeInfo(BasicTypeInfo):
 
 
 class BigIntegerTypeInfo(IntegerTypeInfo):
-    """Whole numbers of any size: ``BIG_INT``."""
+    """Integers of any size: ``BIG_INT``."""
 
     def __init__(self) -> None:
         super().__init__("BigInteger", 64)
@@ -159,7 +159,7 @@ class BooleanTypeInfo(BasicTypeInfo):
             if hasattr(type(value), "__int__") and 0 <= int(value) <= 255:
                 return bool(int(value))
         except (TypeError, ValueError, ArithmeticError):
-            pass
+            pass  # NaN, an infinity or an array: refused below like any other value
         raise self._refuse(value)
 
     def _narrow(self, value: Any) -> bool:
@@ -183,7 +183,7 @@ class DoubleTypeInfo(BasicTypeInfo):
         return [self._as_float(value) for value in column]
 
     def _narrow(self, value: Any) -> float:
-        # Flink: a typed collection takes no whole number here, while a function may return one.
+        # Flink: a typed collection refuses integers here, while a function may return them.
         if isinstance(value, int):
             raise Misfit(f"expected {self}, found {value!r} ({type(value).__name__}); write {float(value)!r}")
         return float(self._fit([value])[0])
@@ -201,10 +201,10 @@ class DoubleTypeInfo(BasicTypeInfo):
 
 
 class FloatTypeInfo(DoubleTypeInfo):
-    """32-bit floating point: ``FLOAT``. Values are rounded to 32 bits and kept in Python floats."""
+    """32-bit floating point: ``FLOAT``. Values are rounded to 32 bits and kept as Python floats."""
 
     def collected(self, value: Any) -> Any:
-        # Flink: collecting goes through the number's text, so 1.1 comes back as 1.1 and not as 1.100000023841858.
+        # Flink: collecting converts the number to text and back, so 1.1 stays 1.1 and is not 1.100000023841858.
         return float(float_text(value)) if isinstance(value, float) and math.isfinite(value) else value
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ class BigDecimalTypeInfo(BasicTypeInfo):
         if type(value) is Decimal:
             return value
         try:
-            return Decimal(str(value))  # Flink: numbers and numerals pass through their text, so 0.1 stays 0.1
+            return Decimal(str(value))  # Flink: numbers are converted through their text, so 0.1 stays 0.1
         except InvalidOperation:
             raise self._refuse(value) from None
 
@@ -253,11 +253,11 @@ class InstantTypeInfo(BasicTypeInfo):
         return True
 
     def to_internal_type(self, obj: Instant | None) -> int | None:
-        """Microseconds since the epoch."""
+        """Return the microseconds since the epoch."""
         return None if obj is None else obj.seconds * 1_000_000 + obj.nanos // 1000
 
     def from_internal_type(self, obj: int | None) -> Instant | None:
-        """The point that many microseconds after the epoch."""
+        """Return the point that many microseconds after the epoch."""
         return None if obj is None else Instant(obj // 1_000_000, obj % 1_000_000 * 1000)
 
     def _fit(self, column: Column) -> Column:
@@ -288,11 +288,11 @@ class DateTypeInfo(BasicTypeInfo):
         return True
 
     def to_internal_type(self, obj: datetime.date | None) -> int | None:
-        """Days since the epoch."""
+        """Return the days since the epoch."""
         return None if obj is None else obj.toordinal() - self._EPOCH
 
     def from_internal_type(self, obj: int | None) -> datetime.date | None:
-        """The day that many days after the epoch."""
+        """Return the day that many days after the epoch."""
         return None if obj is None else datetime.date.fromordinal(obj + self._EPOCH)
 
     def _fit(self, column: Column) -> Column:
@@ -318,13 +318,13 @@ class TimeTypeInfo(BasicTypeInfo):
         return True
 
     def to_internal_type(self, obj: datetime.time | None) -> int | None:
-        """Microseconds since midnight."""
+        """Return the microseconds since midnight."""
         if obj is None:
             return None
         return ((obj.hour * 60 + obj.minute) * 60 + obj.second) * 1_000_000 + obj.microsecond
 
     def from_internal_type(self, obj: int | None) -> datetime.time | None:
-        """The time that many microseconds after midnight."""
+        """Return the time that many microseconds after midnight."""
         if obj is None:
             return None
         seconds, microsecond = divmod(obj, 1_000_000)
@@ -357,13 +357,13 @@ class TimestampTypeInfo(BasicTypeInfo):
         return True
 
     def to_internal_type(self, obj: datetime.datetime | None) -> int | None:
-        """Microseconds since the epoch, of the wall clock the value shows."""
+        """Return the microseconds since the epoch; a time zone is ignored."""
         if obj is None:
             return None
         return (obj.replace(tzinfo=None) - self._EPOCH) // datetime.timedelta(microseconds=1)
 
     def from_internal_type(self, obj: int | None) -> datetime.datetime | None:
-        """The date and time that many microseconds after the epoch."""
+        """Return the date and time that many microseconds after the epoch."""
         return None if obj is None else self._EPOCH + datetime.timedelta(microseconds=obj)
 
     def _fit(self, column: Column) -> Column:
@@ -388,12 +388,12 @@ _tzinfo: Callable[[Any], Any] = attrgetter("tzinfo")
 
 
 def _to_the_millisecond(column: Column) -> bool:
-    # Flink: zones are dropped and everything below a millisecond is cut when a value leaves the Python worker.
+    # Flink: time zones and everything below a millisecond are dropped when a value leaves the Python worker.
     return not any(map(_tzinfo, column)) and not any(micros % 1000 for micros in map(_microsecond, column))
 
 
 class PickledBytesTypeInfo(TypeInformation):
-    """Any Python object: ``PICKLED_BYTE_ARRAY``, and what a stream without a declared type has."""
+    """Any Python object: ``PICKLED_BYTE_ARRAY``, the type of a stream without a declared type."""
 
     def _narrow(self, value: Any) -> Any:
         return value

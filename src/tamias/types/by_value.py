@@ -1,8 +1,8 @@
-"""State and records are values: what a user's function changes afterwards must not change them.
+"""State and records are values: a change that a user's function makes to an object afterwards must not reach them.
 
-Most data cannot be changed (numbers, text, tuples of them) and is kept and passed on as it is. Everything else
-is kept as its pickle, in a `bytearray`: a bytearray of the user's own would itself be pickled, so one found in
-a state table is always the pickle of a value. Built-in types only, because tables are written to checkpoints.
+Most data is immutable (numbers, text, tuples of them) and is kept and passed on as it is. Everything else is kept as
+its pickle, in a `bytearray`. A bytearray of the user's own is pickled too, so a bytearray in a state table is always
+the pickle of a value. Tables hold built-in types only, because tables are written to checkpoints.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ IMMUTABLE: frozenset[type] = frozenset(
 
 
 def is_immutable(value: Any) -> bool:
-    """True when nothing can change the value: a plain value, or a tuple or frozenset of such."""
+    """Return whether a value is immutable: a plain value, or a tuple or frozenset of immutable values."""
     cls = type(value)
     if cls in IMMUTABLE:
         return True
@@ -54,7 +54,7 @@ def is_immutable(value: Any) -> bool:
 
 
 def own(value: Any) -> Any:
-    """The value itself if it cannot change, else a copy that shares nothing changeable with it."""  # hot
+    """Return the value itself if it is immutable, else a copy that shares nothing mutable with the value."""  # hot
     cls = type(value)
     if cls is tuple:
         for field in value:
@@ -80,20 +80,20 @@ def own(value: Any) -> Any:
 
 
 def stored(value: Any) -> Any:
-    """The form in which a state table keeps a value."""
+    """Return the form in which a state table keeps a value."""
     return value if is_immutable(value) else bytearray(dumps(value))
 
 
 def loaded(kept: Any) -> Any:
-    """The value that `stored` was given; a fresh object each time if it can change."""
+    """Return the value that was given to `stored`; a mutable value is a new object each time."""
     return pickle.loads(kept) if type(kept) is bytearray else kept
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle a value of the user's; ten times faster than `pickle.dumps` for plain data.
+    """Pickle a user's value, ten times faster than `pickle.dumps` for plain data.
 
-    `fast` leaves out the memo, which such data does not need. A value that refers to itself does need it, and
-    an instance of a class that cannot be imported (defined inside a function) needs cloudpickle.
+    `fast` leaves out pickle's memo. Plain data does not need the memo; a value that refers to itself does. An instance
+    of a class that cannot be imported, because it is defined inside a function, needs cloudpickle.
     """
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)

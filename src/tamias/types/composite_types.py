@@ -1,7 +1,7 @@
 """Types made of other types: tuples, rows, lists, arrays and maps.
 
-They are checked column by column: a run of tuples is turned into one sequence per field, each field's type sees all
-values of its column in one call, and only if a column changed are the tuples put together again.
+Records are checked column by column: a run of tuples becomes one sequence per field, and each field's type checks all
+values of its column in one call. The tuples are built again only if a column changed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _kind_of: Callable[[Row], RowKind] = attrgetter("_row_kind")
 
 
 class TupleTypeInfo(TypeInformation):
-    """Tuples with a type per field. None is no value for a field: a field that may be empty belongs in a row."""
+    """Tuples with one type per field. No field is None: use a row for fields that may be None."""
 
     def __init__(self, field_types: Sequence[TypeInformation]) -> None:
         self._types = _checked_types("TUPLE", field_types)
         self._getters = [itemgetter(i) for i in range(len(self._types))]
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields, in order."""
+        """Return the types of the fields, in order."""
         return list(self._types)
 
     def need_conversion(self) -> bool:
@@ -69,7 +69,7 @@ class TupleTypeInfo(TypeInformation):
             if min(lengths) < arity:
                 raise self._wrong_length(column)
             column = [value[:arity] for value in column]  # Flink: fields beyond the declared ones are dropped
-        # One pass per field with a C getter takes a third of the time of zip(*column).
+        # One pass per field with a getter in C takes a third of the time of zip(*column).
         fields: list[Column] = [list(map(getter, column)) for getter in self._getters]
         fitted = _fit_fields(self._types, fields, _fit_plainly)
         return column if fitted is fields else list(zip(*fitted, strict=True))
@@ -107,7 +107,7 @@ class TupleTypeInfo(TypeInformation):
 
 
 class RowTypeInfo(TypeInformation):
-    """Rows with a type per field, and names. Any field may be None."""
+    """Rows with one type and one name per field. Any field may be None."""
 
     def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
         self._types = _checked_types("ROW", field_types)
@@ -120,15 +120,15 @@ class RowTypeInfo(TypeInformation):
             raise ValueError(f"ROW_NAMED got a field name twice: {self._names}")
 
     def get_field_names(self) -> list[str]:
-        """The names of the fields: as given, or ``f0``, ``f1``, and so on."""
+        """Return the names of the fields: those given, or ``f0``, ``f1``, and so on."""
         return list(self._names)
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields, in order."""
+        """Return the types of the fields, in order."""
         return list(self._types)
 
     def get_field_index(self, field_name: str) -> int:
-        """The position of a field.
+        """Return the position of a field.
 
         Raises:
             ValueError: There is no field of that name.
@@ -141,7 +141,7 @@ class RowTypeInfo(TypeInformation):
         return True
 
     def to_internal_type(self, obj: Any) -> tuple[Any, ...] | None:
-        """The kind's number followed by the stored form of each field; takes rows, dicts, tuples and lists."""
+        """Return the number of the row's kind and the stored form of each field, of a row, dict, tuple or list."""
         if obj is None:
             return None
         kind = obj.get_row_kind() if isinstance(obj, Row) else RowKind.INSERT
@@ -150,7 +150,7 @@ class RowTypeInfo(TypeInformation):
         return (kind.value, *stored)
 
     def from_internal_type(self, obj: tuple[Any, ...] | None) -> Row | None:
-        """The row of what :meth:`to_internal_type` gave."""
+        """Return the row that a result of :meth:`to_internal_type` stands for."""
         if obj is None:
             return None
         kind, *stored = obj
@@ -179,7 +179,7 @@ class RowTypeInfo(TypeInformation):
         lengths = set(map(len, rows))
         if lengths and min(lengths) < arity:
             raise self._wrong_length(next(values for values in rows if len(values) < arity))
-        # Flink: fields beyond the declared ones are dropped. The getters below leave them out already.
+        # Flink: fields beyond the declared ones are dropped; the getters below never read them.
         are_named = are_named and lengths <= {arity}
         fields: list[Column] = [list(map(getter, rows)) for getter in self._getters]
         fitted = _fit_fields(self._types, fields, fit_nullable)
@@ -217,8 +217,8 @@ class RowTypeInfo(TypeInformation):
         return make_row(fields, value._names, value._row_kind)
 
     def text(self, value: Any) -> str:
-        # Flink: `print` writes a row in the Python worker, with Python's text for its fields; everything else is
-        # written by the JVM. Hence no blanks here, `None` and `True`, and `null` and `true` in files.
+        # Flink: `print` writes a row in the Python worker, with Python's text for the fields (no blanks, `None`,
+        # `True`). Files are written by the JVM, with `null` and `true`.
         if value is None:
             return "null"
         return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
@@ -240,7 +240,7 @@ class RowTypeInfo(TypeInformation):
 
 
 class ListTypeInfo(TypeInformation):
-    """Lists whose elements have one type; elements are not None."""
+    """Lists whose elements have one type and are never None."""
 
     def __init__(self, element_type: TypeInformation) -> None:
         self.elem_type = _checked_type(type(self).__name__, element_type)
@@ -297,7 +297,7 @@ class BasicArrayTypeInfo(ObjectArrayTypeInfo):
 
 
 class PrimitiveArrayTypeInfo(ListTypeInfo):
-    """Arrays of a number type, as lists; an array of BYTE is ``bytes``. Elements are not None."""
+    """Arrays of a number type, as lists; an array of BYTE is ``bytes``. Elements are never None."""
 
     def _holds_bytes(self) -> bool:
         return isinstance(self.elem_type, BasicTypeInfo) and str(self.elem_type) == "Byte"
@@ -330,7 +330,7 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
 
 
 class MapTypeInfo(TypeInformation):
-    """Dicts with one type for keys and one for values; values may be None, keys may not."""
+    """Dicts with one type for the keys and one for the values. Values may be None, keys may not."""
 
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
         self._key_type_info = _checked_type("MAP", key_type_info)
@@ -338,12 +338,12 @@ class MapTypeInfo(TypeInformation):
 
     @property
     def key_type(self) -> TypeInformation:
-        """The type of the keys."""
+        """Return the type of the keys."""
         return self._key_type_info
 
     @property
     def value_type(self) -> TypeInformation:
-        """The type of the values."""
+        """Return the type of the values."""
         return self._value_type_info
 
     def _fit(self, column: Column) -> Column:
@@ -395,7 +395,7 @@ class MapTypeInfo(TypeInformation):
 
 
 def _fit_fields(types: Sequence[TypeInformation], fields: list[Column], fit: Fit) -> list[Column]:
-    """Fit each column by its type; ``fields`` itself when none changed."""
+    """Fit each column by its type; return ``fields`` itself if no column changed."""
     changed: list[Column] | None = None
     for i, each in enumerate(types):
         try:

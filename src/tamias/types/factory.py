@@ -1,4 +1,4 @@
-"""`Types`: the names by which programs declare the types of their streams and states."""
+"""`Types`: the factory by which programs declare the types of their streams and states."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PICKLED = PickledBytesTypeInfo()
 
 
 class Types:
-    """Every type a stream or a state can be declared with.
+    """Creates every type that a stream or a state can be declared with.
 
     >>> Types.TUPLE([Types.STRING(), Types.LONG()])
     TupleTypeInfo(String, Long)
@@ -59,125 +59,125 @@ class Types:
 
     @staticmethod
     def STRING() -> TypeInformation:
-        """Text, a ``str``."""
+        """Declare text: ``str``."""
         return _STRING
 
     @staticmethod
     def BYTE() -> TypeInformation:
-        """A whole number from -128 to 127."""
+        """Declare integers of 8 bits, from -128 to 127."""
         return _BYTE
 
     @staticmethod
     def BOOLEAN() -> TypeInformation:
-        """``True`` or ``False``."""
+        """Declare truth values: ``bool``."""
         return _BOOLEAN
 
     @staticmethod
     def SHORT() -> TypeInformation:
-        """A whole number of 16 bits."""
+        """Declare integers of 16 bits."""
         return _SHORT
 
     @staticmethod
     def INT() -> TypeInformation:
-        """A whole number of 32 bits."""
+        """Declare integers of 32 bits."""
         return _INT
 
     @staticmethod
     def LONG() -> TypeInformation:
-        """A whole number of 64 bits."""
+        """Declare integers of 64 bits."""
         return _LONG
 
     @staticmethod
     def FLOAT() -> TypeInformation:
-        """A floating point number rounded to 32 bits."""
+        """Declare floating-point numbers that are rounded to 32 bits."""
         return _FLOAT
 
     @staticmethod
     def DOUBLE() -> TypeInformation:
-        """A floating point number, a ``float``."""
+        """Declare floating-point numbers of 64 bits: ``float``."""
         return _DOUBLE
 
     @staticmethod
     def CHAR() -> TypeInformation:
-        """A character, a ``str``."""
+        """Declare a single character: ``str``."""
         return _CHAR
 
     @staticmethod
     def BIG_INT() -> TypeInformation:
-        """A whole number of any size."""
+        """Declare integers of any size."""
         return _BIG_INT
 
     @staticmethod
     def BIG_DEC() -> TypeInformation:
-        """A ``decimal.Decimal``."""
+        """Declare decimal numbers: ``decimal.Decimal``."""
         return _BIG_DEC
 
     @staticmethod
     def INSTANT() -> TypeInformation:
-        """An :class:`tamias.common.Instant`, or None."""
+        """Declare points in time: :class:`tamias.common.Instant`, or None."""
         return _INSTANT
 
     @staticmethod
     def SQL_DATE() -> TypeInformation:
-        """A ``datetime.date``."""
+        """Declare dates: ``datetime.date``."""
         return _SQL_DATE
 
     @staticmethod
     def SQL_TIME() -> TypeInformation:
-        """A ``datetime.time``, to the millisecond."""
+        """Declare times of day: ``datetime.time``, to the millisecond."""
         return _SQL_TIME
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation:
-        """A ``datetime.datetime`` without a zone, to the millisecond."""
+        """Declare dates with a time and without a zone: ``datetime.datetime``, to the millisecond."""
         return _SQL_TIMESTAMP
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:
-        """Any Python object that pickles; what an undeclared stream has."""
+        """Declare any Python object that pickles; the type of a stream without a declared type."""
         return _PICKLED
 
     @staticmethod
     def ROW(field_types: Sequence[TypeInformation]) -> RowTypeInfo:
-        """A :class:`tamias.common.Row` with fields ``f0``, ``f1`` and so on."""
+        """Declare rows (:class:`tamias.common.Row`) with fields ``f0``, ``f1`` and so on."""
         return RowTypeInfo(field_types)
 
     @staticmethod
     def ROW_NAMED(field_names: Sequence[str], field_types: Sequence[TypeInformation]) -> RowTypeInfo:
-        """A :class:`tamias.common.Row` with named fields."""
+        """Declare rows (:class:`tamias.common.Row`) with named fields."""
         return RowTypeInfo(field_types, field_names)
 
     @staticmethod
     def TUPLE(field_types: Sequence[TypeInformation]) -> TupleTypeInfo:
-        """A ``tuple``; its fields are never None."""
+        """Declare tuples whose fields are never None."""
         return TupleTypeInfo(field_types)
 
     @staticmethod
     def POJO(record_class: type) -> PojoTypeInfo:
-        """Instances of a dataclass or a ``NamedTuple``; as state they may gain and lose fields."""
+        """Declare instances of a dataclass or a ``NamedTuple``; in state, the class may gain and lose fields."""
         return PojoTypeInfo(record_class)
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> PrimitiveArrayTypeInfo:
-        """A ``list`` of numbers, or ``bytes`` for BYTE; its elements are never None."""
+        """Declare lists of numbers, or ``bytes`` for BYTE; the elements are never None."""
         return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> BasicArrayTypeInfo:
-        """A ``list`` of values of a basic type, or None."""
+        """Declare lists of values of a basic type, or None."""
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> ObjectArrayTypeInfo:
-        """A ``list`` of values of any type, or None."""
+        """Declare lists of values of any type, or None."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
     def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> MapTypeInfo:
-        """A ``dict``; its values may be None."""
+        """Declare dicts; the values may be None."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
     def LIST(element_type_info: TypeInformation) -> ListTypeInfo:
-        """A ``list``; its elements are never None."""
+        """Declare lists whose elements are never None."""
         return ListTypeInfo(element_type_info)

@@ -1,4 +1,4 @@
-"""How the JVM writes numbers and times as text; programs that print or write files show this form."""
+"""Numbers and times as the JVM writes them: the form that programs print and write to files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["double_text", "float_text", "instant_text", "timestamp_text"]
 
 
 def double_text(value: float) -> str:
-    """A 64-bit number: plain between 1e-3 and 1e7 with at least one decimal, else with an exponent.
+    """Return the text of a 64-bit number: with decimals between 1e-3 and 1e7, else with an exponent.
 
     >>> double_text(100.0), double_text(1e10), double_text(float("-inf"))
     ('100.0', '1.0E10', '-Infinity')
@@ -22,7 +22,7 @@ def double_text(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """A 32-bit number, with the fewest digits that read back as the same 32-bit value.
+    """Return the text of a 32-bit number, with the fewest digits that read back as the same 32-bit value.
 
     >>> float_text(1.100000023841858)
     '1.1'
@@ -33,7 +33,7 @@ def float_text(value: float) -> str:
         shortest = f"{value:.{digits}e}"
         if _as_float32(float(shortest)) == _as_float32(value):
             return _number_text(value, shortest)
-    return _number_text(value, f"{value:.8e}")  # nine digits always tell two 32-bit numbers apart
+    return _number_text(value, f"{value:.8e}")  # nine digits identify any 32-bit number
 
 
 def _as_float32(value: float) -> float:
@@ -52,11 +52,11 @@ def _number_text(value: float, shortest: str) -> str:
         return "-0.0" if str(value).startswith("-") else "0.0"
     sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
     if len(digits) == 1:
-        # Java writes two digits at least, and takes the two that come closest: 4.9E-324, not 5.0E-324.
+        # Java writes at least two digits, and chooses the two that come closest: 4.9E-324, not 5.0E-324.
         digits, exponent = Decimal(f"{value:.1e}").as_tuple()[1:]
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
-    point = len(text) + exponent  # where the decimal point stands, counted from the first digit
+    point = len(text) + exponent  # the position of the decimal point, counted from the first digit
     minus = "-" if sign else ""
     if 1e-3 <= abs(value) < 1e7:
         whole = text[:point].ljust(point, "0") if point > 0 else "0"
@@ -66,7 +66,7 @@ def _number_text(value: float, shortest: str) -> str:
 
 
 def timestamp_text(value: datetime.datetime) -> str:
-    """A timestamp with its fraction of a second: no trailing zeros, at least one digit.
+    """Return the text of a timestamp; the fraction of a second has at least one digit and no trailing zeros.
 
     >>> timestamp_text(datetime.datetime(2020, 1, 2, 3, 4, 5))
     '2020-01-02 03:04:05.0'
@@ -76,13 +76,13 @@ def timestamp_text(value: datetime.datetime) -> str:
 
 
 def instant_text(value: Instant) -> str:
-    """A point in time in ISO form, with no, 3, 6 or 9 decimals.
+    """Return a point in time in ISO form, with 0, 3, 6 or 9 decimals.
 
     >>> instant_text(Instant(1, 120_000_000))
     '1970-01-01T00:00:01.120Z'
     """
     days, second_of_day = divmod(value.seconds, 86_400)
-    # Python's dates end at the years 1 and 9999. The calendar repeats every 400 years, so count in whole cycles.
+    # Python's dates end at the years 1 and 9999. The calendar repeats every 400 years, so whole cycles are split off.
     cycles, day = divmod(days + 719_162, 146_097)  # days since 0001-01-01
     date = datetime.date.fromordinal(day + 1)
     year = date.year + 400 * cycles

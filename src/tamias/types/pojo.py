@@ -1,4 +1,4 @@
-"""The type of records that are instances of a dataclass or a named tuple; Flink calls such a class a POJO."""
+"""`PojoTypeInfo`: the type of instances of a dataclass or a named tuple, which Flink calls a POJO."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ __all__ = ["PojoTypeInfo"]
 
 
 class PojoTypeInfo(TypeInformation):
-    """Instances of one dataclass or named tuple. What the fields hold is not checked, as in Python."""
+    """The type of the instances of one dataclass or named tuple. The values of the fields are not checked."""
 
     def __init__(self, record_class: type) -> None:
         if not is_record_class(record_class):
             raise TypeError(f"Types.POJO takes a dataclass or a NamedTuple class, not {record_class!r}")
         if "<" in record_class.__qualname__:
             raise ValueError(
-                f"{record_class.__qualname__} is defined inside a function, where a checkpoint cannot find it again; "
+                f"{record_class.__qualname__} is defined inside a function, where a restore cannot find the class; "
                 f"define it at the top of a module"
             )
         self._class = record_class
 
     @property
     def name(self) -> str:
-        """The class as a checkpoint names it: ``module:qualified.name``."""
+        """Return the name of the class in checkpoints: ``module:qualified.name``."""
         return f"{self._class.__module__}:{self._class.__qualname__}"
 
     def get_class(self) -> type:
-        """The class."""
+        """Return the class."""
         return self._class
 
     def _fit(self, column: Column) -> Column:

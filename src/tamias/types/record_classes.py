@@ -1,4 +1,4 @@
-"""Dataclasses and named tuples: what their fields are called, what they hold, and what stands in for a new one."""
+"""Dataclasses and named tuples as records: the names, types and defaults of their fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["RecordClass", "RecordField", "is_named_tuple", "is_record_class", "record_class"]
 
-# The names under which a checkpoint knows what a field holds: docs/formats/state-types.md
+# The names of field types in checkpoints: docs/formats/state-types.md
 _PLAIN: dict[Any, str] = {
     int: "int",
     float: "float",
@@ -27,30 +27,30 @@ class RecordField:
     """One field of a record class."""
 
     name: str
-    type: Any  # what its annotation says, as JSON
-    default: Callable[[], Any] | None = None  # makes the value of a record that was stored without the field
+    type: Any  # the annotation, as JSON
+    default: Callable[[], Any] | None = None  # creates the value for a record that was stored without the field
 
 
 @dataclass(frozen=True)
 class RecordClass:
-    """A dataclass or a named tuple, seen as its fields in their order."""
+    """The name of a dataclass or a named tuple, and its fields in their order."""
 
     name: str  # module:qualified.name
     fields: tuple[RecordField, ...]
 
 
 def is_named_tuple(cls: type) -> bool:
-    """Whether a class is a named tuple."""
+    """Return whether a class is a named tuple."""
     return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
 
 
 def is_record_class(cls: object) -> bool:
-    """Whether this is a dataclass or a named tuple: the class, not an instance."""
+    """Return whether an object is a dataclass or a named tuple class; an instance is not."""
     return isinstance(cls, type) and (dataclasses.is_dataclass(cls) or is_named_tuple(cls))
 
 
 def record_class(cls: type) -> RecordClass | None:
-    """The fields of a dataclass or named tuple; None of any other class.
+    """Return the fields of a dataclass or named tuple, or None for any other class.
 
     >>> class Point(typing.NamedTuple):
     ...     x: int
@@ -86,12 +86,12 @@ def _constant(value: Any) -> Callable[[], Any]:
 def _hints(cls: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
-    except Exception:  # annotations are any expression of the program's; one that fails says nothing about the field
+    except Exception:  # an annotation may be any expression; one that fails says nothing about the field
         return {}
 
 
 def _spell(hint: Any) -> Any:
-    """An annotation as JSON; `any` for one that says nothing a stored value could be checked against."""
+    """Return an annotation as JSON; `any` if no stored value could be checked against the annotation."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)

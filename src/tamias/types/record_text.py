@@ -1,4 +1,4 @@
-"""Records as lines of text: what `print` and text sinks write for a record of a declared, or of no declared, type."""
+"""Records as lines of text, for `print` and for text sinks; with or without a declared type."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["record_file_text", "record_text"]
 
 
 def record_text(type_info: TypeInformation | None, value: Any) -> str:
-    """The line ``print`` writes: by the declared type, or Python's own ``str`` where none was declared."""
+    """Return the line that ``print`` writes: the declared type's text, or Python's ``str`` if there is no type."""
     return str(value) if type_info is None else type_info.text(value)
 
 
 def record_file_text(type_info: TypeInformation | None, value: Any) -> str:
-    """The line a text sink writes: by the declared type, or Python's own ``str`` where none was declared."""
+    """Return the line that a text sink writes: the declared type's text, or Python's ``str`` if there is no type."""
     return str(value) if type_info is None else type_info.file_text(value)

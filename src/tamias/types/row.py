@@ -1,4 +1,4 @@
-"""`Row`: a record whose fields may have names, with a mark saying what it does to a changelog."""
+"""`Row`: a record whose fields may have names, with the kind of change that the row makes to a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Row", "RowKind"]
 
 
 class RowKind(Enum):
-    """What a row does to the table its stream describes; prints as ``+I``, ``-U``, ``+U`` or ``-D``."""
+    """The change that a row makes to the table of its stream; prints as ``+I``, ``-U``, ``+U`` or ``-D``."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -28,19 +28,19 @@ _INSERT = RowKind.INSERT
 
 
 class Row:
-    """A record of fields, read by position, or by name where names were given.
+    """A record of fields that are read by position, or by name if the row has names.
 
     >>> row = Row(name="Alice", age=11)
     >>> row.name, row["age"], row[0]
     ('Alice', 11, 'Alice')
 
-    A row of names is also a maker of rows:
+    A row of names also creates rows:
 
     >>> Person = Row("name", "age")
     >>> Person("Alice", 11)
     Row(name='Alice', age=11)
 
-    A row has an attribute per field name and no others: assign by ``row["age"] = 12`` or by position.
+    Fields are assigned by ``row["age"] = 12`` or by position, not as attributes.
     """
 
     __slots__ = ("_names", "_row_kind", "_values")
@@ -62,31 +62,31 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """A row of the given kind; fields as for :class:`Row`."""
+        """Create a row of the given kind; the fields are given as to :class:`Row`."""
         row = Row(*args, **kwargs)
         row.set_row_kind(row_kind)
         return row
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The fields by name.
+        """Return the fields by name.
 
         Args:
-            recursive: Turn rows nested in fields, lists and maps into dicts as well.
+            recursive: Whether rows in fields, lists and maps become dicts as well.
 
         Raises:
             TypeError: The row has no field names.
         """
         if self._names is None:
-            raise TypeError(f"cannot make a dict of {self!r}: its fields have no names; use set_field_names first")
+            raise TypeError(f"cannot make a dict of {self!r}: its fields have no names; call set_field_names first")
         values = map(_as_plain, self._values) if recursive else self._values
         return dict(zip(self._names, values, strict=False))
 
     def get_row_kind(self) -> RowKind:
-        """What this row does to the table its stream describes."""
+        """Return the change that this row makes to the table of its stream."""
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        """Set what this row does to the table its stream describes."""
+        """Set the change that this row makes to the table of its stream."""
         self._row_kind = row_kind
 
     def set_field_names(self, field_names: list[str]) -> None:
@@ -94,10 +94,10 @@ class Row:
         self._names = list(field_names)
 
     def get_fields_by_names(self, names: list[str]) -> list[Any]:
-        """The fields of these names, in the order asked for; all fields of a row without names.
+        """Return the fields with these names, in the order of the names; of a row without names, all fields.
 
         Raises:
-            ValueError: A name is not one of the row's.
+            ValueError: The row has no field of one of the names.
         """
         own = self._names
         if own is None or own == names:
@@ -108,7 +108,7 @@ class Row:
         return [self._values[own.index(name)] for name in names]
 
     def __call__(self, *args: Any) -> Row:
-        """A row whose field names are this row's values."""
+        """Create a row whose field names are the values of this row."""
         if len(args) > len(self._values):
             raise ValueError(f"{self!r} names {len(self._values)} fields, but {len(args)} values were given: {args!r}")
         return make_row(list(args), list(self._values))
@@ -133,18 +133,18 @@ class Row:
 
     @property
     def _fields(self) -> list[str]:
-        # PyFlink's name, which programs look at; a row without names does not have it.
+        # Programs read this name of PyFlink's. A row without names does not have the attribute.
         if self._names is None:
             raise AttributeError("_fields")
         return self._names
 
     def __getattr__(self, item: str) -> Any:
-        # Reached only for names that are no slot and no method. A slot comes here while it is empty: pickle and copy
-        # ask for attributes of rows that have no values yet.
+        # Python calls this for names that are neither a method nor a slot with a value. A slot without a value comes
+        # here too: pickle and copy read attributes of rows that have no values yet.
         if item.startswith("__") or item in Row.__slots__ or self._names is None or item not in self._names:
             raise AttributeError(item)
         position = self._names.index(item)
-        if position >= len(self._values):  # a maker of rows may be called with fewer values than it has names
+        if position >= len(self._values):  # a row of names may be called with fewer values than names
             raise AttributeError(item)
         return self._values[position]
 
@@ -166,8 +166,8 @@ class Row:
         return hash(tuple(self._values))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # One call with plain lists: a quarter of the bytes and of the time of pickling slots one by one. The kind goes
-        # as a number, since pickling an Enum member costs more than the rest of a short row.
+        # One call with plain lists takes a quarter of the bytes and of the time of pickling slots one by one. The kind
+        # is pickled as a number, because pickling an Enum member costs more than the rest of a short row.
         if self._row_kind is not _INSERT:
             return _row_of_kind, (self._row_kind.value, self._values, self._names)
         if self._names is not None:
@@ -181,7 +181,7 @@ class Row:
 
 
 def make_row(values: list[Any], names: list[str] | None = None, kind: RowKind = _INSERT) -> Row:
-    """A row around these lists, which it keeps: the quick way to build rows whose shape is known to be right."""
+    """Create a row that keeps these lists, without checks: the fast way for callers that know the shape is right."""
     row = _new(Row)
     row._values = values
     row._names = names

@@ -1,4 +1,4 @@
-"""Serializers of a program's own: how a value becomes bytes, and how that may change from one release to the next."""
+"""Serializers that programs bring: how a value becomes bytes, and how the bytes may change between releases."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class TypeSerializer(ABC, Generic[T]):
-    """Serializes values of one type; used for windows of a program's own and for state that must not be pickled.
+    """Serializes values of one type, for window classes of the program and for state that must not be pickled.
 
-    Give it to a state descriptor where its type goes: values are then written through it, to memory, disk and
-    checkpoints. A checkpoint also keeps `snapshot_configuration()`, which decides after a restore whether the
-    serializer that the program has by then can read what this one wrote.
+    Pass the serializer to a state descriptor in place of a type: it then writes the values to memory, disk and
+    checkpoints. A checkpoint also keeps the result of `snapshot_configuration()`, which decides on a restore whether
+    the serializer of the new program can read the values that the old serializer wrote.
     """
 
     @abstractmethod
@@ -39,13 +39,13 @@ class TypeSerializer(ABC, Generic[T]):
         """Read the value that begins at the stream's position."""
 
     def snapshot_configuration(self) -> TypeSerializerSnapshot[T]:
-        """What a checkpoint keeps of this serializer; unless overridden: its class, which must stay the same."""
+        """Return what a checkpoint keeps of this serializer; by default its class, which must then stay the same."""
         return SimpleTypeSerializerSnapshot(type(self))
 
 
 @dataclass(frozen=True)
 class TypeSerializerSchemaCompatibility(Generic[T]):
-    """Whether a serializer can read what an earlier one wrote."""
+    """The answer to the question whether a serializer can read what an earlier one wrote."""
 
     kind: Literal["as is", "after migration", "reconfigured", "incompatible"]
     reason: str = ""
@@ -53,38 +53,38 @@ class TypeSerializerSchemaCompatibility(Generic[T]):
 
     @staticmethod
     def compatible_as_is() -> TypeSerializerSchemaCompatibility[Any]:
-        """It reads the old bytes."""
+        """Answer that the new serializer reads the old bytes."""
         return TypeSerializerSchemaCompatibility("as is")
 
     @staticmethod
     def compatible_after_migration() -> TypeSerializerSchemaCompatibility[Any]:
-        """It reads what it writes itself: every value is read by the old serializer and written by the new one."""
+        """Answer that every value must be read by the old serializer and written by the new one."""
         return TypeSerializerSchemaCompatibility("after migration")
 
     @staticmethod
     def compatible_with_reconfigured_serializer(
         serializer: TypeSerializer[Any],
     ) -> TypeSerializerSchemaCompatibility[Any]:
-        """This one, made from both, reads the old bytes; it is used from now on."""
+        """Answer that this third serializer, made from both, reads the old bytes and is used from now on."""
         return TypeSerializerSchemaCompatibility("reconfigured", reconfigured=serializer)
 
     @staticmethod
     def incompatible(reason: str = "") -> TypeSerializerSchemaCompatibility[Any]:
-        """The state cannot be restored; the reason is part of the error."""
+        """Answer that the state cannot be restored; the reason becomes part of the error."""
         return TypeSerializerSchemaCompatibility("incompatible", reason)
 
 
 class TypeSerializerSnapshot(ABC, Generic[T]):
     """What a checkpoint keeps of a serializer: enough to read old values and to judge a new serializer.
 
-    A checkpoint holds the name of this class, a version and the bytes that `write_snapshot` wrote. On restore an
-    instance is made without arguments and filled by `read_snapshot`, so the class must stay where it is, and must read
-    every version it ever wrote.
+    A checkpoint holds the name of this class, a version and the bytes that `write_snapshot` wrote. A restore creates an
+    instance without arguments and calls `read_snapshot`. The class must therefore keep its module and name, and must
+    read every version that it ever wrote.
     """
 
     @abstractmethod
     def get_current_version(self) -> int:
-        """The version of what `write_snapshot` writes."""
+        """Return the version of the bytes that `write_snapshot` writes."""
 
     @abstractmethod
     def write_snapshot(self, stream: BytesIO) -> None:
@@ -92,21 +92,21 @@ class TypeSerializerSnapshot(ABC, Generic[T]):
 
     @abstractmethod
     def read_snapshot(self, read_version: int, stream: BytesIO) -> None:
-        """Take over a configuration that was written by that version of this class."""
+        """Read a configuration that this class wrote in the given version."""
 
     @abstractmethod
     def restore_serializer(self) -> TypeSerializer[T]:
-        """A serializer that reads what was written under this configuration."""
+        """Create a serializer that reads the values that were written under this configuration."""
 
     @abstractmethod
     def resolve_schema_compatibility(
         self, old_serializer_snapshot: TypeSerializerSnapshot[T]
     ) -> TypeSerializerSchemaCompatibility[T]:
-        """Asked of the new serializer's snapshot: can the new one read what was written under the old one?"""
+        """Say whether the serializer of this snapshot can read what the serializer of the old snapshot wrote."""
 
 
 class SimpleTypeSerializerSnapshot(TypeSerializerSnapshot[T]):
-    """For a serializer without configuration: it reads what its own class wrote, and nothing else."""
+    """The snapshot of a serializer without configuration, which reads what its own class wrote and nothing else."""
 
     def __init__(self, serializer_class: type[TypeSerializer[T]] | None = None) -> None:
         self._class_name = "" if serializer_class is None else _name(serializer_class)
@@ -122,9 +122,11 @@ class SimpleTypeSerializerSnapshot(TypeSerializerSnapshot[T]):
         self._class_name = stream.read().decode()
 
     def restore_serializer(self) -> TypeSerializer[T]:
-        """A new serializer of the class."""
+        """Create a serializer of the class."""
         if self._class is None:
-            raise TypeError(f"{self._class_name} was compared by name only; it reads its own values as they are")
+            raise TypeError(
+                f"cannot create a {self._class_name}: this snapshot was read from a checkpoint and holds its name only"
+            )
         return self._class()
 
     def resolve_schema_compatibility(
@@ -142,7 +144,7 @@ def _name(cls: type) -> str:
 
 
 class SerializerTypeInfo(TypeInformation):
-    """The type of state that is written through a serializer of the program's own."""
+    """The type of state whose values a serializer of the program writes."""
 
     def __init__(self, serializer: TypeSerializer[Any]) -> None:
         self.serializer = serializer
@@ -155,13 +157,13 @@ class SerializerTypeInfo(TypeInformation):
 
 
 class VoidNamespaceSerializer(TypeSerializer[bytes]):
-    """Writes nothing and reads an empty value: the namespace of state that belongs to no window."""
+    """Writes nothing and reads an empty value: the serializer of the namespace of state outside windows."""
 
     def serialize(self, element: bytes, stream: BytesIO) -> None:
         """Write nothing."""
 
     def deserialize(self, stream: BytesIO) -> bytes:
-        """An empty value."""
+        """Return an empty value."""
         return b""
 
 

@@ -1,7 +1,7 @@
-"""Lengths of time and points in time, as PyFlink names them.
+"""Lengths of time and points in time, under PyFlink's names.
 
-`Duration` and `Time` are both lengths: Flink's newer and older class for the same thing. Wherever a length is expected
-the API takes either, a `datetime.timedelta`, or a number of milliseconds; `millis_of` is the one place that reads them.
+`Duration` and `Time` are both lengths: Flink's newer and older class for the same thing. The API takes either class,
+a `datetime.timedelta`, or a number of milliseconds as a length; `millis_of` converts them all.
 """
 
 from __future__ import annotations
@@ -34,40 +34,40 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """A length in days of 24 hours."""
+        """Create a length of that many days of 24 hours."""
         return Duration.of_hours(_whole(days, "days") * 24)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """A length in hours."""
+        """Create a length of that many hours."""
         return Duration.of_minutes(_whole(hours, "hours") * 60)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """A length in minutes."""
+        """Create a length of that many minutes."""
         return Duration.of_seconds(_whole(minutes, "minutes") * 60)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
-        """A length in seconds."""
+        """Create a length of that many seconds."""
         return Duration(_whole(seconds, "seconds") * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """A length in milliseconds."""
+        """Create a length of that many milliseconds."""
         return Duration(_whole(millis, "millis") * _NANOS_PER_MILLI)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """A length in nanoseconds."""
+        """Create a length of that many nanoseconds."""
         return Duration(nanos)
 
     def to_millis(self) -> int:
-        """Whole milliseconds, rounded down."""
+        """Return the length in whole milliseconds, rounded down."""
         return self._nanos // _NANOS_PER_MILLI
 
     def to_nanos(self) -> int:
-        """Nanoseconds, exact."""
+        """Return the length in nanoseconds."""
         return self._nanos
 
     def __eq__(self, other: object) -> bool:
@@ -87,7 +87,7 @@ class Duration:
         return Duration, (self._nanos,)
 
     def __repr__(self) -> str:
-        """ISO-8601, as Java prints it: ``PT1M30S``.
+        """Return the length in ISO-8601, as Java prints it: ``PT1M30S``.
 
         >>> Duration.of_minutes(90), Duration.of_millis(1500), Duration.of_millis(0)
         (PT1H30M, PT1.5S, PT0S)
@@ -106,7 +106,7 @@ class Duration:
 
 @total_ordering
 class Time:
-    """A length of time in milliseconds; the older of Flink's two classes, taken by windows.
+    """A length of time in milliseconds: the older of Flink's two classes, and the one that windows take.
 
     >>> str(Time.seconds(3))
     '3000 ms'
@@ -118,32 +118,32 @@ class Time:
         self._milliseconds = _whole(milliseconds, "milliseconds")
 
     def to_milliseconds(self) -> int:
-        """The length in milliseconds."""
+        """Return the length in milliseconds."""
         return self._milliseconds
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """A length in milliseconds."""
+        """Create a length of that many milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """A length in seconds."""
+        """Create a length of that many seconds."""
         return Time(_whole(seconds, "seconds") * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """A length in minutes."""
+        """Create a length of that many minutes."""
         return Time.seconds(_whole(minutes, "minutes") * 60)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """A length in hours."""
+        """Create a length of that many hours."""
         return Time.minutes(_whole(hours, "hours") * 60)
 
     @staticmethod
     def days(days: int) -> Time:
-        """A length in days of 24 hours."""
+        """Create a length of that many days of 24 hours."""
         return Time.hours(_whole(days, "days") * 24)
 
     def __eq__(self, other: object) -> bool:
@@ -181,13 +181,13 @@ class Instant:
     nanos: int
 
     def to_epoch_milli(self) -> int:
-        """Milliseconds since the epoch, rounded down."""
-        # Flink: PyFlink divides wrongly before the epoch (-1 ms comes back as -901 ms); this is Java's answer.
+        """Return the milliseconds since the epoch, rounded down."""
+        # Flink: PyFlink divides wrongly before the epoch (-1 ms comes back as -901 ms); Java rounds down, as here.
         return self.seconds * 1000 + self.nanos // _NANOS_PER_MILLI
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """The point that many milliseconds after the epoch."""
+        """Return the point in time that many milliseconds after the epoch."""
         seconds, millis = divmod(epoch_milli, 1000)
         return Instant(seconds, millis * _NANOS_PER_MILLI)
 
@@ -196,13 +196,13 @@ class Instant:
 
 
 def millis_of(value: Duration | Time | timedelta | int) -> int:
-    """A length of time given in any of the accepted ways, in whole milliseconds.
+    """Return a length of time in whole milliseconds.
 
     >>> millis_of(Time.seconds(1)), millis_of(timedelta(seconds=2)), millis_of(3)
     (1000, 2000, 3)
 
     Raises:
-        TypeError: ``value`` is none of them.
+        TypeError: ``value`` is not a length of time.
     """
     if isinstance(value, Duration):
         return value.to_millis()

@@ -1,8 +1,8 @@
-"""What every type can do: the base of basic and composite types.
+"""`TypeInformation`: the base of all types.
 
-A type has three jobs at run time. `conform` checks and converts what a chain of functions hands on, a whole run of
-records at once; `narrow` does what a typed `from_collection` does to one value; `text` and `file_text` write a record
-as `print` and as text sinks do. Conversion happens where PyFlink serializes, never between chained functions.
+A type has three tasks at run time. `conform` checks and converts the records that leave a chain of functions, a whole
+run at once. `narrow` converts one value as a typed `from_collection` does. `text` and `file_text` write a record as
+`print` and text sinks do. Records are converted where PyFlink serializes them, never between chained functions.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Column = Sequence[Any]
 
 
 class Misfit(Exception):
-    """A value does not fit; internal, turned into :class:`RecordTypeError` once the record is known."""
+    """A value does not fit a type. Internal: becomes a :class:`RecordTypeError` once the record is known."""
 
     def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(reason, path)
 
     def inside(self, place: str) -> Misfit:
-        """The same misfit seen from the value around it."""
+        """Return the same misfit with the place of the value inside the value around it."""
         reason, path = self.args
         return Misfit(reason, (place, *path))
 
@@ -38,23 +38,23 @@ class TypeInformation:
     """The type of a stream's records, or of a field inside them."""
 
     def need_conversion(self) -> bool:
-        """Whether values differ between what user code sees and what is stored."""
+        """Return whether the stored form of a value differs from the value."""
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
-        """The stored form of a value."""
+        """Return the stored form of a value."""
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
-        """The value of a stored form."""
+        """Return the value that a stored form stands for."""
         return obj
 
     def is_immutable(self) -> bool:
-        """Whether values that conform to this type can never be changed by code that still holds them."""
+        """Return whether no value of this type can be changed after it was emitted or stored."""
         return False
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """Check and convert a run of values leaving a chain of functions.
+        """Check and convert a run of values that leave a chain of functions.
 
         Returns:
             ``values`` itself when nothing had to change, else a new list.
@@ -69,7 +69,7 @@ class TypeInformation:
         return fitted if isinstance(fitted, list) else list(fitted)
 
     def narrow(self, value: Any) -> Any:
-        """What a typed ``from_collection`` makes of one value: integers wrap around, tuples become rows.
+        """Convert one value as a typed ``from_collection`` does: integers wrap around, tuples become rows.
 
         Raises:
             RecordTypeError: The value cannot be read as this type.
@@ -80,19 +80,19 @@ class TypeInformation:
             raise RecordTypeError(str(self), preview(value), str(misfit)) from None
 
     def collected(self, value: Any) -> Any:
-        """What ``execute_and_collect`` gives for a record of this type."""
+        """Return a record of this type in the form in which ``execute_and_collect`` returns it."""
         return value
 
     def text(self, value: Any) -> str:
-        """The line ``print`` writes for a record of this type."""
+        """Return the line that ``print`` writes for a record of this type."""
         return self.file_text(value)
 
     def file_text(self, value: Any) -> str:
-        """The line a text sink writes for a record of this type, which is also its form inside other records."""
+        """Return the line that a text sink writes for a record; it is also the record's form inside other records."""
         return "null" if value is None else str(value)
 
     def _first_misfit(self, values: list[Any]) -> RecordTypeError:
-        # The bulk check knows that a column is bad, not which record. Going one by one costs only on the way out.
+        # The bulk check finds that a column is bad, but not which record. Checking one by one costs only on failure.
         for value in values:
             try:
                 self._fit_alone([value])
@@ -101,18 +101,18 @@ class TypeInformation:
         raise AssertionError(f"{self} refused a run of values but none of them alone")
 
     def _fit_alone(self, column: Column) -> Column:
-        """`_fit` for values that are whole records, not fields of one."""
+        """Do what `_fit` does, for values that are whole records and not fields of a record."""
         return self._fit(column)
 
     def _fit(self, column: Column) -> Column:
-        """``column`` itself when all of it fits as it is, else the converted column; raises :class:`Misfit`."""
+        """Return ``column`` itself if all values fit unchanged, else the converted column; raise :class:`Misfit`."""
         return column
 
     def _narrow(self, value: Any) -> Any:
         return self._fit([value])[0]
 
     def _identity(self) -> tuple[Any, ...]:
-        """What two equal types have in common."""
+        """Return the values by which two types of one class are compared."""
         return ()
 
     def __eq__(self, other: object) -> bool:
@@ -128,14 +128,14 @@ class TypeInformation:
 
 
 def all_are(kind: type, column: Column) -> bool:  # hot
-    """Whether every value is exactly of this class; counting in C beats a set of types by a third."""
+    """Return whether every value is exactly of this class. Counting in C is a third faster than a set of types."""
     return countOf(map(type, column), kind) == len(column)
 
 
 def fit_nullable(type_info: TypeInformation, column: Column) -> Column:
-    """`_fit` for a column in which None is allowed and stays None."""
+    """Do what `_fit` does, for a column in which None is allowed and stays None."""
     try:
-        return type_info._fit(column)  # most columns hold no None, so look for it only when something is wrong
+        return type_info._fit(column)  # most columns hold no None, so None is looked for only after a misfit
     except Misfit:
         if not countOf(map(type, column), type(None)):
             raise

@@ -30,7 +30,7 @@ class SerializationSchema(ABC, Generic[T]):
 
     @abstractmethod
     def serialize(self, value: T) -> bytes | None:
-        """The bytes of a record."""
+        """Return the bytes of a record."""
 
 
 class DeserializationSchema(ABC, Generic[T]):
@@ -38,14 +38,14 @@ class DeserializationSchema(ABC, Generic[T]):
 
     @abstractmethod
     def deserialize(self, message: bytes) -> T | None:
-        """The record of these bytes; None leaves the message out."""
+        """Return the record of these bytes; None leaves the message out."""
 
     def is_end_of_stream(self, next_element: T) -> bool:
-        """Whether this record ends the stream; it is not emitted then."""
+        """Return whether this record ends the stream; it is not emitted then."""
         return False
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the records, where it is known."""
+        """Return the type of the records, where it is known."""
         return None
 
 
@@ -61,7 +61,7 @@ class SimpleStringSchema(SerializationSchema[Any], DeserializationSchema[str]):
         self._type_info: TypeInformation | None = None
 
     def with_type(self, type_info: TypeInformation | None) -> SimpleStringSchema:
-        """A schema that writes records of this declared type in their text form."""
+        """Return a schema that writes records of this declared type in their text form."""
         schema = SimpleStringSchema(self._charset)
         schema._type_info = type_info
         return schema
@@ -137,15 +137,15 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """One line of text per record."""
+        """Return one line of text per record."""
         return Encoder(charset_name)
 
     def with_type(self, type_info: TypeInformation | None) -> Encoder:
-        """An encoder that writes records of this declared type in their text form."""
+        """Return an encoder that writes records of this declared type in their text form."""
         return Encoder(self._charset, type_info)
 
     def encode(self, value: Any) -> bytes:
-        """The record's line, with its end."""
+        """Return the record's line, with its end."""
         return (record_file_text(self._type_info, value) + "\n").encode(self._charset)
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ class BulkWriterFactory(Protocol):
     """Makes a :class:`BulkWriter` for each file."""
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
-        """A writer into this open file."""
+        """Return a writer into this open file."""
         ...
 
 
