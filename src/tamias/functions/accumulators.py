@@ -1,7 +1,7 @@
-"""Accumulators: values that functions add to while a job runs and that are merged when it ends.
+"""Accumulators: values that functions add to while a job runs, and that the driver merges when the job ends.
 
-Each subtask has its own; they travel to the driver by pickle and are merged there, so everything an accumulator keeps
-must pickle. Values are not in checkpoints: a restarted attempt counts from the start again.
+Each subtask has its own accumulators. They travel to the driver by pickle, so everything that an accumulator keeps must
+pickle. Accumulators are not part of checkpoints: a restarted attempt counts from the start again.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ R = TypeVar("R")
 
 
 class Accumulator(ABC, Generic[V, R]):
-    """Takes values of one kind and gives a result of another.
+    """Takes values of one type and returns a result of another.
 
-    Write your own by subclassing; it must be possible to merge two that were filled apart.
+    A subclass must be able to merge two accumulators that different subtasks filled.
     """
 
     @abstractmethod
     def add(self, value: V) -> None:
-        """Take in one value."""
+        """Add one value."""
 
     @abstractmethod
     def get_local_value(self) -> R:
-        """Return the result of what this subtask has added."""
+        """Return the result over the values of this subtask."""
 
     @abstractmethod
     def reset_local(self) -> None:
-        """Start again from nothing."""
+        """Remove all values."""
 
     @abstractmethod
     def merge(self, other: Accumulator[V, R]) -> None:
-        """Take in everything another accumulator of this class has."""
+        """Add the values of another accumulator of this class."""
 
     def clone(self) -> Accumulator[V, R]:
-        """Return a copy that shares nothing with this one."""
+        """Return a copy that shares nothing with this accumulator."""
         return deepcopy(self)
 
     def __repr__(self) -> str:
@@ -66,11 +66,11 @@ class Accumulator(ABC, Generic[V, R]):
 
 
 class SimpleAccumulator(Accumulator[V, V]):
-    """An accumulator whose result is of the kind of its values."""
+    """An accumulator whose result has the type of its values."""
 
 
 class _Counter(SimpleAccumulator[V]):
-    """A sum, from zero."""
+    """A sum that begins at zero."""
 
     _zero: Any = 0
 
@@ -78,14 +78,14 @@ class _Counter(SimpleAccumulator[V]):
         self._value: Any = self._zero if value is None else value
 
     def add(self, value: Any = 1) -> None:
-        """Add a value; one, when none is given."""
+        """Add a value; 1 by default."""
         self._value += value
 
     def get_local_value(self) -> V:
         return self._value  # type: ignore[no-any-return]
 
     def get_local_value_primitive(self) -> V:
-        """Return the sum; Java's name for it without boxing."""
+        """Return the sum. Flink: the same as `get_local_value`, without boxing in Java."""
         return self._value  # type: ignore[no-any-return]
 
     def reset_local(self) -> None:
@@ -96,7 +96,7 @@ class _Counter(SimpleAccumulator[V]):
 
 
 class IntCounter(_Counter[int]):
-    """A sum of whole numbers.
+    """A sum of integers.
 
     >>> counter = IntCounter()
     >>> counter.add(2)
@@ -106,17 +106,17 @@ class IntCounter(_Counter[int]):
 
 
 class LongCounter(_Counter[int]):
-    """A sum of whole numbers. Python integers do not overflow, so it differs from `IntCounter` by name only."""
+    """A sum of integers. Python integers do not overflow, so `LongCounter` equals `IntCounter`."""
 
 
 class DoubleCounter(_Counter[float]):
-    """A sum of floating point numbers."""
+    """A sum of floating-point numbers."""
 
     _zero = 0.0
 
 
 class AverageAccumulator(SimpleAccumulator[float]):
-    """The mean of all values; 0.0 before the first."""
+    """The mean of all values; 0.0 before the first value."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -141,7 +141,7 @@ class AverageAccumulator(SimpleAccumulator[float]):
 
 
 class _Extreme(SimpleAccumulator[V]):
-    """The least or greatest value; the opposite end of Java's type before the first."""
+    """The minimum or maximum; before the first value, the opposite end of Java's type."""
 
     _start: Any
     _pick: Any
@@ -163,49 +163,49 @@ class _Extreme(SimpleAccumulator[V]):
 
 
 class IntMinimum(_Extreme[int]):
-    """The least of 32-bit whole numbers."""
+    """The minimum of 32-bit integers."""
 
     _start = 2**31 - 1
     _pick = min
 
 
 class IntMaximum(_Extreme[int]):
-    """The greatest of 32-bit whole numbers."""
+    """The maximum of 32-bit integers."""
 
     _start = -(2**31)
     _pick = max
 
 
 class LongMinimum(_Extreme[int]):
-    """The least of 64-bit whole numbers."""
+    """The minimum of 64-bit integers."""
 
     _start = 2**63 - 1
     _pick = min
 
 
 class LongMaximum(_Extreme[int]):
-    """The greatest of 64-bit whole numbers."""
+    """The maximum of 64-bit integers."""
 
     _start = -(2**63)
     _pick = max
 
 
 class DoubleMinimum(_Extreme[float]):
-    """The least of floating point numbers."""
+    """The minimum of floating-point numbers."""
 
     _start = float("inf")
     _pick = min
 
 
 class DoubleMaximum(_Extreme[float]):
-    """The greatest of floating point numbers."""
+    """The maximum of floating-point numbers."""
 
     _start = float("-inf")
     _pick = max
 
 
 class Histogram(Accumulator[int, dict[int, int]]):
-    """How often each whole number was added; the result is sorted by number."""
+    """Counts how often each integer was added; the result is sorted by the integers."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -225,7 +225,7 @@ class Histogram(Accumulator[int, dict[int, int]]):
 
 
 class ListAccumulator(Accumulator[V, list[V]]):
-    """Every value, in the order added within a subtask. Meant for few values: all of them reach the driver."""
+    """Keeps every value, in the order of adding within a subtask. Meant for few values: all reach the driver."""
 
     def __init__(self) -> None:
         self._values: list[V] = []
@@ -246,10 +246,10 @@ class ListAccumulator(Accumulator[V, list[V]]):
 def merge_accumulators(
     parts: Iterable[Mapping[str, Accumulator[Any, Any]]],
 ) -> dict[str, Accumulator[Any, Any] | AccumulatorError]:
-    """Merge the accumulators of all subtasks by name; the parts are left as they are.
+    """Merge the accumulators of all subtasks by name, without changing the parts.
 
-    An accumulator that cannot be merged stands as the error in its place, so that the others can still be read and
-    only asking for this one raises.
+    The result of an accumulator that cannot be merged is an error: the other accumulators can still be read, and only
+    reading this one raises.
     """
     merged: dict[str, Accumulator[Any, Any] | AccumulatorError] = {}
     for part in parts:
@@ -273,7 +273,7 @@ def _merge_one(
             )
         into.merge(more)
         return into
-    except Exception as error:  # user-written accumulators: one that fails must not take the job's result with it
+    except Exception as error:  # an accumulator of the user that fails must not discard the result of the job
         return AccumulatorError(f"accumulator {name!r} could not be merged: {type(error).__name__}: {error}")
 
 

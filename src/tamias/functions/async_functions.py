@@ -1,4 +1,4 @@
-"""What users implement to ask other systems without waiting: async functions, and when a request is tried again."""
+"""Asynchronous functions, which send requests to other systems without blocking, and their retry strategies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """One record in, one request, any number of records out. There is no keyed state here.
+    """Turns one record into any number of records through one request. Keyed state is not available.
 
     Example:
         >>> class Lookup(AsyncFunction):
@@ -26,15 +26,15 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """Ask, await the answer and return the records it gives; `[]` for none."""
+        """Send a request, await the answer and return the resulting records; `[]` for none."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """Return the records for a request that took too long; unless overridden the job fails."""
+        """Return the records for a request that timed out. By default the job fails."""
         raise TimeoutError(f"no answer within the timeout for the record {value!r}")
 
 
 class AsyncBatchFunction(Function, Generic[IN, OUT]):
-    """Several records in, one request, one record out for each: for services that answer many questions at once.
+    """Turns several records into one record each through one request, for services that answer in batches.
 
     Example:
         >>> class Predict(AsyncBatchFunction):
@@ -44,43 +44,43 @@ class AsyncBatchFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     async def async_invoke_batch(self, inputs: list[IN]) -> list[OUT]:
-        """Ask, await the answer and return as many results as there are inputs, in their order."""
+        """Send a request, await the answer and return one result per input, in the order of the inputs."""
 
     def timeout(self, inputs: list[IN]) -> list[OUT]:
-        """Return the results for a request that took too long, one for each input; unless overridden the job fails."""
+        """Return one result per input of a request that timed out. By default the job fails."""
         raise TimeoutError(f"no answer within the timeout for a batch of {len(inputs)} records")
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which outcomes of a request are tried again."""
+    """Decides after which outcomes a request is retried."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """Says of a result whether it is tried again; None: no result is."""
+        """Return a function that says of a result whether to retry, or None to accept every result."""
 
     @abstractmethod
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """Says of an exception whether the request is tried again; None: none is."""
+        """Return a function that says of an exception whether to retry, or None to retry after no exception."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Whether, when and how often a request is tried again. The timeout runs from the first attempt on."""
+    """Decides whether, when and how often a request is retried. The timeout begins with the first attempt."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Return whether another attempt may follow so many."""
+        """Return whether another attempt may follow after this many attempts."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait after so many attempts."""
+        """Return the delay in milliseconds before the attempt that follows this many attempts."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Which outcomes are tried again."""
+        """Return the predicate that decides which outcomes are retried."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Return every outcome counts."""
+        """Never retry."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -90,7 +90,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Try again up to so many times, always after the same time."""
+        """Retry up to `max_attempts` times, always after the same delay."""
         return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
 
     @staticmethod
@@ -102,14 +102,14 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Try again up to so many times, each time after a longer wait."""
+        """Retry up to `max_attempts` times, each time after a longer delay."""
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
         )
 
 
 class RetryPredicate(AsyncRetryPredicate[Any]):
-    """Two functions as a predicate."""
+    """A predicate made of two functions."""
 
     def __init__(
         self, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None
@@ -125,7 +125,7 @@ class RetryPredicate(AsyncRetryPredicate[Any]):
 
 
 class NoRetryStrategy(AsyncRetryStrategy[Any]):
-    """Every outcome counts."""
+    """Never retries."""
 
     def can_retry(self, current_attempts: int) -> bool:
         return False
@@ -138,7 +138,7 @@ class NoRetryStrategy(AsyncRetryStrategy[Any]):
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
-    """Tries again up to `max_attempts` times, always after the same time."""
+    """Retries up to `max_attempts` times, always after the same delay."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
 
 
 class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[Any]):
-    """Tries again up to `max_attempts` times, each time after `multiplier` times the wait before.
+    """Retries up to `max_attempts` times, each time after `multiplier` times the previous delay.
 
     Example:
         >>> strategy = ExponentialBackoffDelayRetryStrategy(5, 10, 50, 2.0, None, None)
@@ -196,8 +196,8 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[Any]):
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        # Flink: PyFlink remembers the last wait, which requests that run side by side then share. Here it follows
-        # from the number of attempts alone, rounded as there.
+        # Flink: PyFlink remembers the last delay, so concurrent requests share it. Here the delay follows from the
+        # number of attempts alone, with PyFlink's rounding.
         delay = self._initial_delay
         for _ in range(current_attempts - 1):
             delay = int(min(delay * self._multiplier, self._max_retry_delay))
@@ -211,19 +211,19 @@ NO_RETRY_STRATEGY: AsyncRetryStrategy[Any] = NoRetryStrategy()
 
 
 def empty_result_predicate(result: list[Any]) -> bool:
-    """Try again when there was no result."""
+    """Retry if there was no result."""
     return result is None or len(result) == 0
 
 
 def has_exception_predicate(error: Exception) -> bool:
-    """Try again whatever was raised."""
+    """Retry after any exception."""
     return error is not None
 
 
 def exception_type_predicate(
     error: Exception, expected_error_type: type[Exception] | tuple[type[Exception], ...]
 ) -> bool:
-    """Try again when an exception of a class was raised; `functools.partial` gives the predicate that class."""
+    """Retry after an exception of the expected class; pass that class with `functools.partial`."""
     return isinstance(error, expected_error_type)
 
 

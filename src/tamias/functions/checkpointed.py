@@ -1,4 +1,4 @@
-"""Functions that take part in checkpoints: what they implement beside their function class, and their contexts."""
+"""Interfaces of functions that take part in checkpoints, and the contexts passed to them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ T = TypeVar("T")
 
 
 class FunctionSnapshotContext(ABC):
-    """Handed to `snapshot_state`."""
+    """Passed to `snapshot_state`."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """Return the checkpoint being taken; ids only grow, also over restarts."""
+        """Return the id of the checkpoint in progress. Ids grow, also across restarts."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
-        """When it was triggered, in milliseconds."""
+        """Return the time at which the checkpoint was triggered, in milliseconds."""
 
 
 class FunctionInitializationContext(ABC):
-    """Handed to `initialize_state`."""
+    """Passed to `initialize_state`."""
 
     @abstractmethod
     def is_restored(self) -> bool:
@@ -32,49 +32,49 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """Return the checkpoint it starts from, or None."""
+        """Return the id of the checkpoint that this operator starts from, or None."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Where state that belongs to the subtask is asked for."""
+        """Return the store of state that belongs to the subtask."""
 
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Where keyed state is asked for; raises `StateNotKeyed` on a stream without keys when it is asked."""
+        """Return the store of keyed state. On a stream without keys, the methods of the store raise `StateNotKeyed`."""
 
 
 class CheckpointedFunction(ABC):
     """A function that keeps state in the operator state store.
 
-    What the store's lists hold when `snapshot_state` returns is what the checkpoint keeps.
+    A checkpoint keeps the content of the store's lists as of the return of `snapshot_state`.
     """
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Put what is in memory into the state store. Never called while a record is processed."""
+        """Copy the function's state from memory to the state store. Never called while a record is processed."""
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Ask for state, and take over what was restored. Called before `open`, also on a fresh start."""
+        """Get states from the store and read restored values. Called before `open`, also on a fresh start."""
 
 
 class ListCheckpointed(ABC, Generic[T]):
-    """A function whose state is a list that is split over subtasks; the older, simpler form."""
+    """A function whose state is a list that is distributed over subtasks; the older, simpler interface."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> Sequence[T] | None:
-        """Return the state as a list of parts, each of which may go to another subtask; None or [] keeps nothing."""
+        """Return the state as a list whose elements may be restored on different subtasks; None or [] keeps nothing."""
 
     @abstractmethod
     def restore_state(self, state: list[T]) -> None:
-        """Take over this subtask's parts. Called before `open`, and only when a checkpoint is restored."""
+        """Restore the elements of this subtask. Called before `open`, and only if a checkpoint is restored."""
 
 
 class CheckpointListener:
-    """A function that wants to know how checkpoints ended."""
+    """A function that is notified of the outcome of checkpoints."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Return the checkpoint is complete on all subtasks. May be skipped for one that a later one follows."""
+        """React to a checkpoint that completed on all subtasks. A later completed checkpoint may stand for this one."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Return the checkpoint was given up after it had started."""
+        """React to a checkpoint that was aborted after it had started."""

@@ -1,4 +1,4 @@
-"""`JobExecutionResult`: what a job that ran to its end leaves behind."""
+"""`JobExecutionResult`: the id, running time and accumulators of a finished job."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["JobExecutionResult"]
 
 
 class JobExecutionResult:
-    """A finished job's id, running time and accumulators.
+    """The id, running time and accumulators of a finished job.
 
     Args:
-        job_id: The job.
-        net_runtime_ms: How long it ran.
-        accumulators: Results by name. An exception in place of a result is raised when that result is asked for, so
-            that one accumulator that could not be merged does not cost the others.
+        job_id: The id of the job.
+        net_runtime_ms: The running time.
+        accumulators: Results by name. An exception in place of a result is raised when that result is read, so that
+            the results of the other accumulators can still be read.
     """
 
     def __init__(self, job_id: JobID, net_runtime_ms: int, accumulators: Mapping[str, Any] | None = None) -> None:
@@ -30,11 +30,11 @@ class JobExecutionResult:
         return self._job_id
 
     def get_net_runtime(self) -> int:
-        """How long the job ran, in milliseconds."""
+        """Return the running time of the job in milliseconds."""
         return self._net_runtime_ms
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """Return the result of one accumulator; None when no function registered it."""
+        """Return the result of one accumulator, or None if no function registered it."""
         return _result(self._accumulators.get(accumulator_name))
 
     def get_all_accumulator_results(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`JobStatus`: where a job is in its life."""
+"""`JobStatus`: the states of a job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """The states of a job; FAILED, CANCELED and FINISHED are the last ones."""
+    """The states of a job. FAILED, CANCELED and FINISHED are final."""
 
     CREATED = 0
     RUNNING = 1
@@ -22,9 +22,9 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Return whether the job is over for good."""
+        """Return whether the job has ended for good."""
         return self in {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED}
 
     def is_terminal_state(self) -> bool:
-        """Return whether the job is over here; a suspended one may go on elsewhere."""
+        """Return whether the job has ended here; a suspended job may continue elsewhere."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

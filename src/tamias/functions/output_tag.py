@@ -1,4 +1,4 @@
-"""The name and type of a side output."""
+"""`OutputTag`: the name and type of a side output."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ class OutputTag:
     """
 
     def __init__(self, tag_id: str, type_info: TypeInformation | Sequence[TypeInformation] | None = None) -> None:
-        """Make a tag.
+        """Create a tag.
 
         Args:
-            tag_id: the name, unique among the side outputs of the operator that emits it.
-            type_info: type of the records; a list of types stands for a row of them. Without one they are
-                Python objects of any kind.
+            tag_id: The name, unique among the side outputs of the operator that emits to it.
+            type_info: The type of the records. A list of types stands for a row of them, None for any Python object.
         """
         if tag_id is None or tag_id == "":
             raise ValueError(f"an OutputTag needs an id, got {tag_id!r}")

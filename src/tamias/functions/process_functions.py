@@ -29,19 +29,19 @@ KeyedStateFunction = Callable[[Any, Any], None]
 
 
 class _TimedContext(ABC):
-    """The part of a context that tells the time."""
+    """The part of a context that gives access to time."""
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Return both clocks, and on keyed streams the timers."""
+        """Return the service that reads both clocks and, on keyed streams, registers timers."""
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Return the record's (or the timer's) timestamp in milliseconds; None for a record without one."""
+        """Return the timestamp of the record or timer in milliseconds; None for a record without a timestamp."""
 
 
 class _KeyedContext(_TimedContext):
-    """The same on a keyed stream."""
+    """A context on a keyed stream."""
 
     @abstractmethod
     def get_current_key(self) -> Any:
@@ -49,92 +49,92 @@ class _KeyedContext(_TimedContext):
 
 
 class _KeyedTimerContext(_KeyedContext):
-    """Handed to `on_timer`."""
+    """Passed to `on_timer`."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
-        """Which clock made the timer fire."""
+        """Return the clock that made the timer fire."""
 
 
 class ProcessFunction(Function):
-    """One record in, any number out, with side outputs and both clocks.
+    """Turns one record into any number of records, with side outputs and both clocks.
 
     Emit with ``yield value``, and to a side output with ``yield output_tag, value``.
     """
 
     class Context(_TimedContext):
-        """Handed to `process_element`."""
+        """Passed to `process_element`."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Emitted:
-        """Take one record."""
+        """Process one record."""
 
 
 class KeyedProcessFunction(Function):
-    """A process function on a keyed stream: state and timers per key."""
+    """A process function on a keyed stream, with state and timers per key."""
 
     class Context(_KeyedContext):
-        """Handed to `process_element`."""
+        """Passed to `process_element`."""
 
     class OnTimerContext(_KeyedTimerContext, Context):
-        """Handed to `on_timer`."""
+        """Passed to `on_timer`."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Emitted:
-        """Take one record."""
+        """Process one record."""
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Emitted:
-        """Called when a timer that was registered for the context's key fires."""
+        """React to a timer that was registered for the key of the context."""
 
 
 class CoProcessFunction(Function):
     """A process function over two connected streams."""
 
     class Context(_TimedContext):
-        """Handed to both `process_element` methods."""
+        """Passed to both `process_element` methods."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Emitted:
-        """Take one record of the first stream."""
+        """Process one record of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Emitted:
-        """Take one record of the second stream."""
+        """Process one record of the second stream."""
 
     def on_timer(self, timestamp: int, ctx: CoProcessFunction.Context) -> Emitted:
-        """Called when a timer fires: there are timers if both streams are keyed."""
+        """React to a timer. Timers exist if both streams are keyed."""
 
 
 class KeyedCoProcessFunction(Function):
     """A process function over two keyed streams that share state and timers per key."""
 
     class Context(_KeyedContext):
-        """Handed to both `process_element` methods."""
+        """Passed to both `process_element` methods."""
 
     class OnTimerContext(_KeyedTimerContext, Context):
-        """Handed to `on_timer`."""
+        """Passed to `on_timer`."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Emitted:
-        """Take one record of the first stream."""
+        """Process one record of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Emitted:
-        """Take one record of the second stream."""
+        """Process one record of the second stream."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Emitted:
-        """Called when a timer that was registered for the context's key fires."""
+        """React to a timer that was registered for the key of the context."""
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What the two broadcast process functions share: their contexts."""
+    """The contexts that both broadcast process functions share."""
 
     class BaseContext(ABC):
-        """The time, as both sides see it."""
+        """The access to time, on both sides."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the record's timestamp in milliseconds; None for a record without one."""
+            """Return the record's timestamp in milliseconds; None for a record without a timestamp."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -145,73 +145,73 @@ class BaseBroadcastProcessFunction(Function):
             """Return the operator's event-time watermark."""
 
     class Context(BaseContext):
-        """The broadcast side's: it may write broadcast state."""
+        """The context of the broadcast side, which may write broadcast state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-            """Return the broadcast state declared by a descriptor given to `broadcast`."""
+            """Return the broadcast state of a descriptor that was passed to `broadcast`."""
 
     class ReadOnlyContext(BaseContext):
-        """The other side's: it may read broadcast state."""
+        """The context of the other side, which may read broadcast state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-            """Return the broadcast state declared by a descriptor given to `broadcast`, for reading."""
+            """Return the broadcast state of a descriptor that was passed to `broadcast`, for reading."""
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
-    """A stream without keys beside a broadcast one."""
+    """A process function over a stream without keys and a broadcast stream."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """Handed to `process_broadcast_element`."""
+        """Passed to `process_broadcast_element`."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """Handed to `process_element`."""
+        """Passed to `process_element`."""
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Emitted:
-        """Take one record of the stream that is not broadcast."""
+        """Process one record of the stream that is not broadcast."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: BroadcastProcessFunction.Context) -> Emitted:
-        """Take one record of the broadcast stream; every subtask sees it."""
+        """Process one record of the broadcast stream; every subtask sees it."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
-    """A keyed stream beside a broadcast one: state and timers per key on the keyed side."""
+    """A process function over a keyed stream, with state and timers per key, and a broadcast stream."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """Handed to `process_broadcast_element`."""
+        """Passed to `process_broadcast_element`."""
 
         @abstractmethod
         def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
-            """Call a function with each key of this subtask that has the state, and its state."""
+            """Call a function with each key of this subtask that has a value in the state, and with its state."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """Handed to `process_element`."""
+        """Passed to `process_element`."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Return both clocks, and the timers of the current key."""
+            """Return the service that reads both clocks and registers timers of the current key."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
             """Return the key of the record."""
 
     class OnTimerContext(ReadOnlyContext):
-        """Handed to `on_timer`."""
+        """Passed to `on_timer`."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Which clock made the timer fire."""
+            """Return the clock that made the timer fire."""
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Emitted:
-        """Take one record of the keyed stream."""
+        """Process one record of the keyed stream."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context) -> Emitted:
-        """Take one record of the broadcast stream; every subtask sees it."""
+        """Process one record of the broadcast stream; every subtask sees it."""
 
     def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Emitted:
-        """Called when a timer that was registered for the context's key fires."""
+        """React to a timer that was registered for the key of the context."""

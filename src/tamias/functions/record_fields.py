@@ -1,7 +1,7 @@
-"""Fields of a record, by position or by name: how `key_by(0)`, `sum("price")` and `project(0, 2)` find them.
+"""Read and replace fields of records by position or name, for `key_by(0)`, `sum("price")` and `project(0, 2)`.
 
-A record with fields is a tuple, a list, a Row, a dict (by name), or an object with attributes (by name). Any
-other value counts as one field, at position 0, which is the value itself. Positions below 0 count from the end.
+A record with fields is a tuple, a list, a Row, a dict (by name), or an object with attributes (by name). Any other
+value has one field, at position 0: the value itself. Negative positions count from the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TUPLE_NAME = re.compile(r"f(\d+)")  # Flink: the fields of a tuple are called f
 
 
 def checked_field(field: object, what: str) -> Field:
-    """Return a position or a name as the user gave it, or an error that says what it was meant for."""
+    """Return the given position or name, or raise an error; `what` names the field in the message."""
     if isinstance(field, bool) or not isinstance(field, (int, str)):
         raise TypeError(f"{what} must be a position (int) or a name (str), got {field!r}")
     if field == "":
@@ -42,12 +42,12 @@ def read_field(value: Any, field: Field) -> Any:  # hot
         if field == 0:
             return value
     except (IndexError, KeyError, AttributeError, ValueError):
-        pass  # all mean that there is no such field; one message says so
+        pass  # each of these means that there is no such field; one message says so below
     raise _no_field(value, field)
 
 
 def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
-    """Return a copy of a record in which one field is replaced; the record itself stays as it is."""
+    """Return a copy of a record with one field replaced."""
     if type(value) is tuple and type(field) is int and field >= 0:
         return (*value[:field], new, *value[field + 1 :])
     if isinstance(value, tuple):
@@ -72,7 +72,7 @@ def with_field(value: Any, field: Field, new: Any) -> Any:  # hot
         changed = copy.copy(value)
         setattr(changed, field, new)
         return changed
-    return new  # a value without fields: position 0 is all of it
+    return new  # a value without fields: position 0 is the value itself
 
 
 def _position_in(value: tuple[Any, ...] | list[Any], field: Field) -> int:

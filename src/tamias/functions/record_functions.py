@@ -1,4 +1,4 @@
-"""Functions over records: the base class of every user function, and those that need no context but `open`'s.
+"""Functions over records: the base class of every user function, and the functions that receive records alone.
 
 A function is pickled when the job is built and unpickled once per subtask. `open` is called before the first record
 and `close` after the last one. `process_functions` holds the functions with timers, side outputs and broadcast state.
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Function(ABC):  # noqa: B024
-    """Base of everything users implement: an optional start and an optional end."""
+    """The base of everything that users implement."""
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Called once per attempt, before the first record: make state handles and connections here."""
+        """Create state handles and connections. Called once per attempt, before the first record."""
 
     def close(self) -> None:  # noqa: B027
-        """Called once at the end, also after a failure: release what `open` took."""
+        """Release what `open` acquired. Called once at the end, also after a failure."""
 
 
 class WrappingFunction(Function):
-    """A function of Tamias' own around one of the user's, which may take part in checkpoints.
+    """A function of Tamias that calls a function of the user; the user's function may take part in checkpoints.
 
     Args:
-        wrapped: the user's function object, or a plain callable.
+        wrapped: The user's function object, or a plain callable.
     """
 
     def __init__(self, wrapped: Any) -> None:
@@ -46,19 +46,19 @@ class WrappingFunction(Function):
 
 
 class MapFunction(Function):
-    """One record in, one record out."""
+    """Turns one record into one record."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """Turn a record into another."""
+        """Return the record that a record becomes."""
 
 
 class FlatMapFunction(Function):
-    """One record in, any number of records out."""
+    """Turns one record into any number of records."""
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
-        """Yield, or return an iterable of, what a record becomes; None is nothing."""
+        """Yield, or return an iterable of, the records that a record becomes; None stands for no records."""
 
 
 class FilterFunction(Function):
@@ -66,17 +66,17 @@ class FilterFunction(Function):
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """True keeps the record. The record must not be changed."""
+        """Return whether to keep the record; do not change the record."""
 
 
 class ReduceFunction(Function):
-    """Combines two records of a key into one of the same type.
+    """Combines two records of a key into one record of the same type.
 
     Attributes:
-        combines_exactly: set it to True in your class to promise that the result is the same to the last bit however
-            the records are grouped and ordered. Sliding windows then reduce each record once, and put the parts
-            together when they fire, instead of reducing it in every window that it is in. Whole numbers that are added
-            keep the promise; floating-point numbers and concatenated text do not.
+        combines_exactly: Set it to True in your class to promise that the result is the same to the last bit for every
+            grouping and order of the records. Sliding windows then reduce each record once and combine the partial
+            results when they fire, instead of reducing the record in every window. Sums of integers keep the promise;
+            sums of floating-point numbers and concatenated text do not.
     """
 
     combines_exactly: bool = False
@@ -87,7 +87,7 @@ class ReduceFunction(Function):
 
 
 class FoldFunction(Function):
-    """Combines an accumulator with a record, which may have another type."""
+    """Combines an accumulator with records of another type."""
 
     @abstractmethod
     def fold(self, accumulator: Any, value: Any) -> Any:
@@ -95,13 +95,13 @@ class FoldFunction(Function):
 
 
 class AggregateFunction(Function):
-    """Aggregates records through an accumulator of a type of its own.
+    """Aggregates records through an accumulator, which has its own type.
 
     Attributes:
-        combines_exactly: set it to True in your class to promise that `merge` is implemented, and that `get_result`
-            gives the same to the last bit however the records are spread over accumulators that are then merged, in
-            any order. Sliding windows then add each record once, and merge when they fire, instead of adding it in
-            every window that it is in. A count keeps the promise; a list of records in their order does not.
+        combines_exactly: Set it to True in your class to promise that `merge` is implemented, and that `get_result` is
+            the same to the last bit for every distribution of the records over accumulators that are then merged in any
+            order. Sliding windows then add each record once and merge when they fire, instead of adding the record in
+            every window. A count keeps the promise; a list of records in their order does not.
     """
 
     combines_exactly: bool = False
@@ -116,25 +116,25 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """Return the result that an accumulator stands for."""
+        """Return the result of an accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Return one accumulator for the records of two."""
+        """Return one accumulator for the records of two accumulators."""
 
 
 class KeySelector(Function):
-    """Finds the key of a record."""
+    """Computes the key of a record."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """Return the key: the same for the same record every time, hashable, and not None."""
+        """Return the key: hashable, not None, and the same each time for the same record."""
 
 
 class FieldKeySelector(KeySelector):
-    """The key is the tuple of some fields of the record, given by position or name.
+    """Uses some fields of the record, given by position or name, as the key: a tuple.
 
-    Also a single field gives a tuple, so that ``key_by(0)`` and ``key_by([0])`` are the same.
+    A single field gives a tuple as well, so that ``key_by(0)`` and ``key_by([0])`` are the same.
 
     Example:
         >>> FieldKeySelector(0, 2).get_key(("a", 5, True))
@@ -147,7 +147,7 @@ class FieldKeySelector(KeySelector):
         self.fields = tuple(checked_field(field, "a key field") for field in fields)
 
     def get_key(self, value: Any) -> tuple[Any, ...]:
-        """Return the fields of the record."""
+        """Return the fields of the record as a tuple."""
         return tuple([read_field(value, field) for field in self.fields])
 
     def __eq__(self, other: object) -> bool:
@@ -161,11 +161,11 @@ class FieldKeySelector(KeySelector):
 
 
 class Partitioner(Function):
-    """Chooses the subtask that a key goes to."""
+    """Chooses the subtask for the records of a key."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
-        """Return a subtask number from 0 to `num_partitions` - 1."""
+        """Return the index of a subtask, from 0 to `num_partitions` - 1."""
 
 
 class CoMapFunction(Function):
@@ -173,11 +173,11 @@ class CoMapFunction(Function):
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """Turn a record of the first stream into another."""
+        """Return the record that a record of the first stream becomes."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """Turn a record of the second stream into another."""
+        """Return the record that a record of the second stream becomes."""
 
 
 class CoFlatMapFunction(Function):
@@ -185,8 +185,8 @@ class CoFlatMapFunction(Function):
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:
-        """What a record of the first stream becomes."""
+        """Yield, or return an iterable of, the records that a record of the first stream becomes."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Iterable[Any] | None:
-        """What a record of the second stream becomes."""
+        """Yield, or return an iterable of, the records that a record of the second stream becomes."""

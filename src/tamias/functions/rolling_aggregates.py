@@ -1,7 +1,7 @@
 """The rolling aggregates of a keyed stream as reduce functions: sum, min, max, min_by, max_by.
 
-None of them changes a record. `sum`, `min` and `max` give the key's first record with one field replaced, so
-the other fields stay those of the first record; `min_by` and `max_by` give a whole record that came in.
+No aggregate changes a record. `sum`, `min` and `max` return the first record of the key with one field replaced, so
+the other fields stay those of the first record. `min_by` and `max_by` return a whole record of the input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class OnField(ReduceFunction):
     def _read(self, value: Any) -> Any:  # hot
         field = self.field
         if type(field) is str and isinstance(value, (tuple, list, dict)) and not hasattr(value, "_fields"):
-            # Flink: PyFlink finds fields by name in rows; a tuple has positions, and a dict counts as one value.
+            # Flink: PyFlink finds fields by name in rows only. A tuple has positions, and a dict is one value.
             raise TypeError(
                 f"{self.operation}({field!r}) on the {type(value).__name__} {preview(value)}: "
                 "it has no named fields; give a position, or use rows"
@@ -36,7 +36,7 @@ class OnField(ReduceFunction):
 
 
 class SumFunction(OnField):
-    """The key's first record with the field replaced by the sum so far: numbers, or whatever ``+`` adds.
+    """Returns the first record of the key with the field replaced by the sum so far; any values that ``+`` adds.
 
     Example:
         >>> SumFunction(1).reduce(("a", 3, 1), ("a", 4, 9))
@@ -48,11 +48,11 @@ class SumFunction(OnField):
     def reduce(self, value1: Any, value2: Any) -> Any:  # hot
         """Add the field of a new record."""
         field = self.field
-        if type(value1) is tuple and type(field) is int and field >= 0:  # nearly every sum, in half the time
+        if type(value1) is tuple and type(field) is int and field >= 0:  # the usual case takes half the time this way
             try:
                 return (*value1[:field], value1[field] + value2[field], *value1[field + 1 :])
             except (TypeError, IndexError):
-                pass  # said below in more words
+                pass  # the general path below raises an error that names the records
         total, term = self._read(value1), self._read(value2)
         try:
             added = total + term
@@ -65,7 +65,7 @@ class SumFunction(OnField):
 
 
 class _Extreme(OnField):
-    """Compares the field of two records: the smaller wins, or the larger."""
+    """Compares the field of two records; the smaller or the larger field wins."""
 
     larger_wins = False
 
@@ -81,30 +81,30 @@ class _Extreme(OnField):
 
 
 class MinFunction(_Extreme):
-    """The key's first record with the field replaced by the smallest so far."""
+    """Returns the first record of the key with the field replaced by the smallest value so far."""
 
     operation = "min"
 
     def reduce(self, value1: Any, value2: Any) -> Any:  # hot
-        """Take over the field of a new record when it is smaller."""
+        """Replace the field if the field of the new record wins."""
         if self._wins(value2, value1):
             return with_field(value1, self.field, read_field(value2, self.field))
         return value1
 
 
 class MaxFunction(MinFunction):
-    """The key's first record with the field replaced by the largest so far."""
+    """Returns the first record of the key with the field replaced by the largest value so far."""
 
     operation = "max"
     larger_wins = True
 
 
 class MinByFunction(_Extreme):
-    """The whole record whose field is the smallest so far.
+    """Returns the record whose field is the smallest so far.
 
     Args:
-        field: position or name.
-        first: of records with equal fields keep the earliest, or else the latest.
+        field: The position or name of the field.
+        first: Whether the earliest of several records with equal fields is kept, rather than the latest.
     """
 
     operation = "min_by"
@@ -121,7 +121,7 @@ class MinByFunction(_Extreme):
 
 
 class MaxByFunction(MinByFunction):
-    """The whole record whose field is the largest so far."""
+    """Returns the record whose field is the largest so far."""
 
     operation = "max_by"
     larger_wins = True

@@ -1,4 +1,4 @@
-"""What a function is told about where it runs, and where it gets state, metrics and files from."""
+"""`RuntimeContext`: tells a function where it runs, and gives access to state, metrics and files."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class DistributedCache(ABC):
-    """The files registered with `env.register_cached_file`, as copies on this machine."""
+    """Gives access to local copies of the files registered with `env.register_cached_file`."""
 
     @abstractmethod
     def get_file(self, name: str) -> str:
-        """Path of the local copy of a file or folder; treat it as read-only."""
+        """Return the path of the local copy of a file or directory; treat the copy as read-only."""
 
 
 class RuntimeContext(KeyedStateStore):
-    """Handed to `Function.open`; keep it for as long as the function lives."""
+    """Passed to `Function.open`; valid as long as the function lives."""
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """Name of the vertex (the chain of operators) the function runs in."""
+        """Return the name of the vertex (the chain of operators) that the function runs in."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
-        """Return the same with the subtask: ``Map (2/3)`` for the second of three."""
+        """Return the name of the vertex with the subtask: ``Map (2/3)`` for the second of three."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
@@ -44,56 +44,56 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """Number of this subtask, from 0."""
+        """Return the index of this subtask, from 0."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """0 on the first attempt, one more after each restart."""
+        """Return the number of restarts before this attempt: 0 on the first attempt."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return a global job parameter, or the default."""
+        """Return a global job parameter, or the default if it is not set."""
 
     @abstractmethod
     def get_operator_parameters(self) -> Configuration:
-        """What the operator was given `with_parameters`; empty if nothing."""
+        """Return the parameters given to the operator by `with_parameters`; empty by default."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
-        """Where the function registers its metrics."""
+        """Return the group in which the function registers its metrics."""
 
     @abstractmethod
     def get_job_id(self) -> JobID:
-        """Return the running job's id."""
+        """Return the id of the running job."""
 
     @abstractmethod
     def get_execution_config(self) -> ExecutionConfig:
-        """Return the settings the job runs with."""
+        """Return the settings of the job."""
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Register an accumulator; a second one under the same name is an error."""
+        """Register an accumulator; a second accumulator under the same name is an error."""
 
     @abstractmethod
     def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
-        """Return the accumulator registered in this subtask under a name."""
+        """Return the accumulator that this subtask registered under a name."""
 
     @abstractmethod
     def get_int_counter(self, name: str) -> IntCounter:
-        """Return the counter under a name, made on first use."""
+        """Return the counter under a name; create it on first use."""
 
     @abstractmethod
     def get_long_counter(self, name: str) -> LongCounter:
-        """Return the counter under a name, made on first use."""
+        """Return the counter under a name; create it on first use."""
 
     @abstractmethod
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """Return the counter under a name, made on first use."""
+        """Return the counter under a name; create it on first use."""
 
     @abstractmethod
     def get_histogram(self, name: str) -> Histogram:
-        """Return the histogram under a name, made on first use."""
+        """Return the histogram under a name; create it on first use."""
 
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
-        """Return the files registered with `env.register_cached_file`."""
+        """Return the access to the files registered with `env.register_cached_file`."""

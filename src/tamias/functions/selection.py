@@ -1,4 +1,4 @@
-"""`split` and `select`: which names a record has, and the side output that stands for a choice of names."""
+"""`split` and `select`: the names that a selector gives to a record, and the side output of a set of names."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _PREFIX = "select "
 
 
 class OutputSelector(Function):
-    """Gives names to records, by which a `SplitStream` is then selected from."""
+    """Gives names to records; `SplitStream.select` then chooses records by name."""
 
     @abstractmethod
     def select(self, value: Any) -> Iterable[str]:
-        """Return the names of a record: any number of them, also none."""
+        """Return any number of names for a record."""
 
 
 def tag_of(names: Iterable[str]) -> str:
-    """Return the side output for records that have one of these names.
+    """Return the side output of the records that have one of these names.
 
     Example:
         >>> tag_of(["odd", "even", "odd"])
@@ -31,6 +31,6 @@ def tag_of(names: Iterable[str]) -> str:
 
 
 def names_in(tag: str) -> frozenset[str]:
-    """What `tag_of` was given."""
+    """Return the names from which `tag_of` made a tag."""
     assert tag.startswith(_PREFIX), "only select() reads the side outputs of a split"
     return frozenset(json.loads(tag.removeprefix(_PREFIX)))

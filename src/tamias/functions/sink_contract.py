@@ -1,7 +1,7 @@
-"""What a sink is: a function called per record, or a writer with a committer behind it.
+"""The kinds of sinks: `SinkFunction`, called per record, and `Sink`, a writer with a committer.
 
-Exactly-once output needs two phases: everything written between two checkpoints is held back (prepared)
-until the checkpoint that covers it exists, then committed. Both spellings of that are here.
+Exactly-once output needs two phases: output written between two checkpoints is prepared, and committed once the
+checkpoint that covers it is complete. `TwoPhaseCommitSinkFunction` and `Sink` both offer this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ C = TypeVar("C")
 
 
 class SinkContext(ABC):
-    """Handed to a sink with each record."""
+    """Passed to a sink with each record."""
 
     @abstractmethod
     def timestamp(self) -> int | None:
@@ -36,33 +36,33 @@ class SinkContext(ABC):
 
 
 class SinkFunction(Function, ABC, Generic[T]):
-    """A sink that is called once per record."""
+    """A sink that is called once for each record."""
 
     @abstractmethod
     def invoke(self, value: T, context: SinkContext) -> None:
-        """Take one record."""
+        """Write one record."""
 
     def finish(self) -> None:
-        """Called once at the successful end of a bounded input: the last chance to flush."""
+        """Flush. Called once, after the last record of a bounded input."""
 
 
 class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
-    """A sink whose output appears exactly once, through transactions tied to checkpoints.
+    """A sink whose output appears exactly once, through transactions that are tied to checkpoints.
 
-    A transaction is plain picklable data that names what is being written (a file, a transactional id): it
-    is part of the checkpoint, and `commit` and `abort` may be called for it by another process than the one
-    that began it. Its life:
+    A transaction is plain picklable data that names what is being written (a file, a transactional id). It becomes part
+    of the checkpoint, and another process than the one that began the transaction may call `commit` or `abort` for it.
+    The methods are called in this order:
 
         begin_transaction   when the sink opens, and again at each checkpoint
         invoke              with every record
-        pre_commit          when a checkpoint is taken; the transaction is part of that checkpoint from then on
+        pre_commit          when a checkpoint is taken; the transaction is then part of that checkpoint
         commit              when the checkpoint is complete
 
-    After a failure the transactions that the restored checkpoint holds are settled before anything else: those that
-    were prepared for it are committed (`recover_and_commit`), perhaps for the second time, and the one that was open is
-    aborted (`recover_and_abort`). A transaction that was begun later is in no checkpoint; a sink that has to
-    find such ones keeps their names in its user context. In the mode AT_LEAST_ONCE a transaction is prepared and
-    committed at once, at the end of every epoch.
+    After a failure, the transactions of the restored checkpoint are settled before anything else: prepared ones are
+    committed (`recover_and_commit`), perhaps for the second time, and the open one is aborted (`recover_and_abort`). A
+    transaction that was begun after the checkpoint is in no checkpoint; a sink that must find such transactions keeps
+    their names in its user context. In the mode AT_LEAST_ONCE, a transaction is prepared and committed at the end of
+    every epoch.
     """
 
     _transaction_timeout_ms: int | None = None
@@ -76,19 +76,19 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
 
     @abstractmethod
     def invoke(self, transaction: TXN, value: T, context: SinkContext) -> None:  # type: ignore[override]
-        """Write one record into the transaction. Flink: as here, it has one argument more than of other sinks."""
+        """Write one record into the transaction. Flink: has this first argument too, unlike other sinks' `invoke`."""
 
     @abstractmethod
     def pre_commit(self, transaction: TXN) -> None:
-        """Make the transaction durable, so that `commit` cannot fail for want of data."""
+        """Make the transaction durable, so that `commit` finds all data."""
 
     @abstractmethod
     def commit(self, transaction: TXN) -> None:
-        """Make the transaction visible; called again after a failure, so doing it twice must do no harm."""
+        """Make the transaction visible. Called again after a failure, so it must be idempotent."""
 
     @abstractmethod
     def abort(self, transaction: TXN) -> None:
-        """Drop the transaction."""
+        """Discard the transaction."""
 
     def recover_and_commit(self, transaction: TXN) -> None:
         """Commit a transaction found in a restored checkpoint; by default `commit`."""
@@ -99,32 +99,33 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
         self.abort(transaction)
 
     def finish_processing(self, transaction: TXN) -> None:
-        """Return the input has ended: write what is left into the transaction, which is then prepared and committed."""
+        """Write what is buffered into the transaction at the end of the input, before it is prepared and committed."""
 
     # ------------------------------------------------------------------------------------------ the user context
 
     def initialize_user_context(self) -> Any:
-        """What every checkpoint keeps beside the transactions, such as the ids used for them; None for nothing.
+        """Return data that every checkpoint keeps beside the transactions, such as their ids; None for nothing.
 
-        Called when the sink starts without a checkpoint: there may be transactions of an attempt that failed before
-        its first one.
+        Called when the sink starts without a checkpoint. An earlier attempt that failed before its first checkpoint may
+        have left transactions.
         """
         return None
 
     def get_user_context(self) -> Any:
-        """What `initialize_user_context` gave, in this run or in the one that was restored."""
+        """Return the result of `initialize_user_context`, from this run or from the restored checkpoint."""
         return self._user_context
 
     def finish_recovering_context(self, handled_transactions: Collection[TXN]) -> None:
-        """Return a restored user context is in force, and the transactions beside it are settled: these ones.
+        """Abort transactions that a failed attempt began after the checkpoint.
 
-        The place to abort what a failed attempt began after the checkpoint.
+        Called after a restore, when the user context is available and the transactions of the checkpoint
+        (`handled_transactions`) are settled.
         """
 
     # ----------------------------------------------------------------------------------------------- timeouts
 
     def set_transaction_timeout(self, transaction_timeout_ms: int) -> Self:
-        """Say after how many milliseconds the system behind the sink drops a transaction that was not committed."""
+        """Set the milliseconds after which the external system discards an uncommitted transaction."""
         if isinstance(transaction_timeout_ms, bool) or not isinstance(transaction_timeout_ms, int):
             raise TypeError(f"a transaction timeout is in whole milliseconds, got {transaction_timeout_ms!r}")
         if transaction_timeout_ms < 0:
@@ -133,15 +134,15 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> Self:
-        """Go on, with an error in the log, when `recover_and_commit` fails for a transaction older than the timeout.
+        """Log an error and continue if `recover_and_commit` fails for a transaction older than the timeout.
 
-        What was written in it is lost then. Otherwise such a failure fails the job, again and again.
+        The output of that transaction is lost. Without this setting the failure fails the job, on every restart.
         """
         self._ignores_late_failures = True
         return self
 
     def enable_transaction_timeout_warnings(self, warning_ratio: float) -> Self:
-        """Write a warning to the log when a transaction takes more than this share of the timeout to be committed."""
+        """Log a warning if a transaction stays uncommitted for more than this share of the timeout."""
         if not 0 <= warning_ratio <= 1:
             raise ValueError(f"warning_ratio is a share of the timeout, from 0 to 1, got {warning_ratio!r}")
         self._warning_ratio = warning_ratio
@@ -150,36 +151,36 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """Where a writer runs."""
+    """The place and mode in which a writer runs."""
 
     subtask_index: int
     subtask_count: int
     attempt: int
     job_id: str
     operator_id: str
-    exactly_once: bool = True  # else what is prepared is committed at once, whether or not its checkpoint completes
+    exactly_once: bool = True  # False: output is committed when it is prepared, whether or not the checkpoint completes
 
 
 class SinkWriter(ABC, Generic[T, C]):
-    """Writes records; hands over what is to be committed at each checkpoint."""
+    """Writes records, and returns what to commit at each checkpoint."""
 
     @abstractmethod
     def write(self, value: T, timestamp: int | None) -> None:
-        """Take one record."""
+        """Write one record."""
 
     def prepare_commit(self) -> Sequence[C]:
-        """Make what was written since the last call durable and name it. Plain picklable data."""
+        """Make the output since the last call durable, and return plain picklable data that names it."""
         return ()
 
     def snapshot_state(self) -> Sequence[Any]:
-        """What a new writer needs to go on after a restore. Called after `prepare_commit`."""
+        """Return what a new writer needs to continue after a restore. Called after `prepare_commit`."""
         return ()
 
     def finish(self) -> None:
-        """Return the input ended: everything still open goes into the `prepare_commit` that follows."""
+        """Complete open output at the end of the input; the `prepare_commit` that follows returns it."""
 
     def close(self) -> None:
-        """Release files and connections; drop what was not prepared."""
+        """Release files and connections, and discard output that was not prepared."""
 
 
 class Committer(ABC, Generic[C]):
@@ -187,7 +188,7 @@ class Committer(ABC, Generic[C]):
 
     @abstractmethod
     def commit(self, committables: Sequence[C]) -> None:
-        """Commit each; one that is committed already is left alone."""
+        """Commit each committable, unless it is committed already."""
 
 
 class Sink(ABC, Generic[T]):
@@ -195,12 +196,12 @@ class Sink(ABC, Generic[T]):
 
     @abstractmethod
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[T, Any]:
-        """Make the writer of one subtask; `restored` is its share of the writers' saved state."""
+        """Create the writer of one subtask; `restored` is its share of the state of the earlier writers."""
 
     def with_input_type(self, type_info: TypeInformation | None) -> Sink[T]:
-        """Return the sink for records of a declared type; for sinks that write records as text."""
+        """Return this sink for records of a declared type. Overridden by sinks that write records as text."""
         return self
 
     def create_committer(self) -> Committer[Any] | None:
-        """Make the committer of one subtask, or None for a sink that writes for good at once."""
+        """Create the committer of one subtask; None for a sink whose writes are final."""
         return None

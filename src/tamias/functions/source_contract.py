@@ -1,8 +1,8 @@
-"""What a source is: splits that can be read from a position, and the older push style.
+"""The two kinds of sources: `Source`, whose splits are read from a position, and `SourceFunction`, which pushes.
 
-A `Source` names its splits (files, Kafka partitions, ranges of a sequence) and makes a `SplitReader` for
-each. The runtime assigns splits to subtasks, keeps every split's position as operator state and hands it
-back on restore, at any parallelism. A source therefore holds no state of its own and needs no coordinator.
+A `Source` lists its splits (files, Kafka partitions, ranges of a sequence) and creates a `SplitReader` for each. The
+runtime assigns splits to subtasks, keeps the position of every split as operator state, and passes the position to a
+new reader on restore, at any parallelism. A source therefore has no state of its own and needs no coordinator.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Boundedness(enum.Enum):
-    """Whether a source ends by itself."""
+    """Says whether a source ends by itself."""
 
     BOUNDED = "bounded"
     CONTINUOUS_UNBOUNDED = "continuous-unbounded"
@@ -29,14 +29,14 @@ class Boundedness(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a source that one subtask reads: an id unique within the source, and what to read."""
+    """A part of a source that one subtask reads: an id that is unique within the source, and what to read."""
 
     id: str
     what: Any = None
 
 
 class Batch(NamedTuple):
-    """A run of records read at once; `timestamps` is None when the source assigns none."""
+    """A run of records read at once; `timestamps` is None if the source assigns no timestamps."""
 
     values: list[Any]
     timestamps: list[int] | None = None
@@ -47,16 +47,16 @@ class SplitReader(ABC):
 
     @abstractmethod
     def read(self, max_records: int) -> Batch:
-        """Read up to `max_records` records without waiting; an empty batch says that nothing is there now."""
+        """Read up to `max_records` records without waiting; return an empty batch if none is available now."""
 
     @abstractmethod
     def position(self) -> Any:
-        """Where reading goes on: plain data (numbers, strings, tuples, dicts) that a new reader starts from."""
+        """Return the position at which a new reader continues: plain data (numbers, strings, tuples, dicts)."""
 
     @property
     @abstractmethod
     def finished(self) -> bool:
-        """Return whether the split is read to its end; it is then never read again."""
+        """Return whether the split is read to its end; a finished split is never read again."""
 
     def close(self) -> None:  # noqa: B027 - most readers have nothing to release
         """Release files and connections."""
@@ -72,28 +72,28 @@ class Source(ABC):
 
     @abstractmethod
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """Name the splits there are now, the same on every subtask.
+        """Return the present splits, the same on every subtask.
 
-        Called when a job starts without restored positions, and again every `discovery_interval_ms`.
-        Splits already known (by id) are kept as they are.
+        Called when a job starts without restored positions, and again every `discovery_interval_ms`. Splits with a
+        known id keep their reader and position.
         """
 
     @abstractmethod
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """Open a split at a position taken by an earlier reader, or at its start when that is None."""
+        """Open a split at the position of an earlier reader, or at its start if the position is None."""
 
     @property
     def discovery_interval_ms(self) -> int | None:
-        """How often to look for new splits; None looks once."""
+        """Return the interval at which new splits are looked for, or None to look once."""
         return None
 
 
 class SourceContext(ABC, Generic[T]):
-    """Handed to `SourceFunction.run`: where records go."""
+    """Passed to `SourceFunction.run`, which emits records through it."""
 
     @abstractmethod
     def collect(self, element: T) -> None:
-        """Emit a record without a timestamp; waits while the buffer to the job is full."""
+        """Emit a record without a timestamp. Blocks while the buffer to the job is full."""
 
     @abstractmethod
     def collect_with_timestamp(self, element: T, timestamp: int) -> None:
@@ -101,22 +101,22 @@ class SourceContext(ABC, Generic[T]):
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Say that no record with a timestamp at or below the watermark's will follow."""
+        """Declare that no record with a timestamp at or below the watermark will follow."""
 
     @abstractmethod
     def mark_as_temporarily_idle(self) -> None:
-        """Take this source out of the watermark until its next record."""
+        """Exclude this source from the watermark until its next record."""
 
     @abstractmethod
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """Return the lock under which emitting a record and advancing the offset are one step for checkpoints."""
+        """Return the lock that makes emitting a record and advancing the offset one step for checkpoints."""
 
 
 class SourceFunction(Function, ABC, Generic[T]):
-    """A source that pushes: `run` emits through the context until it is done or `cancel` was called.
+    """A source that pushes: `run` emits through the context until the end of the input or until `cancel` is called.
 
-    `run` has a thread of its own. A function with an offset to restore also extends `CheckpointedFunction`
-    or `ListCheckpointed`, and emits and advances under the checkpoint lock:
+    `run` has a thread of its own. A function that restores an offset also extends `CheckpointedFunction` or
+    `ListCheckpointed`, and emits and advances under the checkpoint lock:
 
         while self.running and self.offset < self.end:
             with ctx.get_checkpoint_lock():
@@ -134,4 +134,4 @@ class SourceFunction(Function, ABC, Generic[T]):
 
 
 class ParallelSourceFunction(SourceFunction[T], ABC, Generic[T]):
-    """A `SourceFunction` that may run with a parallelism above 1, one instance per subtask."""
+    """A `SourceFunction` that may run at a parallelism above 1, with one instance per subtask."""

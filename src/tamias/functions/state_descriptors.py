@@ -20,13 +20,13 @@ StateType = TypeInformation | TypeSerializer[Any] | type
 class StateDescriptor:
     """Declares one state of an operator: its name, kind and type.
 
-    The name is unique within the operator. Declaring it again gives the same state; declaring it with
-    another kind or type is an error. A value that does not fit the declared type is refused when it is written.
+    The name is unique within the operator. A second declaration of a name refers to the same state, and must have the
+    same kind and type. A value that does not fit the declared type is refused when it is written.
     """
 
     kind: ClassVar[str] = ""
     checks_values: ClassVar[bool] = True
-    """Whether what is written is held against the declared type."""
+    """Whether written values are checked against the declared type."""
 
     def __init__(self, name: str, type_info: StateType | None) -> None:
         if not isinstance(name, str):
@@ -42,7 +42,7 @@ class StateDescriptor:
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let values of this state expire."""
+        """Let the values of this state expire."""
         if not isinstance(ttl_config, StateTtlConfig):
             raise TypeError(
                 f"state {self.name!r}: expected a StateTtlConfig from StateTtlConfig.new_builder(...).build(), "
@@ -87,16 +87,16 @@ class ValueStateDescriptor(StateDescriptor):
         """Declare the state.
 
         Args:
-            name: unique within the operator.
-            value_type_info: type of the value, or its serializer; None for any Python object.
-            default_value: what `value()` gives (as a fresh copy) while nothing is stored. It is not
-                stored, and it is ignored when the state has a time to live.
+            name: The name, unique within the operator.
+            value_type_info: The type of the value, or its serializer; None for any Python object.
+            default_value: The value that `value()` returns, as a new copy, while nothing is stored. The default is not
+                stored, and it is ignored if the state has a time to live.
         """
         super().__init__(name, value_type_info)
         self.default_value = default_value
 
     def get_default_value(self) -> Any:
-        """What `value()` gives while nothing is stored."""
+        """Return the value that `value()` returns while nothing is stored."""
         return self.default_value
 
 
@@ -112,7 +112,7 @@ class ListStateDescriptor(StateDescriptor):
 
 
 class MapStateDescriptor(StateDescriptor):
-    """Declares a `MapState`, or with `broadcast` a broadcast state."""
+    """Declares a `MapState`; passed to `broadcast`, a broadcast state."""
 
     kind = "map"
 
@@ -130,7 +130,7 @@ class MapStateDescriptor(StateDescriptor):
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """Declares a `ReducingState` with the function that reduces it."""
+    """Declares a `ReducingState` with its reduce function."""
 
     kind = "reducing"
 
@@ -150,7 +150,7 @@ class ReducingStateDescriptor(StateDescriptor):
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Declares an `AggregatingState` with the function that aggregates it; the type is the accumulator's."""
+    """Declares an `AggregatingState` with its aggregate function; the type is that of the accumulator."""
 
     kind = "aggregating"
 
@@ -166,7 +166,7 @@ class AggregatingStateDescriptor(StateDescriptor):
 
 
 class FoldingStateDescriptor(StateDescriptor):
-    """Declares a `FoldingState` with its initial accumulator and the function that folds into it."""
+    """Declares a `FoldingState` with its initial accumulator and its fold function."""
 
     kind = "folding"
 
@@ -188,24 +188,24 @@ class FoldingStateDescriptor(StateDescriptor):
 
 
 class PlainReduce(ReduceFunction):
-    """A plain callable as a ReduceFunction."""
+    """Makes a plain callable a ReduceFunction."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.function = function
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """What the callable makes of two values."""
+        """Call the callable with two values."""
         return self.function(value1, value2)
 
 
 class PlainFold(FoldFunction):
-    """A plain callable as a FoldFunction."""
+    """Makes a plain callable a FoldFunction."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.function = function
 
     def fold(self, accumulator: Any, value: Any) -> Any:
-        """What the callable makes of the accumulator and a value."""
+        """Call the callable with the accumulator and a value."""
         return self.function(accumulator, value)
 
 

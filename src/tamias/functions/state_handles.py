@@ -21,7 +21,7 @@ OUT = TypeVar("OUT")
 
 
 class State(ABC):
-    """Base of all state handles."""
+    """The base of all state handles."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -33,7 +33,7 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def value(self) -> T | None:
-        """Return the value, or the descriptor's default (None without one) when there is none."""
+        """Return the value; if there is none, the default of the descriptor, which is None unless it was set."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
@@ -41,11 +41,11 @@ class ValueState(State, Generic[T]):
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """State that values are added to."""
+    """State to which values are added."""
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """What was made of the values added so far."""
+        """Return the result over the values added so far."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -53,31 +53,31 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """State of which two can be made one, as merging windows need."""
+    """State that can be merged with another one of its kind, as merging windows need."""
 
 
 class ReducingState(MergingState[T, T]):
-    """The values added so far, reduced to one; None when there are none."""
+    """The values added so far, reduced to one value; None if there are none."""
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """The result of an `AggregateFunction` over the values added so far; None when there are none."""
+    """The result of an `AggregateFunction` over the values added so far; None if there are none."""
 
 
 class FoldingState(AppendingState[IN, OUT]):
-    """The values added so far, folded into an accumulator; None when there are none."""
+    """The values added so far, folded into an accumulator; None if there are none."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list per key, in the order of adding."""
+    """One list per key, in the order of adding."""
 
     @abstractmethod
     def get(self) -> Iterable[T]:
-        """Return the elements; an empty iterable when there are none."""
+        """Return the elements; an empty iterable if there are none."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
-        """Replace the list; an empty one removes it."""
+        """Replace the list; an empty list removes it."""
 
     @abstractmethod
     def add_all(self, values: list[T]) -> None:
@@ -88,7 +88,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class MapState(State, Generic[K, V]):
-    """A map per key. The order of iteration is not specified."""
+    """One map per key. The order of iteration is not specified."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
@@ -96,7 +96,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
-        """Set the value under a key of the map; None is a value like others."""
+        """Set the value under a key of the map; None is a value like any other."""
 
     @abstractmethod
     def put_all(self, dict_value: dict[K, V]) -> None:
@@ -104,7 +104,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Remove a key of the map; nothing happens if it is not there."""
+        """Remove a key of the map, if the map has it."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
@@ -143,7 +143,7 @@ class MapState(State, Generic[K, V]):
 
 
 class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """Broadcast state as the side that is not broadcast sees it."""
+    """Broadcast state on the side that is not broadcast."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
@@ -151,7 +151,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Return whether the key is there."""
+        """Return whether the state has the key."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
@@ -180,10 +180,10 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """Broadcast state as the broadcast side sees it.
+    """Broadcast state on the broadcast side.
 
-    Every subtask has its own copy. They stay equal only if every subtask makes the same changes from the
-    same broadcast records.
+    Every subtask has its own copy. The copies stay equal only if every subtask makes the same changes for the same
+    broadcast records.
     """
 
     @abstractmethod

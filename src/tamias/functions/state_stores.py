@@ -25,7 +25,7 @@ from tamias.functions.state_handles import (
 
 
 class KeyedStateStore(ABC):
-    """Hands out keyed state; asking on a stream without keys raises `StateNotKeyed`."""
+    """Hands out keyed state. On a stream without keys every method raises `StateNotKeyed`."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
@@ -57,11 +57,11 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list whose elements are split evenly over the subtasks when the parallelism changes."""
+        """Return a list whose elements are distributed evenly over the subtasks if the parallelism changes."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of which every subtask gets all elements of all subtasks on restore."""
+        """Return a list of which every subtask receives all elements of all subtasks on restore."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
@@ -69,8 +69,8 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_registered_state_names(self) -> set[str]:
-        """Names of the list states asked for or restored so far."""
+        """Return the names of the list states that were created or restored so far."""
 
     @abstractmethod
     def get_registered_broadcast_state_names(self) -> set[str]:
-        """Names of the broadcast states asked for or restored so far."""
+        """Return the names of the broadcast states that were created or restored so far."""

@@ -1,4 +1,4 @@
-"""How long state lives: the time-to-live configuration of a state descriptor."""
+"""`StateTtlConfig`: the time to live of the values of a state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _THIRTY_DAYS = Duration.of_days(30)
 
 
 class StateTtlConfig:
-    """When values of a state expire, what a read shows of expired ones, and who removes them.
+    """Says when the values of a state expire, whether a read returns expired values, and how they are removed.
 
     Example:
         >>> config = StateTtlConfig.new_builder(Time.hours(1)).update_ttl_on_read_and_write().build()
@@ -21,29 +21,29 @@ class StateTtlConfig:
     """
 
     class UpdateType(enum.Enum):
-        """Which accesses renew a value's time."""
+        """The accesses that renew the time to live of a value."""
 
         Disabled = 0
         OnCreateAndWrite = 1
         OnReadAndWrite = 2
 
     class StateVisibility(enum.Enum):
-        """Whether a read may still see an expired value."""
+        """Says whether a read may return an expired value."""
 
         ReturnExpiredIfNotCleanedUp = 0
         NeverReturnExpired = 1
 
     class TtlTimeCharacteristic(enum.Enum):
-        """Which clock decides."""
+        """The clock that decides whether a value has expired."""
 
         ProcessingTime = 0
 
     @dataclass(frozen=True)
     class CleanupStrategies:
-        """Who removes expired values, beside the reads that meet them."""
+        """Says how expired values are removed, apart from reads that find them."""
 
         class Strategies(enum.Enum):
-            """The ways of removing."""
+            """The ways in which expired values are removed."""
 
             FULL_STATE_SCAN_SNAPSHOT = 0
             INCREMENTAL_CLEANUP = 1
@@ -51,32 +51,32 @@ class StateTtlConfig:
 
         @dataclass(frozen=True)
         class IncrementalCleanupStrategy:
-            """On heap: each access looks at some more entries."""
+            """On the heap: each access checks some more entries."""
 
             cleanup_size: int
             for_every_record: bool
 
             def get_cleanup_size(self) -> int:
-                """How many entries to look at each time."""
+                """Return the number of entries that each access checks."""
                 return self.cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:
-                """Return whether every record counts as an access."""
+                """Return whether every record checks entries, even without an access to the state."""
                 return self.for_every_record
 
         @dataclass(frozen=True)
         class RocksdbCompactFilterCleanupStrategy:
-            """In RocksDB: entries are dropped while files are compacted."""
+            """In RocksDB: expired entries are removed in the background."""
 
             query_time_after_num_entries: int
             periodic_compaction_time: Duration = _THIRTY_DAYS
 
             def get_query_time_after_num_entries(self) -> int:
-                """How many entries to look at before the clock is read again."""
+                """Return the number of entries that are checked before the clock is read again."""
                 return self.query_time_after_num_entries
 
             def get_periodic_compaction_time(self) -> Duration:
-                """Return the age at which a file is compacted although nothing changed."""
+                """Return the longest time that entries stay unchecked."""
                 return self.periodic_compaction_time
 
         full_snapshot: bool = False
@@ -85,20 +85,20 @@ class StateTtlConfig:
         in_background: bool = True
 
         def is_cleanup_in_background(self) -> bool:
-            """Return whether the backend's default way of removing is on."""
+            """Return whether the backend's default cleanup is on."""
             return self.in_background
 
         def in_full_snapshot(self) -> bool:
-            """Return whether full snapshots leave expired values out."""
+            """Return whether full snapshots omit expired values."""
             return self.full_snapshot
 
         def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
-            """Return the way of removing on heap: as configured, or the default while background cleanup is on."""
+            """Return the cleanup on the heap: the configured one, or the default if background cleanup is on."""
             default = StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy(5, False)
             return self.incremental or (default if self.in_background else None)
 
         def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
-            """Return the way of removing in RocksDB: as configured, or the default while background cleanup is on."""
+            """Return the cleanup in RocksDB: the configured one, or the default if background cleanup is on."""
             default = StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy(1000)
             return self.rocksdb_compaction or (default if self.in_background else None)
 
@@ -118,31 +118,31 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Time | Duration) -> StateTtlConfig.Builder:
-        """Start a configuration with the time a value lives, which must be above 0."""
+        """Begin a configuration with a time to live above 0."""
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> StateTtlConfig.UpdateType:
-        """Which accesses renew a value's time."""
+        """Return the accesses that renew the time to live of a value."""
         return self._update_type
 
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
-        """Return whether a read may still see an expired value."""
+        """Return whether a read may return an expired value."""
         return self._state_visibility
 
     def get_ttl(self) -> Time:
-        """How long a value lives."""
+        """Return the time to live."""
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
-        """Which clock decides."""
+        """Return the clock that decides whether a value has expired."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
-        """Return whether values expire at all."""
+        """Return whether values expire."""
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
-        """Who removes expired values."""
+        """Return how expired values are removed."""
         return self._cleanup_strategies
 
     def __repr__(self) -> str:
@@ -171,52 +171,52 @@ class StateTtlConfig:
             self._in_background = True
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
-            """Say which accesses renew a value's time."""
+            """Choose the accesses that renew the time to live of a value."""
             self._update_type = _one_of(StateTtlConfig.UpdateType, update_type, "set_update_type")
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
-            """Writes renew a value's time (the default)."""
+            """Let writes renew the time to live. This is the default."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
-            """Reads renew it as well."""
+            """Let reads and writes renew the time to live."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> StateTtlConfig.Builder:
-            """Say whether a read may still see an expired value."""
+            """Choose whether a read may return an expired value."""
             self._visibility = _one_of(StateTtlConfig.StateVisibility, state_visibility, "set_state_visibility")
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """Return a read may see an expired value that is still there."""
+            """Let a read return an expired value that has not been removed yet."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
-            """Return a read never sees an expired value (the default)."""
+            """Never return an expired value. This is the default."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
-            """Say which clock decides; there is one."""
+            """Choose the clock; there is only processing time."""
             kinds = StateTtlConfig.TtlTimeCharacteristic
             self._time = _one_of(kinds, ttl_time_characteristic, "set_ttl_time_characteristic")
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
-            """Return the wall clock decides (the default)."""
+            """Let values expire by the wall clock. This is the default."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
-            """Leave expired values out of full snapshots."""
+            """Omit expired values from full snapshots."""
             self._full_snapshot = True
             return self
 
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """On heap: look at `cleanup_size` more entries with each access, or with every record."""
+            """On the heap: check `cleanup_size` more entries with each access, or with every record."""
             size = _count("cleanup_incrementally", "size", cleanup_size)
             self._incremental = StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy(
                 size, bool(run_cleanup_for_every_record)
@@ -226,12 +226,12 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Duration | Time = _THIRTY_DAYS
         ) -> StateTtlConfig.Builder:
-            """In RocksDB: drop expired entries in the background.
+            """In RocksDB: remove expired entries in the background.
 
             Args:
-                query_time_after_num_entries: after how many entries the clock is read again.
-                periodic_compaction_time: how long nothing need be looked at, at the longest; 0 for as long as nothing
-                    can have expired.
+                query_time_after_num_entries: The number of entries after which the clock is read again.
+                periodic_compaction_time: The longest time that entries stay unchecked; 0 sets no limit, and entries
+                    are then checked only once some of them can have expired.
             """
             call = "cleanup_in_rocksdb_compact_filter"
             period_ms = millis_of(periodic_compaction_time)
@@ -243,12 +243,12 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Turn the backend's default way of removing off; what is asked for here stays on."""
+            """Turn the backend's default cleanup off; cleanup that this builder was told to use stays on."""
             self._in_background = False
             return self
 
         def set_ttl(self, ttl: Time | Duration) -> StateTtlConfig.Builder:
-            """Set the time a value lives."""
+            """Set the time to live."""
             _positive_ms(ttl)
             self.ttl = ttl
             return self

@@ -1,4 +1,4 @@
-"""Timers as user code sees them: the two time domains and the service that registers timers."""
+"""`TimerService`: the interface through which functions read both clocks and register timers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 
 
 class TimeDomain(enum.Enum):
-    """Which clock a timer waits for."""
+    """The clock that a timer waits for."""
 
     EVENT_TIME = 0
     PROCESSING_TIME = 1
 
 
 class TimerService(ABC):
-    """Reads both clocks, and registers or deletes timers for the current key.
+    """Reads both clocks, and registers and deletes timers of the current key.
 
     On a stream without keys the two `current_` methods work and the other four raise
     `UnsupportedOperationError`.
@@ -26,14 +26,14 @@ class TimerService(ABC):
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """Return the operator's event-time watermark; -2**63 before the first one."""
+        """Return the operator's event-time watermark; -2**63 before the first watermark."""
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
         """Call `on_timer` for the current key once the watermark reaches `timestamp`.
 
-        Registering the same timestamp twice gives one call. A timestamp at or below the current watermark
-        fires with the next watermark.
+        Registering the same timestamp twice causes one call. A timer at or below the current watermark fires with the
+        next watermark.
         """
 
     @abstractmethod
@@ -42,8 +42,8 @@ class TimerService(ABC):
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Forget the current key's event-time timer for `timestamp`; nothing happens if there is none."""
+        """Delete the current key's event-time timer at `timestamp`, if there is one."""
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Forget the current key's processing-time timer for `timestamp`; nothing happens if there is none."""
+        """Delete the current key's processing-time timer at `timestamp`, if there is one."""
