@@ -1,4 +1,4 @@
-"""Which folder below a file sink's base path a record goes to."""
+"""Bucket assigners: choose the directory below a file sink's base path for each record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BucketAssigner", "BucketContext"]
 
 
 class BucketContext:
-    """What an assigner is told beside the record."""
+    """The times that an assigner receives with the record."""
 
     __slots__ = ("_processing_time_ms", "_timestamp")
 
@@ -33,32 +33,32 @@ class BucketContext:
 
 
 class BucketAssigner(ABC):
-    """Names the bucket of each record: the folder, below the sink's base path, of the files it is written to.
+    """Names the bucket of each record: the directory, below the sink's base path, of the files that hold the record.
 
-    Extend it to choose buckets by what the records hold.
+    Extend this class to choose buckets by the content of the records.
     """
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """Return the record's bucket: a relative path, or an empty string for the base path itself."""
+        """Return the bucket of a record: a relative path, or an empty string for the base path itself."""
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """Return all files go to the base path."""
+        """Write all files to the base path."""
         return _BasePathAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """Return a bucket for each hour, day or whatever the pattern shows, by the clock when the record is written.
+        """Write to one bucket per hour, per day or per other unit of the pattern, by the clock at the time of writing.
 
         >>> assigner = BucketAssigner.date_time_bucket_assigner("yyyy/MM/dd", "UTC")
         >>> assigner.get_bucket_id("any record", BucketContext(processing_time_ms=0))
         '1970/01/01'
 
         Args:
-            format_str: letters as in Java: yyyy yy MM MMM MMMM dd DDD HH hh kk KK mm ss SSS a E EEEE Z, and text
-                in single quotes.
-            timezone_id: such as "Europe/Berlin", "UTC" or "GMT-08:00"; without it, that of the machine that writes.
+            format_str: The pattern, with Java's letters: yyyy yy MM MMM MMMM dd DDD HH hh kk KK mm ss SSS a E EEEE Z,
+                and text in single quotes.
+            timezone_id: A time zone such as "Europe/Berlin", "UTC" or "GMT-08:00"; None for that of the machine.
         """
         return _DateTimeAssigner(format_str, timezone_id)
 
@@ -81,7 +81,7 @@ class _DateTimeAssigner(BucketAssigner):
         self._zone = None if timezone_id is None else _zone(timezone_id)
         self._parts = _parse(pattern)
         self._step_ms = 1 if any(not isinstance(p, str) and p[0] == "S" for p in self._parts) else 1000
-        self._known: tuple[int, str] = (-1, "")  # the text only changes with the clock's step, and records come faster
+        self._known: tuple[int, str] = (-1, "")  # the text changes with the step of the clock, and records come faster
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # hot
         step = context._processing_time_ms // self._step_ms
@@ -108,7 +108,7 @@ def _number(value: Callable[[datetime], int]) -> Callable[[datetime, int], str]:
     return lambda moment, width: f"{value(moment):0{width}d}"
 
 
-# Names of months and days are English here; Java takes those of the machine's language.
+# The names of months and days are English. Java uses the language of the machine.
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -126,7 +126,7 @@ def _day_of_week(moment: datetime, width: int) -> str:
     return name[:3] if width < 4 else name
 
 
-# Letter of Java's DateTimeFormatter -> how it is written, given how often the letter stands there.
+# Letters of Java's DateTimeFormatter, each with a function of the moment and of the number of repetitions.
 _LETTERS: dict[str, Callable[[datetime, int], str]] = {
     "y": _year,
     "u": _year,
@@ -150,19 +150,19 @@ _PIECES = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+|'")
 
 
 def _parse(pattern: str) -> list[str | tuple[str, int]]:
-    """Return a pattern as text and (letter, how often)."""
+    """Return the parts of a pattern: plain texts, and pairs of a letter and its number of repetitions."""
     parts: list[str | tuple[str, int]] = []
     for match in _PIECES.finditer(pattern):
         piece, letter = match[0], match[1]
         if piece == "'":
-            raise _bad(pattern, "a quote in it is not closed")
+            raise _bad(pattern, "it has a quote that is not closed")
         if piece == "''":
             parts.append("'")
         elif piece[0] == "'":
             parts.append(piece[1:-1].replace("''", "'"))
         elif letter is None:
             if reserved := set(piece) & set("[]{}#"):
-                raise _bad(pattern, f"{min(reserved)!r} has a meaning in Java that is not known here; quote it")
+                raise _bad(pattern, f"{min(reserved)!r} is reserved in Java's patterns; quote it")
             parts.append(piece)
         elif letter not in _LETTERS:
             raise _bad(
@@ -183,7 +183,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d\d?)(?::?(\d\d))?")
 
 
 def _zone(timezone_id: str) -> tzinfo:
-    """Return a time zone by a name that Java knows it by."""
+    """Return the time zone that a name of Java's stands for."""
     if isinstance(timezone_id, str):
         if timezone_id in ("Z", "UTC", "GMT", "UT"):
             return UTC
@@ -195,7 +195,7 @@ def _zone(timezone_id: str) -> tzinfo:
         try:
             return ZoneInfo(timezone_id)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            pass
+            pass  # not the name of a zone: refused below
     raise ConfigurationError(
         f"there is no time zone {timezone_id!r}; give a name such as 'Europe/Berlin' or an offset such as 'GMT-08:00'"
     )

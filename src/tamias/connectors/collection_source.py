@@ -1,4 +1,4 @@
-"""A source of records that the program holds in its hands."""
+"""`CollectionSource`: reads a collection that the program holds in memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CHUNK_RECORDS = 4096
 
 
 class CollectionSource(Source):
-    """Reads a collection once, in its order. Its position is the number of records read.
+    """Reads a collection once, in its order. The position of a reader is the number of records read.
 
-    Records are kept pickled, in chunks: a reader makes fresh objects of them, so that a function that changes
-    its input does not change what is read again after a failure.
+    The records are kept pickled, in chunks. A reader unpickles new objects, so a function that changes its input does
+    not change the records that are read again after a failure.
     """
 
     def __init__(self, elements: Iterable[Any], type_info: TypeInformation | None = None) -> None:
@@ -34,15 +34,15 @@ class CollectionSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Return a collection ends."""
+        """Return BOUNDED."""
         return Boundedness.BOUNDED
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """Return one split: order is kept."""
+        """Return one split, so that the order is kept."""
         return [Split("all")]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """Return a reader from a number of records on."""
+        """Open the collection behind the records that an earlier reader has read."""
         return _CollectionReader(self._chunks, self._count, position or 0)
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class _CollectionReader(SplitReader):
 
 
 def checked_elements(elements: Iterable[Any]) -> list[Any]:
-    """Return the records of a collection, or an error if it is none."""
+    """Return the records of a collection as a list, or raise a TypeError if it is not a collection."""
     if isinstance(elements, (str, bytes, dict)):
         raise TypeError(
             f"from_collection() needs a collection of records, got the single {type(elements).__name__} "
@@ -91,7 +91,7 @@ def checked_elements(elements: Iterable[Any]) -> list[Any]:
 def _pickled(records: list[Any], start: int) -> bytes:
     try:
         return bytes(cloudpickle.dumps(records))
-    except Exception as error:  # pickling runs code of the user's objects, which may raise anything
+    except Exception as error:  # pickling runs code of the user, which may raise any exception
         for index, record in enumerate(records):
             try:
                 cloudpickle.dumps(record)

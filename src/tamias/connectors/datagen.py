@@ -1,4 +1,4 @@
-"""A source of records that are made from their number, at a given rate: for trying things out and for load tests."""
+"""`DataGeneratorSource`: generates records from numbers at a given rate, for experiments and load tests."""
 
 from __future__ import annotations
 
@@ -30,57 +30,57 @@ _LONG_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class ReaderContext:
-    """Handed to `GeneratorFunction.open`: the part of the source that is about to be read."""
+    """Passed to `GeneratorFunction.open`: names the split that is about to be read."""
 
     split_id: str
 
 
 class GeneratorFunction(ABC, Generic[T]):
-    """Makes a record from its number. Every reader has a copy of its own."""
+    """Generates a record from its number. Every reader has its own copy of the function."""
 
     def open(self, reader_context: ReaderContext) -> None:
-        """Called once before the first record."""
+        """Prepare for the first record. Called once."""
 
     @abstractmethod
     def map(self, value: int) -> T:
-        """Return the record of this number; numbers start at 0.
+        """Return the record of a number; numbers begin at 0.
 
-        After a failure a number may be asked for again. The records are the same then only if they depend on
-        nothing but the number.
+        After a failure a number may be requested again. The record is the same again only if it depends on nothing but
+        the number.
         """
 
     def close(self) -> None:
-        """Called once after the last record."""
+        """Release resources after the last record. Called once."""
 
 
 class RateLimiter(ABC):
-    """Says how many records may be read. Used by one reader only."""
+    """Limits the number of records that may be read. Used by one reader only."""
 
     @abstractmethod
     def take(self, wanted: int) -> int:
-        """How many records may be read now, at most `wanted`; those are used up. Never waits."""
+        """Return the number of records that may be read now, at most `wanted`, and consume them. Never waits."""
 
 
 class RateLimiterStrategy(ABC):
-    """How fast a generator source may be read in all its subtasks together."""
+    """The rate at which a generator source may be read by all its subtasks together."""
 
     @abstractmethod
     def create_rate_limiter(self, share_count: int, clock: Clock) -> RateLimiter | None:
-        """Return the limiter of one of `share_count` readers that share the rate, or None for no limit."""
+        """Create the limiter of one of `share_count` readers that share the rate; None for no limit."""
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """So many records each second, shared evenly by the readers."""
+        """Allow that many records per second, shared evenly by the readers."""
         return _PerSecond(records_per_second)
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
-        """As fast as the job takes them."""
+        """Set no limit."""
         return _NoLimit()
 
 
 class DataGeneratorSource(Source):
-    """Records made from their number by a function, from 0 up to a count or without end.
+    """Generates records from the numbers 0, 1, 2 and so on, up to a count or without end.
 
     >>> source = DataGeneratorSource(lambda number: f"record {number}", 2)
     >>> (split,) = source.discover_splits(parallelism=1)
@@ -97,14 +97,14 @@ class DataGeneratorSource(Source):
         *,
         clock: Clock | None = None,
     ) -> None:
-        """Make a source.
+        """Create a source.
 
         Args:
-            generator_function: a function of the record's number, or a `GeneratorFunction`.
-            count: how many records there are; None, or the largest long as in Flink, for a source that does not end.
-            rate_limiter_strategy: how fast they may be read; without it as fast as the job takes them.
-            type_info: type of the records.
-            clock: what the rate is measured with; tests give their own.
+            generator_function: A function of the record's number, or a `GeneratorFunction`.
+            count: The number of records; None, or Java's largest long as in Flink, for a source that does not end.
+            rate_limiter_strategy: The rate; None for no limit.
+            type_info: The type of the records.
+            clock: The clock that measures the rate; tests pass their own.
         """
         if not callable(generator_function) and not isinstance(generator_function, GeneratorFunction):
             raise TypeError(
@@ -125,19 +125,19 @@ class DataGeneratorSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Bounded if there is a count."""
-        # Flink: always bounded, as 2**63 records do end; a job in BATCH mode would wait for them all the same.
+        """Return BOUNDED if the source has a count."""
+        # Flink: the source is always bounded, because 2**63 records do end. A job in BATCH mode would wait for them.
         return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type given to the source."""
+        """Return the type that was passed to the source."""
         return self._type_info
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """Numbers as (first, last, step, readers that share the rate).
+        """Return splits of numbers: (first, last, step, number of readers that share the rate).
 
-        A bounded source is cut into contiguous ranges. One without end is dealt out in turn, so that all readers
-        stay at about the same number.
+        A bounded source is divided into contiguous ranges. The numbers of an unbounded source are dealt out in turn, so
+        that all readers stay at about the same number.
         """
         if self._count is None:
             return [Split(str(i), (i, None, parallelism, parallelism)) for i in range(parallelism)]
@@ -145,11 +145,11 @@ class DataGeneratorSource(Source):
         return [Split(str(i), (first, last, 1, len(ranges))) for i, (first, last) in enumerate(ranges)]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """Return a reader from a number on."""
+        """Open a split at its first number, or at the position of an earlier reader."""
         first, last, step, share_count = split.what
         function = self._function
         if isinstance(function, GeneratorFunction):
-            # A subtask that took over the splits of another has several readers: each opens a function of its own.
+            # A subtask that took over the splits of another one has several readers: each opens its own function.
             function = pickle.loads(cloudpickle.dumps(function))
             function.open(ReaderContext(split.id))
         return _GeneratorReader(
@@ -157,8 +157,8 @@ class DataGeneratorSource(Source):
             next_number=first if position is None else position,
             last=last,
             step=step,
-            # The share is kept in the split, not taken from the parallelism: splits survive a change of
-            # parallelism as they are, and so the rates of all of them go on adding up to what was asked for.
+            # The share is kept in the split and not computed from the parallelism: splits survive a change of
+            # parallelism unchanged, so their rates still add up to the requested rate.
             limiter=self._strategy.create_rate_limiter(share_count, self._clock),
         )
 
@@ -167,7 +167,7 @@ class DataGeneratorSource(Source):
 
 
 class _GeneratorReader(SplitReader):
-    """Makes the records of one split; its position is the next number."""
+    """Generates the records of one split; its position is the next number."""
 
     def __init__(
         self,
@@ -231,10 +231,10 @@ class _PerSecond(RateLimiterStrategy):
 
 
 class _TokenBucket(RateLimiter):
-    """Lets `rate` records per second through. What was not used is kept for a second at most.
+    """Allows `rate` records per second. Unused records accumulate for at most one second.
 
-    The first record goes through at once, as in Flink; with a rate below one a second, waiting for it would look
-    like a job that does not start.
+    The first record is allowed at once, as in Flink: at a rate below one per second, waiting for it would look like a
+    job that does not start.
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:
@@ -248,7 +248,7 @@ class _TokenBucket(RateLimiter):
         now = self._clock.monotonic()
         self._tokens = min(self._capacity, self._tokens + (now - self._seen_at) * self._rate)
         self._seen_at = now
-        # Sums of fractions of a second fall short of whole records by a rounding error; a record is not late by that.
+        # Sums of fractions of a second miss whole records by a rounding error, which must not delay a record.
         count = min(wanted, int(self._tokens + 1e-9))
         self._tokens -= count
         return count

@@ -1,4 +1,4 @@
-"""What a sink promises about its records, and sinks that change their stream first."""
+"""The delivery guarantees of sinks, and sinks that transform their stream first."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class DeliveryGuarantee(enum.Enum):
-    """What a sink promises when the job fails and goes on."""
+    """The guarantee of a sink for a job that fails and restarts."""
 
     EXACTLY_ONCE = 0
-    """Every record counts once; it appears when the checkpoint that covers it is complete."""
+    """Every record appears once, when the checkpoint that covers it is complete."""
     AT_LEAST_ONCE = 1
     """No record is lost; some may appear twice."""
     NONE = 2
@@ -19,16 +19,16 @@ class DeliveryGuarantee(enum.Enum):
 
 
 class StreamTransformer(ABC):
-    """Changes a stream on its way to a sink."""
+    """Transforms a stream before its sink."""
 
     @abstractmethod
     def apply(self, ds: Any) -> Any:
-        """Return the stream to hand to the sink; `ds` and the result are `DataStream`s, a class of a later room."""
+        """Return the stream for the sink; `ds` and the result are `DataStream`s, a class of a later room."""
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that wants its stream changed first."""
+    """A sink whose stream is transformed first."""
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
-        """Return what changes the stream, or None."""
+        """Return the transformer of the stream, or None."""

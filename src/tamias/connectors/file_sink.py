@@ -1,10 +1,10 @@
-"""A sink that writes records to files, each exactly once.
+"""`FileSink`: writes every record to a file exactly once.
 
-A part file's life: records are appended to a hidden file; the rolling policy ends it; the next checkpoint names it
-as pending; when that checkpoint is complete, a rename makes it visible. A part that is not ended at a checkpoint goes
-on over it, and the checkpoint keeps how many of its bytes count. After a restore such a part is not continued: what
-counts becomes a part of its own, and new records go to new parts. So nothing is changed in files that a checkpoint
-may be restored from again, until a later one is complete.
+Records are appended to a hidden part file. The rolling policy ends the part, the next checkpoint lists it as pending,
+and a rename makes it visible when that checkpoint is complete. A part that is not ended at a checkpoint continues, and
+the checkpoint keeps the number of its valid bytes. After a restore such a part is not continued: its valid bytes become
+a visible part, and new records go to new parts. A file that a checkpoint refers to therefore stays unchanged until a
+later checkpoint is complete.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["FileSink", "OutputFileConfig"]
 
 
 class OutputFileConfig:
-    """How part files are named: `<prefix>-<subtask>-<uid>-<counter><suffix>`."""
+    """The names of part files: `<prefix>-<subtask>-<uid>-<counter><suffix>`."""
 
     def __init__(self, part_prefix: str = "part", part_suffix: str = "") -> None:
-        """Take what names begin and end with."""
+        """Set the prefix and the suffix of the names."""
         for name, value in (("prefix", part_prefix), ("suffix", part_suffix)):
             if not isinstance(value, str) or "/" in value or "\0" in value:
                 raise ValueError(f"a part file's {name} is text without '/', got {value!r}")
@@ -41,47 +41,47 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Start with the prefix "part" and no suffix."""
+        """Begin with the prefix "part" and no suffix."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """What names begin with."""
+        """Return the prefix of the names."""
         return self._part_prefix
 
     def get_part_suffix(self) -> str:
-        """What names end with."""
+        """Return the suffix of the names."""
         return self._part_suffix
 
     class OutputFileConfigBuilder:
         """Builds an `OutputFileConfig`."""
 
         def __init__(self) -> None:
-            """Start with Flink's names."""
+            """Begin with Flink's names."""
             self._part_prefix = "part"
             self._part_suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set what names begin with."""
+            """Set the prefix of the names."""
             self._part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set what names end with, such as ".txt"."""
+            """Set the suffix of the names, such as ".txt"."""
             self._part_suffix = suffix
             return self
 
         def build(self) -> OutputFileConfig:
-            """Return the names."""
+            """Return the configuration."""
             return OutputFileConfig(self._part_prefix, self._part_suffix)
 
 
 class FileSink(Sink[Any], SupportsPreprocessing):
-    """Writes records to files below a base path, in a folder for each bucket.
+    """Writes records to files below a base path, in one directory per bucket.
 
         FileSink.for_row_format("/data/out", Encoder.simple_string_encoder()).build()
 
-    Records become visible when a checkpoint that covers them is complete, or, without checkpoints, at the end of
-    the input. The base path must be the same directory on every machine.
+    Records become visible when a checkpoint that covers them is complete; without checkpoints, at the end of the input.
+    The base path must be the same directory on every machine.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class FileSink(Sink[Any], SupportsPreprocessing):
         bucket_check_interval_ms: int,
         clock: Clock | None = None,
     ) -> None:
-        """Take what a builder gathered."""
+        """Create the sink from the settings of a builder."""
         self.base_path = base_path
         self.encoder = encoder
         self.bucket_assigner = bucket_assigner
@@ -105,10 +105,10 @@ class FileSink(Sink[Any], SupportsPreprocessing):
         self.clock = clock or SystemClock()
 
     class BaseBuilder:
-        """What can be set for every format."""
+        """The settings of every format."""
 
         def __init__(self, base_path: str | os.PathLike[str], encoder: Encoder) -> None:
-            """Start with Flink's defaults: a bucket per hour, parts of 128 MB or a minute."""
+            """Begin with Flink's defaults: one bucket per hour, parts of up to 128 MB or one minute."""
             self._base_path = local_path(base_path, "FileSink")
             if not isinstance(encoder, Encoder):
                 raise TypeError(f"for_row_format() takes an Encoder for the records, got {encoder!r}")
@@ -120,9 +120,9 @@ class FileSink(Sink[Any], SupportsPreprocessing):
             self._clock: Clock | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Set how often, in milliseconds, the rolling policy is asked whether the time has come.
+            """Set the interval, in milliseconds, at which the rolling policy checks the age of part files.
 
-            It is asked when records are written and at checkpoints.
+            The check happens when a record is written, and at checkpoints.
             """
             if isinstance(interval, bool) or not isinstance(interval, int) or interval <= 0:
                 raise ValueError(f"with_bucket_check_interval() takes milliseconds above 0, got {interval!r}")
@@ -130,22 +130,22 @@ class FileSink(Sink[Any], SupportsPreprocessing):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Set which folder a record goes to."""
+            """Set the assigner that chooses the directory of a record."""
             self._bucket_assigner = _checked("with_bucket_assigner", bucket_assigner, BucketAssigner)
             return self
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-            """Set how files are named."""
+            """Set the names of the files."""
             self._output_file_config = _checked("with_output_file_config", output_file_config, OutputFileConfig)
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Set when a file is ended and another begun."""
+            """Set the policy that ends part files."""
             self._rolling_policy = _checked("with_rolling_policy", rolling_policy, RollingPolicy)
             return self
 
         def with_clock(self, clock: Clock) -> Self:
-            """Set what buckets and rolling policy take the time from; for tests."""
+            """Set the clock of the bucket assigner and the rolling policy; for tests."""
             self._clock = clock
             return self
 
@@ -166,17 +166,17 @@ class FileSink(Sink[Any], SupportsPreprocessing):
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Start to build a sink that writes each record as its encoder says."""
+        """Begin to build a sink that writes each record with an encoder."""
         return FileSink.RowFormatBuilder(base_path, encoder)
 
     def get_transformer(self) -> StreamTransformer | None:
-        """Nothing is done to the stream first."""
+        """Return None: the stream is not transformed."""
         return None
 
     def with_input_type(self, type_info: TypeInformation | None) -> FileSink:
-        """This sink for records of a declared type, which decides about their text."""
+        """Return this sink for records of a declared type, which determines their text."""
         if type(self.encoder) is not Encoder:
-            return self  # the program's own encoder has its own mind
+            return self  # an encoder of the program writes records in its own way
         return FileSink(
             self.base_path,
             self.encoder.with_type(type_info),
@@ -188,11 +188,11 @@ class FileSink(Sink[Any], SupportsPreprocessing):
         )
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, PendingFile]:
-        """Return the writer of one subtask."""
+        """Create the writer of one subtask."""
         return FileWriter(self, context.subtask_index, restored, exactly_once=context.exactly_once)
 
     def create_committer(self) -> Committer[PendingFile]:
-        """What makes files visible."""
+        """Create the committer, which makes files visible."""
         return FileCommitter()
 
     def __repr__(self) -> str:
@@ -207,14 +207,14 @@ class FileCommitter(Committer[PendingFile]):
 
 
 class FileWriter(SinkWriter[Any, PendingFile]):
-    """Writes the part files of one subtask: at most one at a time in each bucket."""
+    """Writes the part files of one subtask, at most one at a time in each bucket."""
 
     def __init__(
         self, sink: FileSink, subtask_index: int, restored: Sequence[PendingFile], *, exactly_once: bool = True
     ) -> None:
         self._base_path = sink.base_path
         config = sink.output_file_config
-        # The uid is new for every writer, so that no name was ever used before, by whatever attempt.
+        # The uid is new for every writer, so no attempt has used a name before.
         self._name_start = f"{config.get_part_prefix()}-{subtask_index}-{uuid.uuid4()}-"
         self._name_end = config.get_part_suffix()
         self._counter = 0
@@ -227,7 +227,7 @@ class FileWriter(SinkWriter[Any, PendingFile]):
         self._context = BucketContext()
         self._open: dict[str, PartFile] = {}
         self._ended: list[PartFile] = []
-        # At least once, a part may have become visible although the checkpoint that was to cover it never completed.
+        # In the mode AT_LEAST_ONCE a part may be visible although the checkpoint that covers it never completed.
         left = [p for p in restored if exactly_once or not os.path.exists(p["visible"])]
         self._restored = [_checked_restored(part) for part in left]
 
@@ -258,7 +258,7 @@ class FileWriter(SinkWriter[Any, PendingFile]):
         return pending
 
     def snapshot_state(self) -> list[PendingFile]:
-        """Return the parts that go on: what a restore is to make of each is what is pending now."""
+        """Return the open parts, each as the pending file that a restore makes of it."""
         for part in self._open.values():
             part.make_durable()
         return [part.pending() for part in self._open.values()]
@@ -268,7 +268,7 @@ class FileWriter(SinkWriter[Any, PendingFile]):
             self._end(part)
 
     def close(self) -> None:
-        # What a checkpoint may know of is kept for its restore; after a crash the rest stays behind, hidden.
+        # Parts that a checkpoint may refer to are kept for its restore. After a crash, the others stay as hidden files.
         for part in (*self._open.values(), *self._ended):
             if not part.saved:
                 part.delete()
@@ -289,7 +289,7 @@ class FileWriter(SinkWriter[Any, PendingFile]):
         self._ended.append(part)
 
     def _end_due(self, now_ms: int) -> None:
-        """End the parts whose time has come."""
+        """End the parts that the rolling policy ends by their age."""
         for part in list(self._open.values()):
             if self._policy.should_roll_on_processing_time(part, now_ms):
                 self._end(part)
@@ -297,7 +297,7 @@ class FileWriter(SinkWriter[Any, PendingFile]):
 
 
 def _checked_restored(part: PendingFile) -> PendingFile:
-    """Return a part that was being written when the restored checkpoint was taken, if all of it that counts is there."""
+    """Return a part that was open when the restored checkpoint was taken; check that its valid bytes exist."""
     hidden, length = part["hidden"], part["bytes"]
     try:
         found = os.path.getsize(hidden)
@@ -305,8 +305,8 @@ def _checked_restored(part: PendingFile) -> PendingFile:
         # Flink: refuses such a restore too.
         raise RestoreError(
             f"cannot restore the file sink: {hidden!r} is missing, which was being written when the checkpoint was "
-            "taken; a checkpoint can no longer be restored once a later one has made its files visible: restore the "
-            "latest one, or restore this one without the sink's state under a new uid and another base path"
+            "taken; a checkpoint cannot be restored after a later one has made its files visible: restore the latest "
+            "one, or restore this one without the state of the sink, under a new uid and another base path"
         ) from None
     if found < length:
         raise RestoreError(
@@ -317,14 +317,14 @@ def _checked_restored(part: PendingFile) -> PendingFile:
 
 
 def _checked_bucket(bucket_id: Any) -> str:
-    """Return a bucket's folder, if it lies below the base path."""
+    """Return the directory of a bucket; check that it is below the base path."""
     if not isinstance(bucket_id, str) or "\0" in bucket_id:
         raise InvalidProgramError(
-            f"a bucket assigner must return text for the bucket's folder, but returned {bucket_id!r}"
+            f"a bucket assigner must return the directory of the bucket as text, but returned {bucket_id!r}"
         )
     if bucket_id.startswith("/") or ".." in bucket_id.split("/"):
         raise InvalidProgramError(
-            f"a bucket lies below the sink's base path, but a bucket assigner returned {bucket_id!r}"
+            f"a bucket must be below the sink's base path, but a bucket assigner returned {bucket_id!r}"
         )
     return bucket_id
 

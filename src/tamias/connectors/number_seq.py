@@ -1,4 +1,4 @@
-"""A source of whole numbers."""
+"""`NumberSequenceSource`: generates a range of integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
 class NumberSequenceSource(Source):
-    """The numbers from `start` to `end`, both included. Each subtask reads one contiguous range, in order.
+    """Generates the integers from `start` to `end`, both included. Each subtask reads one contiguous range, in order.
 
     >>> source = NumberSequenceSource(1, 5)
     >>> [split.what for split in source.discover_splits(parallelism=2)]
@@ -23,7 +23,7 @@ class NumberSequenceSource(Source):
     """
 
     def __init__(self, start: int, end: int) -> None:
-        """Take the first and the last number; `end` is `start - 1` for a sequence of none."""
+        """Create a source of the numbers from `start` to `end`; `end` is `start - 1` for an empty sequence."""
         for name, value in (("start", start), ("end", end)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"NumberSequenceSource() takes two ints, but {name} is {value!r}")
@@ -36,20 +36,20 @@ class NumberSequenceSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Return a sequence ends."""
+        """Return BOUNDED."""
         return Boundedness.BOUNDED
 
     def get_produced_type(self) -> TypeInformation:
-        """Longs, as in Flink."""
+        """Return LONG, as in Flink."""
         return Types.LONG()
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """Return one range per subtask; none for a subtask that would have an empty one."""
+        """Return one range per subtask, without empty ranges."""
         ranges = contiguous_ranges(self._start, self._end, parallelism)
         return [Split(str(number), bounds) for number, bounds in enumerate(ranges)]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """Return a reader of one range from a number on."""
+        """Open a range at its first number, or at the position of an earlier reader."""
         start, end = split.what
         return _RangeReader(start if position is None else position, end)
 
@@ -78,12 +78,12 @@ class _RangeReader(SplitReader):
 
 
 def contiguous_ranges(start: int, end: int, count: int) -> list[tuple[int, int]]:
-    """Return the numbers from `start` to `end` in at most `count` ranges, as even as can be and none of them empty.
+    """Divide the numbers from `start` to `end` into at most `count` ranges of even length, none of them empty.
 
     >>> contiguous_ranges(0, 9, 4)
     [(0, 2), (3, 5), (6, 7), (8, 9)]
     """
-    # Flink: the ranges that are one longer come first.
+    # Flink: the ranges with one number more come first.
     size, longer = divmod(end - start + 1, count)
     ranges = []
     for number in range(count):

@@ -1,9 +1,8 @@
-"""Part files: hidden while they are written, durable when a checkpoint counts on them, visible by one rename.
+"""Part files: hidden while they are written, durable before a checkpoint refers to them, visible by one rename.
 
-A part lives under two names. `.part-0-<uid>-3.inprogress.<uuid>` is the file being written; readers skip it.
-`part-0-<uid>-3` is the same file once the checkpoint that covers it is complete. Between the two, all that is known
-of it is its hidden path and how many of its bytes count: what an attempt wrote behind those before it failed is cut
-off when the file is made visible.
+A part has two names. `.part-0-<uid>-3.inprogress.<uuid>` is the file being written; readers skip it. `part-0-<uid>-3`
+is the same file once the checkpoint that covers it is complete. A checkpoint keeps the hidden path and the number of
+valid bytes. Bytes behind them, from an attempt that failed, are cut off when the file is made visible.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _BUFFER_BYTES = 64 * 1024
 
 
 class PendingFile(TypedDict):
-    """A part that is complete and waits for its checkpoint: plain data, as it is kept in checkpoints."""
+    """A complete part that waits for its checkpoint: plain data, which checkpoints keep."""
 
     hidden: str
     visible: str
@@ -32,7 +31,7 @@ class PendingFile(TypedDict):
 
 
 class PartFile:
-    """The part being written in one bucket. No file stays open: there may be more buckets than may be open at once."""
+    """The part being written in one bucket. It holds no open file, because there may be many buckets."""
 
     __slots__ = (
         "_bucket_id",
@@ -51,7 +50,7 @@ class PartFile:
         self._bucket_id = bucket_id
         self.hidden = hidden
         self.visible = visible
-        self.saved = False  # True once a checkpoint may hold its name: from then on it must not be deleted
+        self.saved = False  # True once a checkpoint may refer to the part, which then must not be deleted
         self._created_ms = now_ms
         self._written_ms = now_ms
         self._buffer = bytearray()
@@ -60,19 +59,19 @@ class PartFile:
         self._exists = False
 
     def get_bucket_id(self) -> str:
-        """Return the bucket it is in."""
+        """Return the bucket of the part."""
         return self._bucket_id
 
     def get_creation_time(self) -> int:
-        """When it was begun, in milliseconds."""
+        """Return the time at which the part was begun, in milliseconds."""
         return self._created_ms
 
     def get_size(self) -> int:
-        """Bytes written to it."""
+        """Return the number of bytes written to the part."""
         return self._size
 
     def get_last_update_time(self) -> int:
-        """When a record was last written to it, in milliseconds."""
+        """Return the time at which a record was last written to the part, in milliseconds."""
         return self._written_ms
 
     def write(self, data: bytes, now_ms: int) -> None:
@@ -84,15 +83,15 @@ class PartFile:
             self.flush()
 
     def flush(self) -> None:
-        """Hand what is buffered to the file system."""
+        """Write the buffer to the file."""
         if not self._buffer and self._exists:
             return
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         if not self._exists:
             make_directory(os.path.dirname(self.hidden))
             flags |= os.O_CREAT | os.O_EXCL
-        # Without O_CREAT from the second time on: a file that someone removed is an error, not a file without its
-        # beginning.
+        # O_CREAT is set the first time only: a file that was removed in between must be an error, and must not become
+        # a file without its beginning.
         with open(os.open(self.hidden, flags, 0o666), "wb", buffering=0) as file:
             self._exists = True
             _hold(file.fileno())
@@ -110,7 +109,7 @@ class PartFile:
         self._buffer = bytearray()
 
     def make_durable(self) -> None:
-        """Make sure that a checkpoint may count on all that was written."""
+        """Make all written bytes durable, so that a checkpoint may refer to the part."""
         self.flush()
         if self._durable_bytes < self._size:
             sync_file(self.hidden)
@@ -120,18 +119,18 @@ class PartFile:
         self.saved = True
 
     def pending(self) -> PendingFile:
-        """What is to be made visible."""
+        """Return the part as a checkpoint keeps it."""
         return {"hidden": self.hidden, "visible": self.visible, "bytes": self._size}
 
     def delete(self) -> None:
-        """Remove the file; no checkpoint knows of it."""
+        """Remove the file. No checkpoint refers to the part."""
         assert not self.saved
         if self._exists:
             remove_quietly(self.hidden)
 
 
 def publish(files: Iterable[PendingFile]) -> None:
-    """Make parts visible, durably. A part that is visible already is left alone."""
+    """Make parts visible and durable. A part that is visible already stays unchanged."""
     directories = set()
     for file in files:
         _publish_one(file)
@@ -147,10 +146,10 @@ def _publish_one(file: PendingFile) -> None:
         found = os.path.getsize(hidden)
     except FileNotFoundError:
         if os.path.exists(visible):
-            return  # committed before, and now again after a restore
+            return  # committed before; a restore commits it again
         raise CheckpointError(
             f"cannot commit {visible!r}: neither it nor {hidden!r}, where its records were written, exists; if the "
-            "file was taken away after an earlier run had committed it, put an empty one there and start again"
+            "file was moved away after an earlier run had committed it, create an empty file there and start again"
         ) from None
     if found < length:
         raise CheckpointError(
@@ -162,12 +161,12 @@ def _publish_one(file: PendingFile) -> None:
             raise CheckpointError(
                 f"cannot commit {hidden!r} as {visible!r}: there is a file of that name; move it away"
             )
-        remove_quietly(hidden)  # whoever made the copy died before it could do so
+        remove_quietly(hidden)  # the process that made the copy died before it removed the original
         return
     point("sink-file")
     with open(hidden, "r+b", buffering=0) as opened:
         if not _take_alone(opened.fileno()):
-            # A writer of an attempt that was given up is about to append, and may only be asleep: leave it the file.
+            # A writer of an abandoned attempt holds the file and may append later: copy the valid bytes instead.
             _copy_out(opened, length, hidden, visible)
             return
         if found > length:
@@ -177,7 +176,7 @@ def _publish_one(file: PendingFile) -> None:
 
 
 def _copy_out(source: FileIO, length: int, hidden: str, visible: str) -> None:
-    """Make the part visible as a file of its own, whatever becomes of the one that it was written to."""
+    """Make the part visible as a copy, independent of the file to which it was written."""
     draft = f"{hidden}.{uuid.uuid4()}"
     with open(draft, "xb") as target:
         left = length
@@ -194,7 +193,7 @@ def _copy_out(source: FileIO, length: int, hidden: str, visible: str) -> None:
 
 
 def _is_copy(visible: str, hidden: str, length: int) -> bool:
-    """Return whether a file holds what counts of a part, and nothing else."""
+    """Return whether a file holds exactly the valid bytes of a part."""
     if os.path.getsize(visible) != length:
         return False
     with open(visible, "rb") as copy, open(hidden, "rb") as original:
@@ -205,24 +204,24 @@ def _is_copy(visible: str, hidden: str, length: int) -> bool:
 
 
 def _hold(descriptor: int) -> None:
-    """Show that this file is being appended to, for as long as it is open."""
-    with contextlib.suppress(OSError):  # where there are no locks, the size is all there is to go by
+    """Mark this file as being appended to, as long as it is open."""
+    with contextlib.suppress(OSError):  # without locks on this file system, only the size is checked
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
 def _take_alone(descriptor: int) -> bool:
-    """Return whether nobody is appending to this file, nor will while it is open here."""
+    """Return whether no process appends to this file, and none will while it is open here."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        pass  # there are no locks here: the size is all there is to go by
+        pass  # without locks on this file system, only the size is checked
     return True
 
 
 def _is_still_at(descriptor: int, path: str) -> bool:
-    """Return whether an open file is the one that a path leads to."""
+    """Return whether a path leads to this open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
@@ -230,6 +229,6 @@ def _is_still_at(descriptor: int, path: str) -> bool:
 
 
 def remove_quietly(path: str) -> None:
-    """Delete a file that nobody counts on; a hidden leftover does no harm."""
+    """Delete a file that is no longer needed; a hidden file that stays does no harm."""
     with contextlib.suppress(OSError):
         os.unlink(path)

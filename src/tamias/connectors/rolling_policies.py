@@ -1,4 +1,4 @@
-"""When a file sink ends a part file and begins another."""
+"""Rolling policies: decide when a file sink ends a part file and begins the next."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ __all__ = ["DefaultRollingPolicy", "OnCheckpointRollingPolicy", "PartFileInfo", 
 
 
 class PartFileInfo(Protocol):
-    """What a policy is told about the part file being written."""
+    """The part file being written, as a policy sees it."""
 
     def get_bucket_id(self) -> str:
-        """Return the bucket it is in."""
+        """Return the bucket of the file."""
         ...
 
     def get_creation_time(self) -> int:
-        """When it was begun, in milliseconds."""
+        """Return the time at which the file was begun, in milliseconds."""
         ...
 
     def get_size(self) -> int:
-        """Bytes written to it."""
+        """Return the number of bytes written to the file."""
         ...
 
     def get_last_update_time(self) -> int:
-        """When a record was last written to it, in milliseconds."""
+        """Return the time at which a record was last written to the file, in milliseconds."""
         ...
 
 
 class RollingPolicy(ABC):
-    """Decides when a part file is ended. It becomes visible with the next checkpoint that completes after that."""
+    """Decides when a part file ends. An ended file becomes visible with the next completed checkpoint."""
 
     @abstractmethod
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
@@ -37,28 +37,28 @@ class RollingPolicy(ABC):
 
     @abstractmethod
     def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
-        """Return whether to end the file before this record, which then is the first of the next."""
+        """Return whether to end the file before this record, which then begins the next file."""
 
     @abstractmethod
     def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
-        """Return whether to end the file because of the time, which is looked at in the sink's bucket check interval."""
+        """Return whether to end the file because of the time; called at the sink's bucket check interval."""
 
     @staticmethod
     def default_rolling_policy(
         part_size: int = 128 * 1024 * 1024, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
     ) -> DefaultRollingPolicy:
-        """By size and by time.
+        """End files by size and by time.
 
         Args:
-            part_size: a file larger than this, in bytes, is ended.
-            rollover_interval: a file is ended so many milliseconds after it was begun.
-            inactivity_interval: a file is ended so many milliseconds after its last record.
+            part_size: The size in bytes above which a file ends.
+            rollover_interval: The milliseconds from the beginning of a file to its end.
+            inactivity_interval: The milliseconds from the last record of a file to its end.
         """
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """At every checkpoint, and only then."""
+        """End files at every checkpoint, and only then."""
         return OnCheckpointRollingPolicy()
 
 
@@ -66,7 +66,7 @@ class DefaultRollingPolicy(RollingPolicy):
     """Ends a file by its size, its age, or the time since its last record."""
 
     def __init__(self, part_size: int, rollover_interval: int, inactivity_interval: int) -> None:
-        """Take the size in bytes and the times in milliseconds, all above 0."""
+        """Set the size in bytes and the times in milliseconds, all above 0."""
         given = {
             "part_size": part_size,
             "rollover_interval": rollover_interval,

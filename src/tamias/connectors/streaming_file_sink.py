@@ -1,4 +1,4 @@
-"""The file sink in its older spelling, for `add_sink`."""
+"""`StreamingFileSink`: the older form of the file sink, for `add_sink`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["StreamingFileSink"]
 
 
 class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
-    """Writes files as `FileSink` does, but ends all of them at every checkpoint, whatever the rolling policy.
+    """Writes files as `FileSink` does, but ends all files at every checkpoint, regardless of the rolling policy.
 
     New programs use `FileSink` and `sink_to`.
     """
 
     def __init__(self, sink: FileSink) -> None:
-        """Take the sink that a builder made."""
+        """Wrap the sink of a builder."""
         warnings.warn("StreamingFileSink is the older spelling of FileSink", DeprecationWarning, stacklevel=3)
         self._sink = sink
         self._writer: FileWriter | None = None
 
     class BaseBuilder(FileSink.BaseBuilder):
-        """What can be set for every format."""
+        """The settings of every format."""
 
     class DefaultRowFormatBuilder(BaseBuilder):
         """Builds a sink that writes record after record."""
@@ -41,19 +41,19 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
     def for_row_format(
         base_path: str | os.PathLike[str], encoder: Encoder
     ) -> StreamingFileSink.DefaultRowFormatBuilder:
-        """Start to build a sink that writes each record as its encoder says."""
+        """Begin to build a sink that writes each record with an encoder."""
         return StreamingFileSink.DefaultRowFormatBuilder(base_path, encoder)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Make the writer of this subtask."""
+        """Create the writer of this subtask."""
         self._writer = FileWriter(self._sink, runtime_context.get_index_of_this_subtask(), ())
 
     def close(self) -> None:
-        """Remove what no checkpoint knows of."""
+        """Remove the files that no checkpoint refers to."""
         if self._writer is not None:
             self._writer.close()
 
-    # A transaction is the list of its files, which is empty until they are ended.
+    # A transaction is the list of its files. The list is empty until the files are ended.
 
     def begin_transaction(self) -> list[PendingFile]:
         """Begin with no files."""
@@ -75,4 +75,4 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
         publish(transaction)
 
     def abort(self, transaction: list[PendingFile]) -> None:
-        """Leave files that were not ended to `close`, or hidden."""
+        """Do nothing: `close` removes files that were not ended, and files that stay are hidden."""

@@ -1,8 +1,8 @@
-"""Files of text, read line by line.
+"""Read text files line by line.
 
-A line ends with a newline, a carriage return or both, as in Java, or with the file. The position of a reader is
-the offset of the next line in the file's content, so a new reader goes on anywhere without reading what came before
-(a packed file is unpacked again up to there).
+A line ends with a newline, a carriage return or both, as in Java, or at the end of the file. The position of a reader
+is the offset of the next line in the content of the file, so a new reader continues there without reading what comes
+before. A compressed file is decompressed again up to that offset.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 from tamias.connectors.file_bytes import Pieces, open_pieces
 from tamias.errors import ConfigurationError
 from tamias.functions.source_contract import Batch, SplitReader
+from tamias.storage.locations import shown
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
 
-# Charsets whose byte order a file says at its beginning: the marks, what is read behind each, and what without any.
-# Flink: as Java, UTF-16 and UTF-32 are big-endian without a mark, and UTF-8 does not know of marks.
+# Charsets with a byte-order mark at the beginning of a file: the codec for each mark, and the codec without a mark.
+# Flink: as in Java, UTF-16 and UTF-32 are big-endian without a mark, and UTF-8 has no marks.
 _MARKED: dict[str, tuple[tuple[tuple[bytes, str], ...], str]] = {
     "utf-16": (((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")), "utf-16-be"),
     "utf-32": (((codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")), "utf-32-be"),
@@ -30,17 +31,17 @@ _MARKED: dict[str, tuple[tuple[tuple[bytes, str], ...], str]] = {
 class TextLineReader(SplitReader):
     """Reads the lines that begin in a range of bytes of one file."""
 
-    def __init__(self, path: str, charset: str, *, start: int, end: int | None, position: Any | None) -> None:
-        self._path = path
+    def __init__(self, address: str, charset: str, *, start: int, end: int | None, position: Any | None) -> None:
+        self._address = address
         self._charset = charset
         self._start = start
         self._end = end
         self._offset: int = start if position is None else position  # of `_rest`
         self._resumed = position is not None
         self._pieces: Pieces | None = None
-        self._rest = bytearray()  # what was read behind the last whole line
+        self._rest = bytearray()  # the bytes behind the last whole line
         self._ended = False
-        # Lines are made a block at a time and given out from there.
+        # Lines are decoded one block at a time and returned from there.
         self._block = b""
         self._block_offset = self._offset
         self._lines: list[str] = []
@@ -55,12 +56,12 @@ class TextLineReader(SplitReader):
 
     def position(self) -> int | None:
         if self._pieces is None and not self._resumed:
-            return None  # where the first line begins is known once the file's beginning has been seen
+            return None  # the offset of the first line depends on the byte-order mark, which is not read yet
         if not self._next:
             return self._block_offset
         if self._next >= len(self._lines):
             return self._offset
-        # Where a line begins is asked for at checkpoints only, so it is not kept for every line.
+        # Only checkpoints need the offset of a line, so the offsets are not kept.
         return self._block_offset + sum(self._text.line_bytes(self._block)[: self._next])
 
     @property
@@ -68,7 +69,7 @@ class TextLineReader(SplitReader):
         return self._ended and self._next >= len(self._lines)
 
     def _load(self) -> None:
-        """Make the next block of lines."""
+        """Decode the next block of lines."""
         if self._pieces is None:
             self._pieces = self._begin()
         block = self._whole_lines(self._pieces)
@@ -80,20 +81,20 @@ class TextLineReader(SplitReader):
             self._drop_lines_behind(self._end)
 
     def _begin(self) -> Pieces:
-        """Learn how the file is encoded, and go to where reading begins."""
-        self._text, mark_bytes = _encoding_of(self._charset, self._path)
+        """Determine the encoding of the file, and open the file where reading begins."""
+        self._text, mark_bytes = _encoding_of(self._charset, self._address)
         if not self._resumed:
             if self._start:
-                # A line that begins with the range follows the end of another: look for that end from one unit
-                # before the range.
+                # A line that begins exactly with the range follows a line end, so search from one unit before the
+                # range.
                 self._offset -= self._text.unit_bytes
             else:
                 self._offset = mark_bytes
             self._block_offset = self._offset
-        return open_pieces(self._path, self._offset)
+        return open_pieces(self._address, self._offset)
 
     def _whole_lines(self, pieces: Pieces) -> bytes:
-        """What comes up to the end of some line, or up to the end of the file; one piece or as many as it takes."""
+        """Read pieces until one has a line end; return the bytes up to its last line end, or to the end of the file."""
         while piece := pieces.read():
             searched = max(0, len(self._rest) - self._text.unit_bytes)
             self._rest += piece
@@ -107,14 +108,14 @@ class TextLineReader(SplitReader):
         return block
 
     def _drop_first_line(self, block: bytes) -> bytes:
-        """Return the block without the line that began before the range: another reader has it."""
+        """Return the block without the line that began before the range, which another reader reads."""
         self._resumed = True
         dropped = self._text.line_bytes(block)[0] if block else 0
         self._block_offset += dropped
         return block[dropped:]
 
     def _drop_lines_behind(self, end: int) -> None:
-        """Keep the lines that begin before the end of the range; the others are another reader's."""
+        """Keep the lines that begin before the end of the range; another reader reads the others."""
         self._ended = True
         at = self._block_offset
         for number, length in enumerate(self._text.line_bytes(self._block)):
@@ -125,12 +126,12 @@ class TextLineReader(SplitReader):
             at += length
 
     def _decode(self, block: bytes) -> list[str]:
-        """Return a block as lines without their ends."""  # hot
+        """Return the lines of a block without their ends."""  # hot
         try:
             text = block.decode(self._text.codec)
         except UnicodeDecodeError as error:
             raise ConfigurationError(
-                f"cannot read {self._path!r} as {self._charset}: {error.reason} "
+                f"cannot read {shown(self._address)!r} as {self._charset}: {error.reason} "
                 f"at byte {self._block_offset + error.start} ({block[error.start : error.start + 1]!r}); "
                 "give text_line_format() the charset that the file is written in"
             ) from None
@@ -138,13 +139,13 @@ class TextLineReader(SplitReader):
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.split("\n")
         if not lines[-1]:
-            del lines[-1]  # not a line, but the nothing behind the last line's end
+            del lines[-1]  # the empty text behind the last line end is not a line
         return lines
 
 
 @dataclass(frozen=True, slots=True)
 class _Encoding:
-    """Where lines end in bytes of a charset."""
+    """Finds line ends in bytes of a charset."""
 
     codec: str
     newline: bytes
@@ -152,13 +153,13 @@ class _Encoding:
 
     @property
     def unit_bytes(self) -> int:
-        """Characters begin at multiples of this."""
+        """Return the unit at whose multiples characters begin."""
         return len(self.newline)
 
     def last_line_end(self, content: bytearray, searched: int) -> int:
-        """Where the last whole line ends, or 0; nothing ends before `searched`."""
+        """Return the end of the last whole line, or 0; no line ends before `searched`."""
         newline = self._last(content, self.newline, searched, len(content))
-        # A carriage return at the very end may yet be followed by the newline that belongs to it.
+        # A newline that belongs to a carriage return at the very end may still follow.
         unit = self.unit_bytes
         known_to_be_followed = len(content) - len(content) % unit - unit
         carriage_return = self._last(content, self.carriage_return, searched, known_to_be_followed)
@@ -166,16 +167,16 @@ class _Encoding:
 
     def _last(self, content: bytearray, wanted: bytes, start: int, stop: int) -> int:
         at = content.rfind(wanted, start, stop)
-        while at > 0 and at % self.unit_bytes:  # half of one character and half of the next
+        while at > 0 and at % self.unit_bytes:  # the second half of one character and the first half of the next
             at = content.rfind(wanted, start, at + self.unit_bytes - 1)
         return at
 
     def line_bytes(self, block: bytes) -> list[int]:
-        """Return the length of each line with its end."""
+        """Return the length of each line in bytes, with the line end."""
         if self.newline == b"\n":
-            # No charset that has ASCII's newline has that byte within another character.
+            # No charset with ASCII's newline uses that byte inside another character.
             return [len(line) for line in block.splitlines(keepends=True)]
-        # A block may begin within a surrogate pair, or be of a charset with holes: keep the lengths all the same.
+        # A block may begin inside a surrogate pair or hold invalid bytes; the lengths must still be right.
         errors = "replace" if self.unit_bytes == 1 else "surrogatepass"
         lines = io.StringIO(block.decode(self.codec, errors), newline="").readlines()
         if self.unit_bytes == 1:
@@ -184,7 +185,7 @@ class _Encoding:
 
 
 def checked_charset(charset: str) -> str:
-    """Return the charset, if there is one of that name that text can be read in."""
+    """Return the name of the charset, or raise an error if there is no such text encoding."""
     if not isinstance(charset, str):
         raise TypeError(f"text_line_format() takes the name of a charset, got {charset!r}")
     try:
@@ -194,12 +195,12 @@ def checked_charset(charset: str) -> str:
     return charset
 
 
-def _encoding_of(charset: str, path: str) -> tuple[_Encoding, int]:
-    """How a file is encoded, and the length of the mark at its beginning that says so."""
+def _encoding_of(charset: str, address: str) -> tuple[_Encoding, int]:
+    """Return the encoding of a file, and the length of its byte-order mark."""
     name, mark_bytes = codecs.lookup(charset).name, 0
     if name in _MARKED:
         marks, name = _MARKED[name]
-        pieces, head = open_pieces(path), b""
+        pieces, head = open_pieces(address), b""
         while len(head) < 4 and (piece := pieces.read()):
             head += piece
         for mark, codec in marks:
@@ -209,5 +210,5 @@ def _encoding_of(charset: str, path: str) -> tuple[_Encoding, int]:
 
 
 def text_type() -> TypeInformation:
-    """What lines are."""
+    """Return the type of lines."""
     return Types.STRING()

@@ -214,7 +214,7 @@ F = TypeVar("F")
 
 def _checked_function(state: str, function: F, kind: type) -> F:
     if isinstance(function, type):
-        raise TypeError(f"state {state!r}: {function.__name__} is a class; give an object of it: {function.__name__}()")
+        raise TypeError(f"state {state!r}: {function.__name__} is a class; pass an object of it: {function.__name__}()")
     if isinstance(function, kind) or (callable(function) and not isinstance(function, Function)):
         return function
     raise TypeError(f"state {state!r}: expected a {kind.__name__} or a callable of two arguments, got {function!r}")

@@ -1,4 +1,4 @@
-"""Schemas: records to bytes and back, for sources and sinks that deal in bytes."""
+"""Schemas: convert records to bytes and back, for sources and sinks of bytes."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class DeserializationSchema(ABC, Generic[T]):
 
     @abstractmethod
     def deserialize(self, message: bytes) -> T | None:
-        """Return the record of these bytes; None leaves the message out."""
+        """Return the record of these bytes, or None to skip the message."""
 
     def is_end_of_stream(self, next_element: T) -> bool:
-        """Return whether this record ends the stream; it is not emitted then."""
+        """Return whether this record ends the stream; such a record is not emitted."""
         return False
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the records, where it is known."""
+        """Return the type of the records, or None if it is unknown."""
         return None
 
 
 class SimpleStringSchema(SerializationSchema[Any], DeserializationSchema[str]):
-    """Text in a charset. A record that is not text is written as a text sink writes it.
+    """Converts text in a charset. A record that is not text is written as text sinks write it.
 
     >>> SimpleStringSchema().serialize("a")
     b'a'
@@ -70,7 +70,7 @@ class SimpleStringSchema(SerializationSchema[Any], DeserializationSchema[str]):
         return (value if type(value) is str else record_file_text(self._type_info, value)).encode(self._charset)
 
     def deserialize(self, message: bytes) -> str:
-        # Flink: Java puts a replacement character for bytes that are not of the charset, and does not fail.
+        # Flink: Java replaces bytes that are invalid in the charset, and does not fail.
         return bytes(message).decode(self._charset, errors="replace")
 
     def get_produced_type(self) -> TypeInformation:
@@ -81,7 +81,7 @@ class SimpleStringSchema(SerializationSchema[Any], DeserializationSchema[str]):
 
 
 class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
-    """Bytes as they are."""
+    """Passes bytes through unchanged."""
 
     def serialize(self, value: bytes) -> bytes:
         return bytes(value)
@@ -97,7 +97,7 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
 
 
 class RowFieldExtractorSchema(SerializationSchema[Any]):
-    """One field of a row, which must hold bytes: for sinks that take a key and a value of a row apart."""
+    """Extracts one field of a row, which must hold bytes: for sinks that separate a key and a value."""
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
@@ -137,7 +137,7 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Return one line of text per record."""
+        """Write each record as one line of text."""
         return Encoder(charset_name)
 
     def with_type(self, type_info: TypeInformation | None) -> Encoder:
@@ -145,7 +145,7 @@ class Encoder:
         return Encoder(self._charset, type_info)
 
     def encode(self, value: Any) -> bytes:
-        """Return the record's line, with its end."""
+        """Return the record as a line, with the line end."""
         return (record_file_text(self._type_info, value) + "\n").encode(self._charset)
 
     def __repr__(self) -> str:
@@ -153,26 +153,26 @@ class Encoder:
 
 
 class BulkWriter(Protocol):
-    """Gathers the records of one file and writes them in a format that needs to see many at once."""
+    """Collects the records of one file and writes them in a format that needs many records at once."""
 
     def add_element(self, element: Any) -> None:
-        """Take in one record."""
+        """Add one record."""
         ...
 
     def flush(self) -> None:
-        """Write what can be written."""
+        """Write the records that the format can write now."""
         ...
 
     def finish(self) -> None:
-        """Write the rest and the end of the format; the file itself stays open."""
+        """Write the remaining records and the end of the format; leave the file open."""
         ...
 
 
 class BulkWriterFactory(Protocol):
-    """Makes a :class:`BulkWriter` for each file."""
+    """Creates a :class:`BulkWriter` for each file."""
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
-        """Return a writer into this open file."""
+        """Create a writer for this open file."""
         ...
 
 
