@@ -90,7 +90,7 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
     env.enable_checkpointing(10_000)
     stream = env.from_collection([("0", 1)], Types.PICKLED_BYTE_ARRAY()).key_by(lambda r: r[0])
     stream.process(Count()).filter(lambda r: False).print()
-    graph = env._job_graph("bench")
+    graph = env.job_graph("bench")
     host = SlotHost(0, SystemClock(), lambda event: None)
     name = "rocksdb" if backend == "rocksdb" else "hashmap"
     host.deploy(Deployment("0" * 32, graph, 0, state_backend=name), [SubtaskId(v.id, 0) for v in graph.vertices])

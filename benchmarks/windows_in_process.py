@@ -96,7 +96,7 @@ def deployed(draw: Callable[[Any], Any], *, checkpoints: bool) -> tuple[SlotHost
         env.enable_checkpointing(10_000)
     stream = env.from_collection([("0", 1)], Types.PICKLED_BYTE_ARRAY()).key_by(lambda r: r[0])
     draw(stream).filter(lambda r: False).print()
-    graph = env._job_graph("bench")
+    graph = env.job_graph("bench")
     host = SlotHost(0, SystemClock(), lambda event: None)
     host.deploy(Deployment("0" * 32, graph, 0), [SubtaskId(v.id, 0) for v in graph.vertices])
     (subtask,) = [s for s in host.subtasks.values() if s.operators[0].backend is not None]

@@ -52,7 +52,7 @@ def numbers(env, records=NUMBERS, name="numbers"):
 
 def results(stream):
     """What a stream gives, and how the graph was cut."""
-    graph = stream.get_execution_environment()._job_graph(None)
+    graph = stream.get_execution_environment().job_graph()
     return run_scripted(stream).records, graph
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from tamias.checkpoint.restore_point import resolve
 from tamias.common import Configuration, JobStatus, WatermarkStrategy
-from tamias.config.job_settings import job_settings
 from tamias.datastream import (
     CheckpointingMode,
     ExternalizedCheckpointRetention,
@@ -335,8 +334,8 @@ def test_the_driver_s_memory_bounds_a_state_although_it_has_a_directory(tmp_path
 
 
 def settings_of(env):
-    graph = env._job_graph(None)
-    return job_settings(env._configuration, graph.name, env._checkpoints, env._restart, collect=False).checkpoints
+    graph = env.job_graph()
+    return env.job_settings(graph.name, collect=False).checkpoints
 
 
 def test_asynchronous_snapshots_can_be_turned_off(tmp_path):

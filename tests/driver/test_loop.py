@@ -9,7 +9,6 @@ from tamias.checkpoint.file_names import created_for
 from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
 from tamias.common.accumulators import Accumulator, IntCounter
 from tamias.common.job_id import JobID
-from tamias.config.job_settings import job_settings
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
@@ -254,8 +253,8 @@ class Endless(SourceFunction):
 
 
 def submitted(env, name="job"):
-    settings = job_settings(env._configuration, name, env._checkpoints, env._restart, collect=False)
-    return submit(env._job_graph(name), settings, lambda settings: LocalEngine)
+    settings = env.job_settings(name, collect=False)
+    return submit(env.job_graph(name), settings, lambda settings: LocalEngine)
 
 
 def when(handle, condition):

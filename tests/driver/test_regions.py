@@ -157,7 +157,7 @@ def test_the_restart_strategy_counts_a_failure_once():
 
 
 def graph_of(env):
-    return env._job_graph(None)
+    return env.job_graph()
 
 
 def test_an_exchange_to_all_makes_one_region():

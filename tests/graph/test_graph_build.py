@@ -81,7 +81,7 @@ def numbers(env, boundedness=Boundedness.BOUNDED):
 
 
 def build(env):
-    return env._job_graph("job")
+    return env.job_graph("job")
 
 
 def names(graph):

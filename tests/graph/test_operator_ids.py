@@ -19,7 +19,7 @@ def same(x):
 def ids(draw, **configuration):
     env = StreamExecutionEnvironment(Configuration.from_dict(configuration))
     draw(env)
-    return [operator.id for vertex in env._job_graph("job").vertices for operator in vertex.operators]
+    return [operator.id for vertex in env.job_graph("job").vertices for operator in vertex.operators]
 
 
 def one_branch(env):

@@ -117,7 +117,7 @@ def test_in_batch_mode_much_is_kept_on_disk(env, keyed, monkeypatch):
 
 def test_a_plan_tells_the_inputs_apart(env):
     both(env).key_by(first, lambda v: v[0]).process(CountBoth())
-    shown = explain(env._job_graph("job"))
+    shown = explain(env.job_graph("job"))
     assert "-> [2] input 1 HASH by first" in shown
     assert "-> [2] input 2 HASH by <lambda>" in shown
     assert "Keyed Co-Process, per key first" in shown

@@ -8,7 +8,6 @@ import pytest
 
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.common.restart_strategy import FallbackRestartStrategyConfiguration
-from tamias.config.job_settings import job_settings
 from tamias.config.python_dependencies import PythonArchive
 from tamias.connectors.collection_source import CollectionSource
 from tamias.datastream import (
@@ -29,7 +28,7 @@ def env(monkeypatch):
 
 
 def settings_of(env):
-    return job_settings(env._configuration, "job", env._checkpoints, env._restart, collect=False)
+    return env.job_settings("job", collect=False)
 
 
 # ------------------------------------------------------------------------------------------- where settings come from
@@ -270,13 +269,13 @@ def test_cached_files_have_unique_names(env):
 def test_cached_files_of_the_configuration(env):
     env.configure(Configuration().set_string("pipeline.cached-files", "name:n,path:/p,executable:true;name:m,path:/q"))
     env.from_collection([1]).map(str)
-    assert [(f.name, f.path, f.executable) for f in env._job_graph(None).settings.cached_files] == [
+    assert [(f.name, f.path, f.executable) for f in env.job_graph().settings.cached_files] == [
         ("n", "/p", True),
         ("m", "/q", False),
     ]
     env.configure(Configuration().set_string("pipeline.cached-files", "path:/p"))
     with pytest.raises(ConfigurationError, match="name:n,path:p"):
-        env._job_graph(None)
+        env.job_graph()
 
 
 def test_a_slot_sharing_group_means_one_thing(env):
@@ -288,10 +287,10 @@ def test_a_slot_sharing_group_means_one_thing(env):
 
 def test_the_name_of_a_job(env):
     env.from_collection([1]).map(str)
-    assert env._job_graph(None).name == "Tamias Streaming Job"
+    assert env.job_graph().name == "Tamias Streaming Job"
     env.configure(Configuration().set_string("pipeline.name", "configured"))
-    assert env._job_graph(None).name == "configured"
-    assert env._job_graph("given").name == "given"
+    assert env.job_graph().name == "configured"
+    assert env.job_graph("given").name == "given"
 
 
 # ------------------------------------------------------------------------------------------- sources

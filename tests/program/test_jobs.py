@@ -4,7 +4,9 @@ from concurrent.futures import Future
 import pytest
 
 from tamias.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
-from tamias.errors import AccumulatorError
+from tamias.common.accumulators import IntCounter
+from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.errors import AccumulatorError, JobCancelledError
 
 
 def test_a_job_id_has_32_hexadecimal_digits():
@@ -66,39 +68,28 @@ def test_a_completable_future_is_a_future():
     assert len(seen) == 1
 
 
-class FakeHandle:
-    job_id = JobID("1" * 32)
-
-    def __init__(self):
-        self.calls = []
-
-    def _done(self, value):
-        future = Future()
-        future.set_result(value)
-        return future
-
-    def status(self):
-        return JobStatus.RUNNING
-
-    def cancel(self):
-        return self._done(None)
-
-    def result(self):
-        return self._done(JobExecutionResult(self.job_id, 1))
-
-    def accumulators(self):
-        return {"n": 1}
-
-    def progress(self):
-        return "half-way"
+@pytest.fixture
+def handle():
+    """The handle of a running job that ends when it is cancelled."""
+    running = JobHandle(JobID("1" * 32), "job")
+    running.update(JobProgress(status=JobStatus.RUNNING, epochs=7))
+    running.set_accumulators({"n": IntCounter(1)})
+    running.on_cancel(lambda: running.end(JobStatus.CANCELED, None, JobCancelledError("job")))
+    return running
 
 
-def test_a_client_passes_everything_to_the_jobs_handle():
-    handle = FakeHandle()
+def test_a_client_tells_what_the_handle_of_the_job_knows(handle):
     client = JobClient(handle)
     assert client.get_job_id() == handle.job_id
     assert client.get_job_status().result() is JobStatus.RUNNING
-    assert client.cancel().result() is None
     assert client.get_accumulators().result() == {"n": 1}
-    assert client.get_job_execution_result().result().get_net_runtime() == 1
-    assert client.get_progress() == "half-way"
+    assert client.get_progress() == JobProgress(status=JobStatus.RUNNING, epochs=7)
+    assert client.cancel().result(10) is None
+    assert handle.cancel_requested
+
+
+def test_a_client_gives_the_result_of_the_job(handle):
+    result = JobClient(handle).get_job_execution_result()
+    assert not result.done()
+    handle.end(JobStatus.FINISHED, JobExecutionResult(handle.job_id, 1), None)
+    assert result.result(10).get_net_runtime() == 1

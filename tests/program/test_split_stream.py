@@ -108,7 +108,7 @@ def test_splitting_needs_no_exchange():
     env = environment(4)
     numbers = env.from_collection([1, 2]).map(lambda v: v).set_parallelism(3)
     numbers.split(parity).select("odd").map(lambda v: v).set_parallelism(3)
-    assert [v.name for v in env._job_graph(None).vertices] == ["Source: Collection Source", "Map -> Split -> Map"]
+    assert [v.name for v in env.job_graph().vertices] == ["Source: Collection Source", "Map -> Split -> Map"]
 
 
 def test_the_type_is_the_streams():

@@ -191,7 +191,7 @@ def test_sequences_and_text_files(env, tmp_path):
     assert lines.get_type() == Types.STRING()
     numbers.map(str).print()
     lines.print()
-    assert {v.parallelism for v in env._job_graph(None).vertices} == {2}
+    assert {v.parallelism for v in env.job_graph().vertices} == {2}
 
 
 def test_partition_custom_takes_classes_and_fields(pairs):

@@ -75,27 +75,21 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
 
     def get_execution_plan(self) -> str:
         """Return the drawn job as JSON for Flink's plan visualizer. Nothing runs."""
-        return execution_plan(self._job_graph(None))
+        return execution_plan(self.job_graph())
 
     def explain(self) -> str:
         """Return the drawn job as text: vertices and their chains by level, exchanges, keys, parallelism."""
         resources = {name: group.resources_text for name, group in self._slot_groups.items()}
-        return explain(self._job_graph(None), resources)
+        return explain(self.job_graph(), resources)
 
     def close(self) -> None:
         """Forget everything drawn and not yet run. Running jobs go on."""
         self._graph.clear()
 
-    # ------------------------------------------------------------------------------ within this package
+    # ------------------------------------------------------------------------------ the job, for tools and tests
 
-    def _submit(self, job_name: str | None, *, collect: bool) -> JobHandle:
-        graph = self._job_graph(job_name)
-        graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
-        handle = submit_from_program(graph, self._job_settings(graph.name, collect=collect))
-        self._graph.clear()  # Flink: a job takes its operators with it; the next execute() starts from what is new
-        return handle
-
-    def _job_graph(self, job_name: str | None) -> JobGraph:
+    def job_graph(self, job_name: str | None = None) -> JobGraph:
+        """Return the graph of the drawn job: vertices, chains and exchanges. Nothing runs."""
         name = job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME
         if not isinstance(name, str):
             raise TypeError(f"a job's name is a string, got {name!r}")
@@ -104,8 +98,21 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
             graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values()),
         )
 
-    def _job_settings(self, job_name: str, *, collect: bool) -> JobSettings:
+    def job_settings(self, job_name: str, *, collect: bool = False) -> JobSettings:
+        """Return the settings that a job of this environment is submitted with.
+
+        Args:
+            job_name: The name of the job.
+            collect: Whether the driver keeps the results for `execute_and_collect`.
+        """
         return job_settings(self._configuration, job_name, self._checkpoints, self._restart, collect=collect)
+
+    def _submit(self, job_name: str | None, *, collect: bool) -> JobHandle:
+        graph = self.job_graph(job_name)
+        graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
+        handle = submit_from_program(graph, self.job_settings(graph.name, collect=collect))
+        self._graph.clear()  # Flink: a job takes its operators with it; the next execute() starts from what is new
+        return handle
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

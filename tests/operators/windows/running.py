@@ -137,7 +137,7 @@ def environment(parallelism: int = 1, *, batch: bool = False, checkpoints: bool 
 def graph_of(stream: DataStream) -> JobGraph:
     """The job that collects a stream."""
     stream._collector()
-    return stream.get_execution_environment()._job_graph("test")
+    return stream.get_execution_environment().job_graph("test")
 
 
 def collected(stream: DataStream, *, max_records: int = 1 << 30, state_backend: str = "hashmap") -> list[Any]:
