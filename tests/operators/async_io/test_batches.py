@@ -13,7 +13,7 @@ from tamias.errors import InvalidProgramError, JobExecutionError
 from tamias.operators import async_wait
 from tamias.testing.local_run import collect_locally
 from tests.operators.async_io.services import AskMany, Service, allowed
-from tests.operators.windows.running import Run, environment, graph_of, timed
+from tests.operators.windows.local_run import Run, environment, graph_of, timed
 
 LONG = Time.seconds(60)
 MODES = {"ordered": AsyncDataStream.ordered_wait_batch, "unordered": AsyncDataStream.unordered_wait_batch}

@@ -13,7 +13,7 @@ from tamias.operators import async_wait
 from tamias.operators.async_wait import AsyncWaitOperator
 from tamias.testing.scripted import ScriptedSource
 from tests.operators.async_io.services import SERVICES, Ask, Service, allowed
-from tests.operators.windows.running import Run, environment, graph_of, timed
+from tests.operators.windows.local_run import Run, environment, graph_of, timed
 
 LONG = Time.seconds(60)
 MODES = {"ordered": AsyncDataStream.ordered_wait, "unordered": AsyncDataStream.unordered_wait}

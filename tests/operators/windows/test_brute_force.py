@@ -12,7 +12,7 @@ from tamias.datastream import window as w
 from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction
 from tamias.datastream.window import CountEvictor, DeltaEvictor, TimeEvictor, TimeWindow
 from tests.operators.windows.brute_force import delta, evaluate
-from tests.operators.windows.running import Run, collected, collected_with_crashes, environment, graph_of, timed
+from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
 
 LATE = OutputTag("late")
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # 20 for the thousands that a change of the operators deserves

@@ -9,7 +9,7 @@ from tamias.datastream import OutputTag, ProcessFunction
 from tamias.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from tamias.datastream.window import CountTrigger, EventTimeSessionWindows, TumblingEventTimeWindows
 from tamias.errors import InvalidProgramError, UserFunctionError
-from tests.operators.windows.running import collected, collected_with_crashes, environment, timed
+from tests.operators.windows.local_run import collected, collected_with_crashes, environment, timed
 
 LEFT_LATE, RIGHT_LATE = OutputTag("left late"), OutputTag("right late")
 
@@ -206,7 +206,7 @@ def test_a_window_join_gives_the_pairs_that_a_loop_finds_whatever_crashes(left, 
 
 
 def test_the_records_of_an_interval_join_go_when_no_partner_can_come():
-    from tests.operators.windows.running import Run, graph_of
+    from tests.operators.windows.local_run import Run, graph_of
 
     env = environment()
     left = timed(env, [(("a", n, n), n, n) for n in range(100)])

@@ -24,12 +24,11 @@ from tamias.datastream.window import (
 )
 from tamias.errors import UserFunctionError
 from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
-from tamias.functions.window_arithmetic import TimeSpan, WindowGrid
 from tamias.operators.windows import layout_choice
 from tamias.operators.windows.pane_layout import PaneLayout
 from tamias.operators.windows.slice_layout import SliceLayout
 from tests.operators.windows.brute_force import evaluate
-from tests.operators.windows.running import Run, collected, environment, graph_of, timed
+from tests.operators.windows.local_run import Run, collected, environment, graph_of, timed
 
 LATE = OutputTag("late")
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))
@@ -653,24 +652,3 @@ def test_a_checkpoint_has_what_changed_and_no_more():
     assert len(whole.keys) == 1000 and sum(len(contents) for contents, _ in whole.values) == 1000
     assert (changed.keys, changed.gone) == ([("7", (19, 20))], [])
     assert changed.values[0][0] == [("7", 19), ("7", 0), ("7", 1)]
-
-
-sizes = st.integers(1, 12).flatmap(
-    lambda slide: st.tuples(st.integers(slide, 40), st.just(slide), st.integers(1 - slide, slide - 1))
-)
-
-
-@given(sizes, st.integers(-100, 100))
-def test_slices_lie_between_the_starts_and_ends_of_windows(shape, time):
-    size, slide, offset = shape
-    grid = WindowGrid(*shape)
-    marks = sorted({offset + n * slide + add for n in range(-300, 300) for add in (0, size)})
-    start, end = next((a, b) for a, b in itertools.pairwise(marks) if a <= time < b)
-    assert (grid.slice_start(time), grid.slice_end(start)) == (start, end)
-    assert grid.is_slice(TimeSpan(start, end)) and not grid.is_slice(TimeSpan(start, end + 1))
-    ends = [offset + n * slide + size for n in range(300, -300, -1)]
-    assert grid.window_ends(start) == [e for e in ends if e - size <= time < e]
-    for window in grid.window_ends(start):
-        starts = [mark for mark in marks if window - size <= mark < window]
-        assert list(grid.slice_starts(window)) == starts
-        assert list(grid.slices_ending_with(window)) == [s for s in starts if grid.window_ends(s)[0] == window]

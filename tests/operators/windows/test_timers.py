@@ -10,7 +10,7 @@ from tamias.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, 
 from tamias.errors import UserFunctionError
 from tamias.operators.timers import TimerTable
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
-from tests.operators.windows.running import Run, collected, collected_with_crashes, environment, graph_of, timed
+from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
 
 
 class Reference(KeyedProcessFunction):

@@ -17,7 +17,7 @@ from tamias.driver.epoch_runner import least_by_group
 from tamias.errors import UserFunctionError
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
-from tests.operators.windows.running import Run, collected, environment, graph_of
+from tests.operators.windows.local_run import Run, collected, environment, graph_of
 
 
 class Now(ProcessFunction):

@@ -31,7 +31,7 @@ from tamias.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from tamias.errors import UnsupportedOperationError, UserFunctionError
-from tests.operators.windows.running import Run, collected, environment, graph_of, timed
+from tests.operators.windows.local_run import Run, collected, environment, graph_of, timed
 
 LATE = OutputTag("late")
 

@@ -25,7 +25,7 @@ class OpenWindows(ABC):
     """The open windows of the current key."""
 
     @abstractmethod
-    def add(self, window: Any, on_merge: OnMerge) -> Any:
+    def add(self, window: Any) -> Any:
         """Add an assigned window, and return the window that its records belong to."""
 
     @abstractmethod
@@ -40,7 +40,7 @@ class OpenWindows(ABC):
 class PlainWindows(OpenWindows):
     """Windows that do not merge: contents and timers say all there is to know of them."""
 
-    def add(self, window: Any, on_merge: OnMerge) -> Any:
+    def add(self, window: Any) -> Any:
         return window
 
     def has(self, window: Any) -> bool:
@@ -53,15 +53,18 @@ class PlainWindows(OpenWindows):
 class MergingWindows(OpenWindows):
     """Windows that merge, kept as state of the current key."""
 
-    def __init__(self, states: KeyedStates, assigner: MergingWindowAssigner[Any, Any], codec: WindowCodec) -> None:
+    def __init__(
+        self, states: KeyedStates, assigner: MergingWindowAssigner[Any, Any], codec: WindowCodec, on_merge: OnMerge
+    ) -> None:
         self._state = states.list_state(ListStateDescriptor(OPEN_WINDOWS))
         self._assigner = assigner
         self._codec = codec
+        self._on_merge = on_merge
 
     def has(self, window: Any) -> bool:
         return self._codec.encode(window) in self._state.get()
 
-    def add(self, window: Any, on_merge: OnMerge) -> Any:
+    def add(self, window: Any) -> Any:
         decode = self._codec.decode
         there = [decode(w) for w in self._state.get()]
         collected = _CollectedMerges()
@@ -74,7 +77,7 @@ class MergingWindows(OpenWindows):
             there = [w for w in there if w not in merged]
             there.append(becomes)
             if replaced and replaced != [becomes]:
-                on_merge(becomes, replaced)
+                self._on_merge(becomes, replaced)
         if not is_merged and window not in there:
             there.append(window)
         self._state.update([self._codec.encode(w) for w in there])

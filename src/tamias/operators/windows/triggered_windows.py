@@ -124,7 +124,7 @@ class TriggeredWindowOperator(RuntimeOperator):
             )
         self._open_windows: OpenWindows = PlainWindows()
         if isinstance(spec.assigner, MergingWindowAssigner):
-            self._open_windows = MergingWindows(backend, spec.assigner, self._codec)
+            self._open_windows = MergingWindows(backend, spec.assigner, self._codec, self._merge)
         self._assigner_context = AssignerContext(self.timers, context)
         self._trigger_context = TriggerContext(self.timers, backend.in_windows("trigger/"), metrics)
         super().open()
@@ -141,14 +141,16 @@ class TriggeredWindowOperator(RuntimeOperator):
         at_ms = MIN_TIMESTAMP if time_ms is None else time_ms
         missed = True
         for assigned in self._assigner.assign_windows(value, at_ms, self._assigner_context):
-            window = self._open_windows.add(assigned, self._merge)
+            window = self._open_windows.add(assigned)
             if self._is_over(window):
                 self._open_windows.retire(window)
                 continue
             missed = False
             self._enter(window)
             self._contents.add(value, time_ms)
-            self._apply(window, self._trigger.on_element(value, at_ms, window, self._trigger_context), time_ms)
+            decision = self._trigger.on_element(value, at_ms, window, self._trigger_context)
+            if decision is not TriggerResult.CONTINUE:
+                self._apply(window, decision, time_ms)
             self._register_cleanup(window)
         if missed and self._event_time and at_ms + self._spec.lateness_ms <= self.timers.watermark_ms:
             self._late.take(value, time_ms)
@@ -158,8 +160,6 @@ class TriggeredWindowOperator(RuntimeOperator):
         self._window_cell[0] = (self._cell[0], self._codec.encode(window))
 
     def _apply(self, window: Any, decision: TriggerResult, time_ms: int | None) -> None:
-        if decision is TriggerResult.CONTINUE:
-            return
         if decision.is_fire():
             key, evaluate = self._cell[0], self._evaluator.evaluate
             self._contents.fire(window, lambda contents: evaluate(key, window, contents, time_ms))

@@ -107,7 +107,7 @@ class ExtremeCombiner(ValueCombiner):
         self.is_combinable = self._choice.is_combinable
 
     def combine(self, values: list[Any]) -> Any:
-        return self._choice.combine(values)
+        return own(reduce(self.combine_two, values))
 
     def combine_unordered(self, parts: list[Part]) -> Any:
         chosen = read_field(self._choice.combine_unordered(parts), self._field)
