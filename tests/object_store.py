@@ -1,7 +1,7 @@
-"""An object store as bad as they come: no conditional puts, listings that lag, and calls that take their time.
+"""A fake object store with the weakest guarantees: no conditional puts, stale listings, slow calls.
 
-`FakeObjects` is what `RemoteFiles` talks to; every single call goes through a hook first, where a test can let the
-caller die, sleep while others work, or fail.
+`RemoteFiles` uses `FakeObjects` as its access. Every call runs a hook first, in which a test can end the caller, let it
+sleep while others work, or make the call fail.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from tamias.storage.retry import Patience, is_final
 
 
 class FakeObjects:
-    """Objects by name, shared by all who get the same dictionary."""
+    """Objects by name. Instances with the same dictionary share their objects."""
 
     whole_puts = True
     is_final = staticmethod(is_final)
@@ -21,7 +21,7 @@ class FakeObjects:
     def __init__(self, objects=None, *, hook=lambda: None, stale=None):
         self.objects = {} if objects is None else objects
         self._hook = hook
-        self._stale = stale  # a Random: listings leave out some of what is there
+        self._stale = stale  # a Random: listings leave out some of the names
         self.listings = 0
 
     def get(self, path):
@@ -69,28 +69,28 @@ class FakeObjects:
 
 
 def object_store(access):
-    """A store on such objects that gives up at the first error."""
+    """Return a store on fake objects that does not retry."""
     return RemoteFiles(access, "bucket/dir", "fake://bucket/dir", patience=Patience(tries=1))
 
 
 class Gone(BaseException):
-    """The process of a driver ends here."""
+    """Ends an actor at its next step, as the end of its process would."""
 
 
 class Stage:
-    """Runs several actors, one call at a time; who is next, and who dies when, is chance with a seed."""
+    """Runs several actors, one call at a time. A seed decides which actor is next, and which one dies when."""
 
     def __init__(self, chance: random.Random, deaths: float = 0.0):
         self._chance = chance
         self._deaths = deaths
         self._actors = {}
-        self._waiting = {}  # name -> event that lets it go on
+        self._waiting = {}  # by name: the event that an actor waits for before its next step
         self._back = threading.Semaphore(0)
         self._doomed = set()
         self._lock = threading.Lock()
 
     def hook(self, name):
-        """To be called by an actor before each of its steps."""
+        """Return a function that an actor calls before each of its steps."""
 
         def wait_for_turn():
             go = threading.Event()
@@ -104,7 +104,7 @@ class Stage:
         return wait_for_turn
 
     def add(self, name, action):
-        """An actor; what it raises ends it, and is kept for `play` when it is not `Gone`."""
+        """Add an actor. An exception ends it; `play` returns the exception unless it is `Gone`."""
 
         def run():
             with contextlib.suppress(Gone):
@@ -123,8 +123,8 @@ class Stage:
         self._back.acquire()
 
     def play(self):
-        """Until all have ended; their errors by name."""
-        stays = self._chance.choice([0.0, 0.8, 0.95, 0.99])  # how likely the one who acted acts again: others sleep
+        """Run the actors until all have ended; return their errors by name."""
+        stays = self._chance.choice([0.0, 0.8, 0.95, 0.99])  # how likely the last actor goes on while the others sleep
         name = ""
         while running := sorted(name for name, go in self._waiting.items() if go is not None):
             if name not in running or self._chance.random() >= stays:

@@ -1,6 +1,7 @@
-"""A real S3-compatible server on loopback, for as long as a test session: moto's, with a port of its own.
+"""moto's S3 server on loopback, on a free port, for the length of a test session.
 
-Import `s3_url` into a conftest or a test module; it gives a URL with a bucket that exists and a prefix nobody uses.
+Import `s3_endpoint` and `s3_url` into a conftest or a test module: `s3_url` makes URLs with an existing bucket and a
+prefix of the test's own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ BUCKET = "checkpoints"
 
 @contextmanager
 def running_server() -> Iterator[str]:
-    """Host and port of a server with one bucket, while inside."""
+    """Run a server with one bucket; yield its host and port."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -47,20 +48,20 @@ def _create_bucket(endpoint: str) -> None:
 
 
 def url_of(endpoint: str, path: str, *, bucket: str = BUCKET) -> str:
-    """The address of a directory, with credentials and options in it."""
+    """Return the URL of a directory, with credentials and options."""
     secret = SECRET_KEY.replace("/", "%2F").replace("+", "%2B")
     return f"s3://{ACCESS_KEY}:{secret}@{bucket}/{path}?scheme=http&endpoint_override={endpoint}&region=us-east-1"
 
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    """Host and port of the session's server."""
+    """Run the session's server; yield its host and port."""
     with running_server() as endpoint:
         yield endpoint
 
 
 @pytest.fixture
 def s3_url(s3_endpoint: str) -> Callable[..., str]:
-    """Makes URLs below a prefix of this test's own: `s3_url("dir")`."""
+    """Return a function that makes URLs below a prefix of this test's own: `s3_url("dir")`."""
     prefix = uuid.uuid4().hex
     return lambda path="", bucket=BUCKET: url_of(s3_endpoint, f"{prefix}/{path}".rstrip("/"), bucket=bucket)

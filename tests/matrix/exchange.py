@@ -11,14 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-from tests.spark import allround
+from tests.spark import tally
 
 RECORDS = 6_000
 
 
 def write(folder: Path, backend: str) -> None:
     """Run the job on Spark and stop it with a savepoint, `folder/savepoint`, when a part of the records was read."""
-    client = allround.build(RECORDS, 2_000.0, folder, backend=backend, parallelism=2).execute_async("until stopped")
+    client = tally.build(RECORDS, 2_000.0, folder, backend=backend, parallelism=2).execute_async("until stopped")
     while client.get_progress().records_read < RECORDS // 4:
         time.sleep(0.05)  # the job reads at its own pace
     savepoint = client.stop_with_savepoint(False, str(folder / "savepoints")).result()
@@ -29,8 +29,8 @@ def write(folder: Path, backend: str) -> None:
 def restore(folder: Path, backend: str) -> None:
     """Run the job from the savepoint to its end, at another parallelism, and check every line it has written."""
     savepoint = str(folder / "savepoint")
-    allround.build(RECORDS, 50_000.0, folder, backend=backend, parallelism=3, restore=savepoint).execute("goes on")
-    wrong = allround.verify(RECORDS, folder)
+    tally.build(RECORDS, 50_000.0, folder, backend=backend, parallelism=3, restore=savepoint).execute("goes on")
+    wrong = tally.verify(RECORDS, folder)
     if wrong:
         raise SystemExit("\n".join(wrong))
 

@@ -1,7 +1,7 @@
-"""Every kind of operator in one job, each into files of its own; `verify` knows what must be in them.
+"""Every kind of operator in one job, each writing files of its own; `verify` checks what is in them.
 
-Numbers are generated; the time of a number is the number. Results depend on neither epochs nor parallelism: windows and
-timers fire by watermarks, what a broadcast state holds is looked at when time has passed, not when a record comes.
+The records are numbers, and a number is its own timestamp. Results depend neither on epochs nor on parallelism: windows
+and timers fire by watermarks, and broadcast state is read when time has passed, not when a record arrives.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tamias.common import Configuration, Duration, Time, Types, WatermarkStrategy
-from tamias.common.restart_strategy import RestartStrategies
+from tamias.common import Duration, Time, Types, WatermarkStrategy
 from tamias.common.serialization import Encoder
 from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import (
     AsyncDataStream,
     DataStream,
-    ExternalizedCheckpointRetention,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
 )
@@ -27,10 +25,11 @@ from tamias.datastream.connectors.file_system import FileSink
 from tamias.datastream.functions import AsyncFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from tests.spark.checkpointed import checkpointed_environment
 
 KEYS = 53
-ROUND = 500  # timers
-RULES = 400  # every so many numbers one is a rule
+ROUND = 500  # numbers between two timers of a key
+RULES = 400  # numbers between two rules
 
 
 class NumberIsTime(TimestampAssigner):
@@ -73,7 +72,7 @@ def expected_in_sliding_windows(records: int) -> Iterable[str]:
 
 
 def in_sessions(numbers: DataStream) -> DataStream:
-    """Numbers in bursts of 30 with gaps of 70 between them: a session a burst and key."""
+    """Sum bursts of 30 numbers with gaps of 70 between them: one session per burst and key."""
     bursts = numbers.filter(lambda n: n % 100 < 30).map(lambda n: (n % 3, n, 1))
     sessions = bursts.key_by(lambda r: r[0]).window(EventTimeSessionWindows.with_gap(Time.milliseconds(50)))
     return sessions.reduce(lambda a, b: (a[0], min(a[1], b[1]), a[2] + b[2])).map(
@@ -93,7 +92,7 @@ def expected_in_sessions(records: int) -> Iterable[str]:
 
 
 class EveryRound(KeyedProcessFunction):
-    """How many records of the key came up to the end of each round in which one came."""
+    """Emits, at the end of each round, how many records of the key came in it."""
 
     def open(self, runtime_context):
         self.counts = runtime_context.get_map_state(MapStateDescriptor("counts", Types.LONG(), Types.LONG()))
@@ -117,7 +116,7 @@ def expected_by_timers(records: int) -> Iterable[str]:
 
 
 class Both(KeyedCoProcessFunction):
-    """Even and odd numbers count in one state; every record gets a number of its own."""
+    """Counts even and odd numbers in one state; every record gets the next count."""
 
     def open(self, runtime_context):
         self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
@@ -147,7 +146,7 @@ RULES_STATE = MapStateDescriptor("rules", Types.LONG(), Types.STRING())
 
 
 class RulesSoFar(KeyedBroadcastProcessFunction):
-    """At the end of each round: how many rules of the broadcast state belong to the time before."""
+    """Emits, at the end of each round, how many rules of the broadcast state are from before."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(value - value % ROUND + ROUND - 1)
@@ -177,7 +176,7 @@ def step(record: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def round_and_round(numbers: DataStream) -> DataStream:
-    """Steps of a number to 1, each a way round the loop; the loop leads over an exchange."""
+    """Count the steps from a number to 1, one per way round a loop that contains an exchange."""
     loop = numbers.filter(lambda n: n % 97 == 1).map(lambda n: (n, n % 29 + 1, 0)).iterate(500)
     stepped = loop.key_by(lambda r: r[0]).map(step)
     loop.close_with(stepped.filter(lambda r: r[1] != 1))
@@ -248,19 +247,11 @@ def build(
     backend: str = "hashmap",
     kinds: Iterable[str] = tuple(EXPECTED),
 ) -> StreamExecutionEnvironment:
-    """The job, writing a folder a kind below `folder`."""
-    configuration = Configuration()
-    configuration.set_string("state.backend.type", backend)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
+    """Build the job, which writes one folder per kind below `folder`."""
+    env = checkpointed_environment(
+        folder, parallelism=parallelism, interval_ms=interval_ms, restore=restore, backend=backend
+    )
     env.set_max_parallelism(12)
-    env.enable_checkpointing(interval_ms)
-    config = env.get_checkpoint_config()
-    config.set_checkpoint_storage_dir(str(folder / "checkpoints"))
-    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 100))
-    if restore is not None:
-        env.set_restore_path(restore)
     source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0)).with_timestamp_assigner(
         NumberIsTime()
@@ -274,7 +265,7 @@ def build(
 
 
 def verify(records: int, folder: Path, kinds: Iterable[str] = tuple(EXPECTED)) -> list[str]:
-    """What is wrong with the committed files, kind by kind; nothing, if all went well."""
+    """Return what is wrong with the committed files, kind by kind; an empty list if nothing is."""
     wrong = []
     for kind in kinds:
         found: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""A real Spark standalone cluster: a master and two workers on loopback, started from the PySpark package."""
+"""A job on a real standalone cluster of Spark: a master and two workers on loopback, from the PySpark package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.conftest import run_driver
+from tests.spark.processes import run_driver
 
 PROGRAM = """
 import os, signal, sys

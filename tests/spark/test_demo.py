@@ -1,11 +1,11 @@
-"""The demo, as `make demo` runs it but shorter: a slot is killed, the totals come out exact."""
+"""The program of `make demo`, shortened: a slot is killed, and the totals are exact."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-from tests.spark.conftest import ROOT
+from tests.spark.processes import ROOT
 
 
 def test_the_demo_kills_a_slot_and_counts_every_order_once() -> None:

@@ -1,8 +1,7 @@
-"""Jobs on an embedded Spark session: results, errors, several at once, what is legible, what is left behind."""
+"""Jobs on an embedded Spark session: results, errors, several jobs at once, names shown by Spark, clean-up."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import threading
@@ -18,7 +17,7 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimite
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import JobCancelledError, JobExecutionError
-from tests.spark.conftest import run_driver, slot_processes
+from tests.spark.processes import listening_addresses, run_driver, slot_processes
 
 
 class Count(KeyedProcessFunction):
@@ -203,15 +202,6 @@ def test_local_modules_of_the_program_reach_the_slots(tmp_path: Path) -> None:
     output, _ = driver.communicate(timeout=180)
     assert driver.returncode == 0, output
     assert "[2, 4]" in output
-
-
-def listening_addresses(pid: int) -> set[str]:
-    """Return the local addresses, in hexadecimal, of the TCP sockets on which a process listens."""
-    descriptors = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
-    rows = [
-        line.split() for file in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{file}").read_text().splitlines()
-    ]
-    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in descriptors}
 
 
 def test_an_embedded_spark_listens_on_loopback_alone() -> None:

@@ -1,22 +1,20 @@
-"""kill -9 at random moments: of a slot, of Spark's Python worker, of the driver. Nothing is lost, nothing twice."""
+"""`kill -9` of a slot, of Spark's Python worker, of the driver at random moments: nothing is lost, nothing doubled."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import signal
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.spark import allround, every_kind
-from tests.spark.conftest import run_driver, slot_processes
+from tests.spark import every_kind, tally
+from tests.spark.processes import kill_one, python_workers, run_driver, slot_processes, slots_end
 
-JOBS = {"allround": allround, "every_kind": every_kind}
-RECORDS = {"allround": 12_000, "every_kind": 4_000}
-SECONDS = 4.0  # that the source takes, undisturbed
+JOBS = {"tally": tally, "every_kind": every_kind}
+RECORDS = {"tally": 12_000, "every_kind": 4_000}
+SECONDS = 4.0  # that the source takes without a fault
 
 DRIVER = """
 import sys
@@ -46,12 +44,12 @@ print(f"DONE restarts={client.get_progress().restarts}", flush=True)
 
 
 class Driver:
-    """A driver process and what it says of its progress."""
+    """A driver process and the progress it has printed."""
 
     def __init__(
         self,
         folder: Path,
-        job: str = "allround",
+        job: str = "tally",
         *,
         parallelism: int = 2,
         restore: str = "",
@@ -66,7 +64,7 @@ class Driver:
         self.log: list[str] = []
 
     def until(self, condition, deadline_s: float = 180.0) -> bool:
-        """Read progress until the condition holds; False when the driver ended before."""
+        """Read progress until the condition holds; return False if the driver ends before."""
         limit = time.monotonic() + deadline_s
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -82,48 +80,9 @@ class Driver:
         return False
 
     def finish(self) -> None:
-        """Read to the end; the job must have succeeded."""
+        """Read to the end, and check that the job succeeded."""
         self.until(lambda d: False)
         assert self.process.wait(30) == 0, "".join(self.log[-40:])
-
-    def python_workers(self) -> list[int]:
-        """Spark's Python workers that belong to this driver's JVM."""
-        return [p for p in descendants(self.process.pid) if b"pyspark.daemon" in command(p) and parent_is_daemon(p)]
-
-
-def command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def parent_of(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
-def parent_is_daemon(pid: int) -> bool:
-    return b"pyspark.daemon" in command(parent_of(pid))
-
-
-def descendants(root: int) -> list[int]:
-    parents = {int(p.name): parent_of(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit()}
-    found, queue = [], [root]
-    while queue:
-        one = queue.pop()
-        children = [p for p, parent in parents.items() if parent == one]
-        found += children
-        queue += children
-    return found
-
-
-def kill(pids: list[int], chance: random.Random) -> int:
-    pid = chance.choice(pids)
-    os.kill(pid, signal.SIGKILL)
-    return pid
 
 
 def newest_checkpoint(folder: Path) -> str:
@@ -133,9 +92,9 @@ def newest_checkpoint(folder: Path) -> str:
 
 
 def run_schedule(job: str, seed: int, folder: Path) -> None:
-    """One schedule, reproducible from its seed: what is killed, when, and how the job goes on.
+    """Play one schedule, decided by its seed: what is killed and when.
 
-    That is with another parallelism and, every other time, with the other state backend.
+    After its driver was killed, the job continues at another parallelism and with the other state backend.
     """
     chance = random.Random(seed)
     backends = itertools.cycle(["hashmap", "rocksdb"] if seed % 2 == 0 else ["rocksdb", "hashmap"])
@@ -147,36 +106,26 @@ def run_schedule(job: str, seed: int, folder: Path) -> None:
             if not driver.until(lambda d, mark=mark: d.read >= mark and d.checkpoints > 0 and d.slots):
                 break
             if what == "slot":
-                kill(driver.slots, chance)
+                kill_one(driver.slots, chance)
             elif what == "worker":
-                workers = driver.python_workers()
+                workers = python_workers(driver.process.pid)
                 if workers:
-                    kill(workers, chance)
+                    kill_one(workers, chance)
             else:
                 driver.process.kill()
                 driver.process.wait()
-                assert gone(driver.slots), "slots outlived their driver"
+                assert slots_end(driver.slots), "slots outlived their driver"
                 parallelism, newest = chance.choice([1, 2, 3]), newest_checkpoint(folder)
                 drivers.append(Driver(folder, job, parallelism=parallelism, restore=newest, backend=next(backends)))
         drivers[-1].finish()
         assert JOBS[job].verify(RECORDS[job], folder) == [], f"{job}, seed {seed}: " + "".join(drivers[-1].log[-20:])
-        assert gone(drivers[-1].slots)
+        assert slots_end(drivers[-1].slots)
     finally:
         for driver in drivers:
-            driver.process.kill()  # one that is left after a failed check; the others have ended
+            driver.process.kill()  # a driver that a failed check left behind; the others have ended
 
 
-def gone(pids: list[int], within_s: float = 15.0) -> bool:
-    """Whether these processes end soon."""
-    limit = time.monotonic() + within_s
-    while time.monotonic() < limit:
-        if not any(b"slot_main" in command(p) for p in pids):
-            return True
-        time.sleep(0.1)  # polling another process: there is nothing to wait on
-    return False
-
-
-@pytest.mark.parametrize(("job", "seed"), [("allround", 5), ("allround", 9), ("every_kind", 0)])
+@pytest.mark.parametrize(("job", "seed"), [("tally", 5), ("tally", 9), ("every_kind", 0)])
 def test_kills_at_random_moments_change_nothing(job: str, seed: int, tmp_path: Path) -> None:
     run_schedule(job, seed, tmp_path)
     assert slot_processes() == []

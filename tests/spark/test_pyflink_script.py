@@ -1,4 +1,4 @@
-"""`python -m tamias.pyflink` on Spark: slots know the script's classes, and modules beside it that import pyflink."""
+"""`python -m tamias.pyflink` on Spark: slots find the script's classes, and modules beside it that import pyflink."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.spark.conftest import ROOT
+from tests.spark.processes import ROOT
 
 SCRIPTS = Path(__file__).parent.parent / "pyflink" / "scripts"
 

@@ -1,4 +1,4 @@
-"""Time on real Spark: windows, and timers that fire although nothing flows."""
+"""Time on real Spark: windows, and timers that fire while no record arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def environment() -> StreamExecutionEnvironment:
 
 
 class Remind(KeyedProcessFunction):
-    """A reminder half a second after each record, by the wall clock."""
+    """Emits a reminder half a second after each record, by the wall clock."""
 
     def process_element(self, value, ctx):
         timers = ctx.timer_service()

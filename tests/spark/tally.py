@@ -1,8 +1,8 @@
-"""One job that a fault of any kind must not change: numbered records, state per key, files that appear once.
+"""A job whose output no fault may change: numbered records, state per key, files that appear once.
 
-Every record of source subtask order carries its number; the keyed state counts, sums and remembers the last number
-of its key; the file sink holds output back until its checkpoint is complete. `verify` finds what is lost, doubled
-or wrong in the files.
+Every record carries its number. Keyed state counts the records of a key, sums their numbers and counts their parities.
+The file sink holds output back until its checkpoint is completed. `verify` finds what is lost, doubled or wrong in
+the files.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.common.restart_strategy import RestartStrategies
+from tamias.common import Types, WatermarkStrategy
 from tamias.common.serialization import Encoder
-from tamias.datastream import ExternalizedCheckpointRetention, KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.connectors.file_system import FileSink
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from tests.spark.checkpointed import checkpointed_environment
 
 KEYS = 97
 
@@ -26,7 +26,7 @@ def record(number: int) -> tuple[str, int]:
 
 
 class Tally(KeyedProcessFunction):
-    """Counts and sums per key, in two states, and notes the numbers' parities in a third."""
+    """Counts and sums per key in two states, and counts the numbers' parities in a third."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -53,18 +53,10 @@ def build(
     restore: str | None = None,
     backend: str = "hashmap",
 ) -> StreamExecutionEnvironment:
-    """The job, writing below `folder`."""
-    configuration = Configuration()
-    configuration.set_string("state.backend.type", backend)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(interval_ms)
-    config = env.get_checkpoint_config()
-    config.set_checkpoint_storage_dir(str(folder / "checkpoints"))
-    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 100))
-    if restore is not None:
-        env.set_restore_path(restore)
+    """Build the job, which writes below `folder`."""
+    env = checkpointed_environment(
+        folder, parallelism=parallelism, interval_ms=interval_ms, restore=restore, backend=backend
+    )
     source = DataGeneratorSource(record, records, RateLimiterStrategy.per_second(per_second))
     sink = FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build()
     (
@@ -80,7 +72,7 @@ def build(
 
 
 def verify(records: int, folder: Path) -> list[str]:
-    """What is wrong with the committed files; nothing, if all went well."""
+    """Return what is wrong with the committed files; an empty list if nothing is."""
     wrong: list[str] = []
     numbers: Counter[int] = Counter()
     counts: dict[str, list[int]] = {}

@@ -1,0 +1,98 @@
+"""Processes of a job on this machine: drivers that tests start, and the slots and Python workers below them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).resolve().parents[2]
+TEST_RUN = ("TAMIAS_TEST_RUN", str(os.getpid()))  # a variable that every process of this test run inherits
+
+
+def run_driver(
+    program: str, *arguments: str, env: dict[str, str] | None = None, stdin: int | None = None
+) -> subprocess.Popen[str]:
+    """Start a driver process that runs a Python program given as text."""
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        env=os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"} | (env or {}),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def slot_processes() -> list[int]:
+    """Return the process ids of all slots that descend from this test run."""
+    mark = "=".join(TEST_RUN).encode()
+    return [pid for pid in _all_pids() if is_slot(pid) and mark in _read(pid, "environ")]
+
+
+def python_workers(driver: int) -> list[int]:
+    """Return the process ids of Spark's Python workers below a driver's JVM; their parent is Spark's daemon."""
+    return [pid for pid in _descendants(driver) if _is_spark_daemon(pid) and _is_spark_daemon(_parent_of(pid))]
+
+
+def kill_one(pids: list[int], chance: Random) -> None:
+    """Kill one of the processes with `kill -9`."""
+    os.kill(chance.choice(pids), signal.SIGKILL)
+
+
+def slots_end(pids: list[int], within_s: float = 15.0) -> bool:
+    """Wait for the slots among these processes to end; return whether they all did."""
+    limit = time.monotonic() + within_s
+    while time.monotonic() < limit:
+        if not any(is_slot(pid) for pid in pids):
+            return True
+        time.sleep(0.1)  # processes of another parent: there is nothing to wait on
+    return False
+
+
+def listening_addresses(pid: int) -> set[str]:
+    """Return the local addresses, in hexadecimal, of the TCP sockets on which a process listens."""
+    descriptors = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    rows = [line.split() for file in ("net/tcp", "net/tcp6") for line in _read(pid, file).decode().splitlines()]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in descriptors}
+
+
+def is_slot(pid: int) -> bool:
+    """Return whether a process is a running slot."""
+    return b"tamias.slot.slot_main" in _read(pid, "cmdline")
+
+
+def _is_spark_daemon(pid: int) -> bool:
+    return b"pyspark.daemon" in _read(pid, "cmdline")
+
+
+def _descendants(root: int) -> list[int]:
+    parents = {pid: _parent_of(pid) for pid in _all_pids()}
+    found, queue = [], [root]
+    while queue:
+        one = queue.pop()
+        children = [pid for pid, parent in parents.items() if parent == one]
+        found += children
+        queue += children
+    return found
+
+
+def _parent_of(pid: int) -> int:
+    stat = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(stat[1]) if stat else 0
+
+
+def _all_pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _read(pid: int, file: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{file}").read_bytes()
+    except OSError:  # the process has ended
+        return b""
