@@ -1,11 +1,10 @@
-"""A sink that sends in batches, and forgets nothing when the job fails: what it has gathered is operator state.
+"""A sink that sends batches and loses nothing when the job fails, because its buffer is operator state.
 
     python examples/buffering_sink.py [--seconds 6]
 
-Readings are gathered until there are seven, then sent as one file. A checkpoint keeps the readings that wait. In the
-middle the job fails: it goes back to its last checkpoint, with the batch half full as it was then, and the readings
-after that are read again. A batch that had been sent already is sent again, under the same name and with the same
-readings, so sending it twice does no harm.
+The sink buffers seven readings, then sends them as one file. A checkpoint keeps the buffered readings. Half-way the
+job fails: it restores its last checkpoint with the buffer of that time, and reads the later readings again. A batch
+that was sent before is sent again under the same name and with the same readings, so sending it twice does no harm.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ CHECKPOINT_MS = 250
 
 
 class BufferingSink(SinkFunction, CheckpointedFunction):
-    """Sends so many readings at a time."""
+    """Sends `threshold` readings at a time."""
 
     def __init__(self, threshold: int, outbox: str) -> None:
         self.threshold = threshold
@@ -48,7 +47,7 @@ class BufferingSink(SinkFunction, CheckpointedFunction):
         self.buffered.clear()
 
     def snapshot_state(self, context):
-        """The list holds what the last checkpoint kept: empty it, then fill it."""
+        """Replace the list, which holds the buffer of the last checkpoint."""
         self.waiting.clear()
         self.waiting.add_all(self.buffered)
 
@@ -61,13 +60,13 @@ class BufferingSink(SinkFunction, CheckpointedFunction):
                 print(f"restored {json.dumps(self.buffered)}", file=log)
 
     def finish(self):
-        """The readings have ended: send those that are left."""
+        """Send the remaining readings at the end of the input."""
         if self.buffered:
             self.send()
 
 
 class FailsOnce(MapFunction, CheckpointListener):
-    """Fails in the middle, once: a file says that it has."""
+    """Fails once, half-way; a file records that it has failed."""
 
     def __init__(self, when: int, marker: str) -> None:
         self.when = when
@@ -85,7 +84,7 @@ class FailsOnce(MapFunction, CheckpointListener):
 
 
 def batches(readings: int, per_second: int, checkpoint_ms: int, outbox: str) -> list[list[int]]:
-    """Run the job: what was sent. What happened on the way is in the folder's log."""
+    """Run the job and return the batches; the log in the folder tells what happened on the way."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     env.enable_checkpointing(checkpoint_ms)
@@ -100,7 +99,7 @@ def batches(readings: int, per_second: int, checkpoint_ms: int, outbox: str) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """Show the log of the sink, and whether every reading is in one batch."""
+    """Print the log of the sink, and whether every reading is in exactly one batch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=6)
     readings = int(parser.parse_args(arguments).seconds * PER_SECOND)
@@ -113,7 +112,7 @@ def main(arguments: list[str]) -> int:
 
 
 def show(log: list[str]) -> None:
-    """A line per batch: what was sent, what was sent again, and what a restore brought back."""
+    """Print a line for each batch that was sent or sent again, and for each restore."""
     sent = set()
     for line in log:
         what, _, rest = line.partition(" ")

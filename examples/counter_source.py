@@ -1,11 +1,11 @@
-"""A source that knows where it was: counters that go on after a failure without a gap and without a repetition.
+"""A source with a checkpointed offset: counters that continue after a failure without a gap or a repetition.
 
     python examples/counter_source.py [--seconds 6]
 
-Three counters count, each in a subtask of its own. A checkpoint keeps how far each had come, a list with one number
-(`ListCheckpointed`). Emitting a number and moving on is one step: both happen under the checkpoint lock, so no
-checkpoint falls between them. In the middle the job fails; the counters go back to their last checkpoint, and so does
-the state of the function that checks them: for it, every number comes once and in order.
+Three counters count, each in its own subtask. A checkpoint keeps the offset of each counter, as a list of one number
+(`ListCheckpointed`). A counter emits a number and advances its offset under the checkpoint lock, so no checkpoint falls
+between the two. Half-way the job fails. The counters and the state of the function that checks them are restored from
+the last checkpoint: the function sees every number once and in order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CounterSource(ParallelSourceFunction, ListCheckpointed):
         self.running = False
 
     def snapshot_state(self, checkpoint_id, timestamp):
-        """One number cannot be split, so the list has one element."""
+        """Return the offset as a list of one element, because one number cannot be split."""
         return [self.offset]
 
     def restore_state(self, state):
@@ -57,7 +57,7 @@ class CounterSource(ParallelSourceFunction, ListCheckpointed):
 
 
 class Check(KeyedProcessFunction, CheckpointListener):
-    """Says of each counter how many numbers came, whether in order, and where it was when the job was restarted."""
+    """Emits for each counter its end, the number of wrong numbers, and where it continued after a restart."""
 
     def __init__(self, end: int, marker: str) -> None:
         self.end = end
@@ -82,7 +82,7 @@ class Check(KeyedProcessFunction, CheckpointListener):
             yield counter, number + 1, self.wrong.value(), [at for _, at in self.went_on]
 
     def fail_once(self, number: int) -> None:
-        """In the middle, after a checkpoint; a file says that it has happened."""
+        """Fail half-way, after a checkpoint; a file records that it has happened."""
         if number >= self.end // 2 and self.checkpoints and not self.marker.exists():
             self.marker.touch()
             raise RuntimeError(f"failing on purpose at number {number}")
@@ -92,7 +92,7 @@ class Check(KeyedProcessFunction, CheckpointListener):
 
 
 def counted(end: int, pause_s: float, checkpoint_ms: int) -> list[tuple[int, int, int, list[int]]]:
-    """Run the job: of each counter how far it came, how many numbers were wrong, where it went on after a restart."""
+    """Run the job and return the results of `Check` for all counters."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(COUNTERS)
     env.enable_checkpointing(checkpoint_ms)
@@ -105,7 +105,7 @@ def counted(end: int, pause_s: float, checkpoint_ms: int) -> list[tuple[int, int
 
 
 def main(arguments: list[str]) -> int:
-    """Draw a line per counter, with a mark where it went on after the failure."""
+    """Draw a line for each counter, with a mark where it continued after the failure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=6)
     end = int(parser.parse_args(arguments).seconds * PER_SECOND)

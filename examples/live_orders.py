@@ -1,10 +1,10 @@
-"""A live job: orders stream in, revenue per customer is kept in state, and half-way a slot process is killed.
+"""A live job: orders stream in, state holds the revenue per customer, and half-way a slot process is killed.
 
     make demo                        (or: python examples/live_orders.py --seconds 20)
 
-Watch the line on the terminal: records per second, epochs, a checkpoint every second. When the slot dies, the job
-goes back to its last checkpoint and reads on from there. At the end the totals on disk are compared with totals
-worked out without any of this: nothing is lost, nothing counted twice.
+The line on the terminal shows records per second, epochs, and a checkpoint every second. When the slot dies, the job
+restores its last checkpoint and continues from there. At the end the totals on disk are compared with totals that plain
+Python computes: nothing is lost and nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PRODUCTS = ("acorn", "beechnut", "hazelnut", "walnut")
 
 
 def order(number: int) -> tuple[str, str, int]:
-    """Order number n: who, what, and for how many cents. Depends on nothing but its number, so it can be read again."""
+    """Return the customer, product and cents of an order. They depend on its number alone, so it can be read again."""
     return f"customer-{number * 7919 % CUSTOMERS:03d}", PRODUCTS[number % 4], 100 + number * 31 % 900
 
 
 class Revenue(KeyedProcessFunction):
-    """Keeps how many orders each customer has placed, and for how much."""
+    """Keeps the number of orders and the revenue of each customer."""
 
     def open(self, runtime_context):
         self.state = runtime_context.get_state(ValueStateDescriptor("revenue", Types.PICKLED_BYTE_ARRAY()))
@@ -48,7 +48,7 @@ class Revenue(KeyedProcessFunction):
 
 
 def build(env: StreamExecutionEnvironment, orders: int, per_second: float, output: Path) -> None:
-    """Draw the job: orders -> revenue per customer -> files that appear exactly once."""
+    """Draw the job: orders -> revenue per customer -> files, exactly once."""
     source = DataGeneratorSource(order, orders, RateLimiterStrategy.per_second(per_second))
     sink = FileSink.for_row_format(str(output), Encoder.simple_string_encoder()).build()
     (
@@ -63,7 +63,7 @@ def build(env: StreamExecutionEnvironment, orders: int, per_second: float, outpu
 
 
 def expected(orders: int) -> dict[str, tuple[int, int]]:
-    """Each customer's orders and revenue, worked out the plain way."""
+    """Compute the orders and revenue of each customer in plain Python."""
     totals: dict[str, tuple[int, int]] = {}
     for number in range(orders):
         customer, _product, cents = order(number)
@@ -73,11 +73,11 @@ def expected(orders: int) -> dict[str, tuple[int, int]]:
 
 
 def main() -> int:
-    """Run the job, kill a slot on the way, compare."""
+    """Run the job, kill a slot on the way, and compare the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=15.0, help="how long orders stream in")
+    parser.add_argument("--seconds", type=float, default=15.0, help="the seconds for which orders stream in")
     parser.add_argument("--rate", type=float, default=20_000.0, help="orders per second")
-    parser.add_argument("--no-kill", action="store_true", help="leave the slots alone")
+    parser.add_argument("--no-kill", action="store_true", help="do not kill a slot")
     options = parser.parse_args()
     orders = int(options.seconds * options.rate)
 
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def watch(job, orders: int, *, kill: bool) -> None:
-    """Draw a line of progress until the job has ended; kill a slot when half of the orders are read."""
+    """Print a line of progress until the job has ended; kill a slot when half of the orders are read."""
     began, killed, last = time.monotonic(), not kill, ""
     while not job.get_job_status().result().is_globally_terminal_state():
         seen = job.get_progress()
@@ -122,7 +122,7 @@ def watch(job, orders: int, *, kill: bool) -> None:
 
 
 def say(text: str, end: str = "") -> None:
-    """Write over the current line on a terminal; elsewhere write whole lines only."""
+    """Overwrite the current line of a terminal; elsewhere print whole lines only."""
     if sys.stdout.isatty():
         print(f"\r\033[K{text}", end=end, flush=True)
     elif end:
@@ -130,7 +130,7 @@ def say(text: str, end: str = "") -> None:
 
 
 def report(found: list[list[str]], wanted: dict[str, tuple[int, int]], progress) -> int:
-    """Say how it went; 0 when every order of every customer is there exactly once and the revenue is right."""
+    """Print the result; return 0 if every order is there exactly once and every revenue is right."""
     times = Counter((customer, int(count)) for customer, count, _ in found)
     lost = sum(1 for customer, (orders, _) in wanted.items() for n in range(1, orders + 1) if times[customer, n] == 0)
     twice = sum(n - 1 for n in times.values())

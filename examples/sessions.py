@@ -1,8 +1,8 @@
-"""Sessionisation: clicks of visitors become visits, a visit ending after ten minutes without a click.
+"""Sessions: the clicks of a visitor become visits. A visit ends after ten minutes without a click.
 
     python examples/sessions.py
 
-Clicks come out of order; the watermark waits five minutes for late ones. The table shows every visit as a bar.
+Clicks arrive out of order; the watermark waits five minutes for late clicks. The table shows every visit as a bar.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLICKS = [  # visitor, page, minute
 
 
 class Visit(ProcessWindowFunction):
-    """A visit: who, from when to when, and the pages in the order of their time."""
+    """Emits a visit: the visitor, its first and last minute, and the pages in the order of their time."""
 
     def process(self, key, context, elements):
         clicks = sorted(elements, key=lambda click: click[2])
@@ -28,7 +28,7 @@ class Visit(ProcessWindowFunction):
 
 
 def visits() -> list[tuple[str, int, int, list[str]]]:
-    """Run the job."""
+    """Run the job and return the visits."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(5)).with_timestamp_assigner(

@@ -1,10 +1,10 @@
-"""Rules that change while the job runs: pairs of coloured shapes are looked for, and what makes a pair is broadcast.
+"""Rules that change while the job runs: the job finds pairs of coloured shapes by rules that are broadcast to it.
 
     python examples/shape_rules.py [--seconds 12]
 
-Shapes stream in, keyed by colour: a red square is matched with a red triangle only. Rules ("a square, then a
-triangle") come on a second stream; every subtask keeps them all as broadcast state. A rule that comes again under its
-name replaces the old one, and what waited for the old one is forgotten in all colours; one without shapes is withdrawn.
+Shapes stream in, keyed by colour: a red square matches a red triangle only. Rules ("a square, then a triangle") arrive
+on a second stream, and every subtask keeps all rules as broadcast state. A second rule of the same name replaces the
+first, and the shapes that waited for the first rule are dropped in all colours. A rule without shapes is withdrawn.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ WAITING = MapStateDescriptor("waiting", Types.STRING(), Types.PICKLED_BYTE_ARRAY
 
 
 def shape(number: int) -> tuple[int, str, str]:
-    """Shape number n: its number, colour and form. Depends on nothing but its number, so it can be read again."""
+    """Return the number, colour and form of a shape. They depend on its number alone, so it can be read again."""
     mixed = (number * 2654435761) % 2**32
     return number, list(COLOURS)[mixed >> 13 & 3], list(SHAPES)[mixed >> 21 & 3]
 
 
 class Match(KeyedBroadcastProcessFunction):
-    """Per colour and rule: first shapes wait, a second one is matched with all of them."""
+    """Keeps the first shapes of each colour and rule; a second shape matches all of them."""
 
     def open(self, runtime_context):
         self.waiting = runtime_context.get_map_state(WAITING)
-        self.tells = runtime_context.get_index_of_this_subtask() == 0  # every subtask hears of a rule, one tells
+        self.tells = runtime_context.get_index_of_this_subtask() == 0  # every subtask receives a rule, one emits it
 
     def process_element(self, value, ctx):
         number, colour, form = value
@@ -78,13 +78,13 @@ class Match(KeyedBroadcastProcessFunction):
 
 
 def matches(shapes: DataStream, rules: DataStream) -> DataStream:
-    """Draw the job: shapes by colour beside the rules that hold now."""
+    """Draw the job: shapes by colour, connected to the broadcast rules."""
     by_colour = shapes.key_by(lambda seen: seen[1], Types.STRING())
     return by_colour.connect(rules.broadcast(RULES_STATE)).process(Match()).name("match shapes").uid("match")
 
 
 def watch(seconds: float) -> Iterator[tuple[Any, ...]]:
-    """Run the job; give news of rules and matches as they come."""
+    """Run the job and yield rules and matches as they arrive."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     shapes = DataGeneratorSource(shape, int(seconds * PER_SECOND), RateLimiterStrategy.per_second(PER_SECOND))
@@ -92,7 +92,7 @@ def watch(seconds: float) -> Iterator[tuple[Any, ...]]:
     rules = DataGeneratorSource(lambda number: RULES[number], len(RULES), pace)
     nothing = WatermarkStrategy.no_watermarks()
     found = matches(
-        env.from_source(shapes, nothing, "shapes").set_parallelism(1),  # their order counts
+        env.from_source(shapes, nothing, "shapes").set_parallelism(1),  # one subtask keeps their order
         env.from_source(rules, nothing, "rules").set_parallelism(1),
     )
     with found.execute_and_collect("shape rules") as news:
@@ -100,9 +100,9 @@ def watch(seconds: float) -> Iterator[tuple[Any, ...]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Draw a line per match, in its colour, and at the end how often each rule matched."""
+    """Draw each match in its colour, and at the end print how often each rule matched."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=12.0, help="how long shapes stream in")
+    parser.add_argument("--seconds", type=float, default=12.0, help="the seconds for which shapes stream in")
     seconds = parser.parse_args(arguments).seconds
     print(f"{PER_SECOND} shapes a second in {len(COLOURS)} colours; {len(RULES)} changes of rules on the way ...")
     counts: Counter[str] = Counter()
@@ -122,19 +122,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def tell(name: str, first: str | None, second: str | None) -> None:
-    """Write what a rule is from now on."""
+    """Print the new content of a rule."""
     text = "is withdrawn" if first is None else f"is {SHAPES[first]} then {SHAPES[second]}"
     print(f"\n  from now on {name!r} {text}", flush=True)
 
 
 def is_right(rule: tuple[str, str], colour: str, first: tuple[int, str], second: tuple[int, str]) -> bool:
-    """Whether a match follows its rule as it is now, in one colour and in the order in which the shapes came."""
+    """Return whether a match follows its present rule, in one colour and in the order of the shapes."""
     seen = [shape(number)[1:] for number, _ in (first, second)]
     return first[0] < second[0] and seen == [(colour, rule[0]), (colour, rule[1])]
 
 
 def drawn(number: int, form: str, colour: str) -> str:
-    """A shape with its number; in its colour on a terminal, elsewhere with the colour's name."""
+    """Return a shape with its number: coloured on a terminal, elsewhere with the name of the colour."""
     if sys.stdout.isatty():
         return f"\033[{COLOURS[colour]}m{SHAPES[form]}\033[0m {number:>3}"
     return f"{colour:>6} {SHAPES[form]} {number:>3}"

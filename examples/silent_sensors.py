@@ -1,6 +1,8 @@
-"""An alert with timers: a sensor that has said nothing for ten seconds is reported, and again when it comes back.
+"""Alerts with timers: a sensor without a reading for ten seconds is reported, and again when its readings return.
 
-python examples/silent_sensors.py
+    python examples/silent_sensors.py
+
+The picture shows the readings of three sensors on an axis of 70 seconds.
 """
 
 from __future__ import annotations
@@ -19,18 +21,20 @@ READINGS = sorted(  # (second, sensor): attic stops for a while, cellar for good
 
 
 class EveryReading(WatermarkGenerator):
-    """Moves event time with every reading: the readings are in order. (Periodic watermarks would come too late for
-    this handful of records, as in Flink: the job would be over before the first.)"""
+    """Advances event time with every reading, because the readings are in order.
+
+    Periodic watermarks would come too late for so few records, as in Flink: the job would end before the first one.
+    """
 
     def on_event(self, event, event_timestamp, output):
         output.emit_watermark(Watermark(event_timestamp - 1))
 
     def on_periodic_emit(self, output):
-        """Nothing more to say."""
+        """Emit nothing: every reading has emitted its watermark."""
 
 
 class Watch(KeyedProcessFunction):
-    """Keeps when a sensor was last heard; each reading moves its timer."""
+    """Keeps the deadline of each sensor; every reading moves the timer to a new deadline."""
 
     def open(self, runtime_context):
         self.deadline = runtime_context.get_state(ValueStateDescriptor("deadline", Types.LONG()))
@@ -54,7 +58,7 @@ class Watch(KeyedProcessFunction):
 
 
 def alerts() -> list[tuple[str, int, str]]:
-    """Run the job."""
+    """Run the job and return the alerts."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     strategy = WatermarkStrategy.for_generator(lambda _: EveryReading()).with_timestamp_assigner(
@@ -63,7 +67,7 @@ def alerts() -> list[tuple[str, int, str]]:
     watched = (
         env.from_collection(READINGS)
         .assign_timestamps_and_watermarks(strategy)
-        .set_parallelism(1)  # the order of the readings counts: two subtasks would each see every other one
+        .set_parallelism(1)  # keeps the readings in order: two subtasks would each see every other reading
         .key_by(lambda reading: reading[1])
         .process(Watch())
     )
@@ -72,7 +76,7 @@ def alerts() -> list[tuple[str, int, str]]:
 
 
 def main() -> None:
-    """Draw a line per sensor: a dot for a reading, S where silence was noticed, B where it came back."""
+    """Draw a line for each sensor: a dot for a reading, S where it fell silent, B where its readings returned."""
     found = alerts()
     print("second  0         10        20        30        40        50        60        70")
     for sensor in ("attic", "cellar", "garden"):

@@ -1,6 +1,8 @@
-"""The most viewed pages of every minute: a window per page, then a window over the windows' results.
+"""The most viewed pages of every minute: one window per page, then a window over the results of all pages.
 
-python examples/top_pages.py
+    python examples/top_pages.py
+
+The picture shows the three best pages of each minute as bars.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ BEST = 3
 
 
 def view(number: int) -> tuple[str, int]:
-    """View number n: a page and a time in milliseconds; some pages are liked more in some minutes."""
+    """Return the page and the time in milliseconds of a view; the popular pages change with the minute."""
     minute = number // 1_000
     page = PAGES[(number * number + minute * number) % (7 + minute) % len(PAGES)]
     return page, number * 60
 
 
 class Count(AggregateFunction):
-    """How many."""
+    """Counts views."""
 
     def create_accumulator(self):
         return 0
@@ -39,14 +41,14 @@ class Count(AggregateFunction):
 
 
 class WithPage(WindowFunction):
-    """Puts the page to its count."""
+    """Adds the page to its count."""
 
     def apply(self, key, window, inputs):
         return [(key, count) for count in inputs]
 
 
 class Best(ProcessAllWindowFunction):
-    """The pages with the highest counts of one minute."""
+    """Emits the pages with the highest counts of one minute."""
 
     def process(self, context, elements):
         ranked = sorted(elements, key=lambda page: (-page[1], page[0]))
@@ -54,7 +56,7 @@ class Best(ProcessAllWindowFunction):
 
 
 def best_pages() -> list[tuple[int, list[tuple[str, int]]]]:
-    """Run the job."""
+    """Run the job and return the best pages of each minute."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda seen, _: seen[1])
@@ -73,7 +75,7 @@ def best_pages() -> list[tuple[int, list[tuple[str, int]]]]:
 
 
 def main() -> None:
-    """Draw a bar per page and minute."""
+    """Draw a bar for each page and minute."""
     for minute, pages in best_pages():
         print(f"minute {minute}")
         for page, count in pages:

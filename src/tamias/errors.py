@@ -1,8 +1,16 @@
 """Every exception tamias raises: one tree, one page.
 
-An error keeps its fields in ``args`` and finds its words in ``__str__``. Errors travel from slots to the driver by
-pickle, and pickle rebuilds an exception by calling its class with ``args``: an error that composed its sentence in
-``__init__`` would compose it a second time there, or fail to be rebuilt at all.
+An error keeps its fields in ``args`` and composes its message in ``__str__``. Errors travel from slots to the driver by
+pickle, which rebuilds an exception by calling its class with ``args``. An error that composed its message in
+``__init__`` would compose it twice, or could not be rebuilt.
+
+    TamiasError
+        the program     InvalidProgramError (DuplicateUidError), ConfigurationError, UnsupportedOperationError,
+                        AccumulatorError, InvalidKeyError, RecordTypeError, UserFunctionError
+        the job         JobExecutionError, JobCancelledError, DeploymentError, SlotLostError
+        the state       StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
+        checkpoints     CheckpointError (CheckpointFailed, CorruptFileError, JobHasFinished, DirectoryInUse, Fenced),
+                        RestoreError
 """
 
 from __future__ import annotations
@@ -46,7 +54,7 @@ T = TypeVar("T")
 
 
 def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:
-    """Return the repr of a user's value, cut to ``limit`` characters; never raises, whatever the value's own repr does.
+    """Return the repr of a user's value, cut to ``limit`` characters. Never raises, even if the value's repr does.
 
     >>> preview("a" * 500, limit=10)
     "'aaaaaa..."
@@ -59,7 +67,7 @@ def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:
 
 
 def _where(operator_name: str | None, uid: str | None, subtask_index: int | None) -> str:
-    """``operator 'count' (uid 'u1', subtask 0)``, with the parts that are known."""
+    """Return ``operator 'count' (uid 'u1', subtask 0)``, with the parts that are known."""
     details = []
     if uid is not None:
         details.append(f"uid {uid!r}")
@@ -70,7 +78,7 @@ def _where(operator_name: str | None, uid: str | None, subtask_index: int | None
 
 
 class TamiasError(Exception):
-    """Base of everything tamias raises on purpose."""
+    """The base of every error that tamias raises."""
 
     retryable: ClassVar[bool] = True  # False: another attempt of the job would only fail the same way
 
@@ -87,7 +95,7 @@ def may_be_retried(error: BaseException) -> bool:
 
 
 class _Field(Generic[T]):
-    """A named view of one of an error's ``args``."""
+    """A name for one of the ``args`` of an error."""
 
     def __init__(self, index: int) -> None:
         self._index = index
@@ -100,31 +108,31 @@ class _Field(Generic[T]):
 
 
 class InvalidProgramError(TamiasError):
-    """The program as drawn cannot be run; raised where the wrong call was written."""
+    """The program cannot be run. Raised by the call that is wrong."""
 
     retryable = False
 
 
 class DuplicateUidError(InvalidProgramError, ValueError):
-    """Two operators have one uid, or one uid hash."""
+    """Two operators have the same uid, or the same uid hash."""
 
 
 class ConfigurationError(TamiasError, ValueError):
-    """A configuration value cannot be read, or contradicts another one."""
+    """A configuration value cannot be read, or contradicts another value."""
 
     retryable = False
 
 
 class UnsupportedOperationError(TamiasError, NotImplementedError):
-    """The operation exists in Flink's vocabulary but is not allowed, or not offered, here."""
+    """Flink has the operation, but it is not allowed or not offered here."""
 
 
 class AccumulatorError(TamiasError):
-    """Two accumulators under one name do not fit together, or one could not be merged."""
+    """Two accumulators with the same name differ in type, or an accumulator could not be merged."""
 
 
 class InvalidKeyError(TamiasError, TypeError):
-    """A key selector returned something that cannot be a key."""
+    """A key selector returned a value that cannot be a key."""
 
     def __init__(self, record_preview: str, key_preview: str, reason: str) -> None:
         super().__init__(record_preview, key_preview, reason)
@@ -147,7 +155,7 @@ class RecordTypeError(TamiasError, TypeError):
     declared = _Field[str](0)
     value_preview = _Field[str](1)
     reason = _Field[str](2)
-    emitted_by: int | None = None  # the operator of the chain whose output it was, where that is known
+    emitted_by: int | None = None  # the operator of the chain that emitted the value, if known
 
     def __str__(self) -> str:
         declared, value, reason = self.args
@@ -158,9 +166,9 @@ class RecordTypeError(TamiasError, TypeError):
 
 
 class UserFunctionError(TamiasError):
-    """An exception of the user's code, wrapped in a slot on its way to the driver.
+    """An exception of user code, as a slot sends it to the driver.
 
-    It holds text only: the user's exception may belong to a class the driver cannot import or that does not pickle.
+    The error holds text only: the class of the user's exception may not pickle, or not be importable in the driver.
     """
 
     def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
@@ -232,19 +240,19 @@ class UserFunctionError(TamiasError):
 
 
 class JobExecutionError(TamiasError):
-    """A job ended in failure: who, where, on which record, and the user's own traceback.
+    """A job failed: names the operator, the subtask and the record, and holds the user's own traceback.
 
     Args:
         job_name: The name given to ``execute``.
-        message: What happened, in one line.
-        operator_name: The operator that failed, where one is known.
-        uid: Its uid.
-        subtask_index: Its subtask.
-        record_preview: The record in hand, as :func:`preview` gives it.
+        message: The reason, in one line.
+        operator_name: The operator that failed, if known.
+        uid: The uid of the operator.
+        subtask_index: The subtask of the operator.
+        record_preview: The record in process, as :func:`preview` returns it.
         user_traceback: The user's traceback as text.
-        log_path: Where the whole story is kept.
-        restarts: How many restarts were made before the job was given up.
-        restart_description: The restart strategy that refused another one.
+        log_path: The path of the log.
+        restarts: The number of restarts before the job failed for good.
+        restart_description: The restart strategy that refused another restart.
     """
 
     def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
@@ -283,7 +291,7 @@ class JobExecutionError(TamiasError):
         restarts: int = 0,
         restart_description: str | None = None,
     ) -> JobExecutionError:
-        """Return the job's failure when its cause is an exception of user code."""
+        """Create the error of a job that an exception of user code failed."""
         message = error.original_type
         if error.original_message:
             message += f": {error.original_message}"
@@ -349,7 +357,7 @@ class DeploymentError(TamiasError):
 
 
 class SlotLostError(TamiasError):
-    """A slot's process is gone or does not answer; the job goes back to its last checkpoint."""
+    """The process of a slot died or does not answer. The job restarts from its last checkpoint."""
 
     def __init__(self, slot: int, why: str) -> None:
         super().__init__(slot, why)
@@ -366,11 +374,11 @@ class SlotLostError(TamiasError):
 
 
 class StateError(TamiasError):
-    """State was asked for, or used, in a way that has no meaning."""
+    """State was declared or used in a way that is not allowed."""
 
 
 class StateNotKeyed(StateError):
-    """Keyed state was asked for by a function that does not run on a keyed stream."""
+    """A function that does not run on a keyed stream asked for keyed state."""
 
     retryable = False
 
@@ -397,12 +405,12 @@ class NoCurrentKey(StateError):
 
 
 class StateMigrationError(StateError):
-    """A state's new declaration cannot read what the old one stored."""
+    """The new declaration of a state cannot read the values that the old declaration stored."""
 
     retryable = False
 
 
-# Flink: programs written for it catch this name.
+# Flink: programs catch the error by this name.
 StateMigrationException = StateMigrationError
 
 
@@ -410,11 +418,11 @@ StateMigrationException = StateMigrationError
 
 
 class CheckpointError(TamiasError):
-    """A checkpoint or savepoint could not be made, found or read."""
+    """A checkpoint or savepoint could not be written, found or read."""
 
 
 class CheckpointFailed(CheckpointError):
-    """One checkpoint was given up; the job goes on unless too many fail in a row."""
+    """A checkpoint failed. The job continues unless too many checkpoints fail in a row."""
 
     def __init__(self, checkpoint_id: int, reason: str) -> None:
         super().__init__(checkpoint_id, reason)
@@ -428,7 +436,7 @@ class CheckpointFailed(CheckpointError):
 
 
 class CorruptFileError(CheckpointError):
-    """A file read back is torn, foreign or of an unknown version."""
+    """A file is torn, was not written by tamias, or has an unknown version."""
 
     def __init__(self, path: str, found: str, expected: str) -> None:
         super().__init__(path, found, expected)
@@ -446,7 +454,7 @@ class CorruptFileError(CheckpointError):
 
 
 class JobHasFinished(CheckpointError):
-    """A driver was started for a job that has finished, and whose checkpoints were being removed when it ended."""
+    """A driver was started for a job that has finished; its first driver ended while it removed the checkpoints."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
@@ -462,7 +470,7 @@ class JobHasFinished(CheckpointError):
 
 
 class DirectoryInUse(CheckpointError):
-    """A second driver was started on a checkpoint directory whose owner is alive."""
+    """A second driver was started on a checkpoint directory that a running driver owns."""
 
     def __init__(self, directory: str, host: str, pid: int) -> None:
         super().__init__(directory, host, pid)
@@ -480,7 +488,7 @@ class DirectoryInUse(CheckpointError):
 
 
 class Fenced(CheckpointError):
-    """This driver was replaced by another one on the same job: it must stop, commit nothing and delete nothing."""
+    """Another driver took over the job of this driver, which must stop, commit nothing and delete nothing."""
 
     retryable = False
 
@@ -494,7 +502,7 @@ class Fenced(CheckpointError):
         directory, term = self.args
         return (
             f"this driver (term {term}) no longer owns checkpoint directory {directory!r}: another driver took the job "
-            "over, or the directory was removed; this one stops without committing anything"
+            "over, or the directory was removed; this driver stops without committing anything"
         )
 
 
