@@ -5,9 +5,9 @@ import random
 from hypothesis import strategies as st
 
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
+from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.file_names import SnapshotNames
 from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.ownership import Driver
 from tamias.graph.job_graph import Exchange, ExecutionSettings, JobGraph, Operator, OperatorId, Vertex, VertexId
 from tamias.graph.specs import Forward, MapSpec, SourceFunctionSpec
 from tamias.keygroups import key_group_range

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint import ownership
 from tamias.checkpoint.checkpoint_choice import choose_checkpoint
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
+from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.metadata import encode_metadata
-from tamias.checkpoint.ownership import Driver, claim
+from tamias.checkpoint.owner_files import encode_owner_file
+from tamias.checkpoint.ownership import claim
 from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
@@ -326,7 +327,7 @@ def test_a_start_that_arrives_late_does_not_take_back_what_a_newer_driver_starte
     assert start(store, "three", take_over=True)[1] == 2  # nobody was told of it, but it is whole, and now it counts
     # Then the second.
     body = {"term": 2, "checkpoint_id": 1, "checkpoint_term": 1, "first_id": 2, "token": "two"}
-    second.files.publish("owner/start-000002", ownership._dump(body))
+    second.files.publish("owner/start-000002", encode_owner_file(body))
     with pytest.raises(Fenced):
         second.check_owner()
     assert start(store, "four", take_over=True)[1] == 2

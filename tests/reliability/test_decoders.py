@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.checkpoint import ownership
 from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.owner_files import encode_owner_file, read_owner_file
 from tamias.checkpoint.savepoint_notes import SavepointNotes
 from tamias.errors import TamiasError
 from tamias.slot.link import accept
@@ -69,7 +69,7 @@ def metadata(data: bytes) -> Any:
 def owner_file(data: bytes) -> Any:
     store = MemoryFiles()
     store.write("owner/claim-000001", data)
-    return ownership._read(store, "owner/claim-000001")
+    return read_owner_file(store, "owner/claim-000001")
 
 
 def note(data: bytes) -> Any:
@@ -100,7 +100,7 @@ DECODERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "state file": (state_file, struct.pack(">8sHHIQ", b"TAMSTATE", 1, 0, zlib.crc32(b"abc"), 3) + b"abc"),
     "compressed state": (inflated, zlib.compress(b"x" * 1_000)),
     "operator state": (decode_operator_state, encode_operator_state({"s": ("union", [b"ab", b""])})),
-    "owner of a directory": (owner_file, ownership._dump({"term": 1})),
+    "owner of a directory": (owner_file, encode_owner_file({"term": 1})),
     "note of a savepoint": (note, b'{"checkpoint_id": 7, "path": "/somewhere"}'),
     "tables of rocksdb": (rocksdb_tables, b'{"version": 1, "next_piece": 3, "states": [[1, "count", "value", false]]}'),
     "address in rocksdb": (lambda data: read_part(data, 0), address_of(("a", (1, b"b"), 2.0, None), 128, 7)[0][4:]),

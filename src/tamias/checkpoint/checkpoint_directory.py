@@ -14,10 +14,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.file_names import METADATA, SHARED, TASK_OWNED, checkpoint_id_of, checkpoint_name, created_for
+from tamias.checkpoint.history import History
 from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
-from tamias.checkpoint.ownership import LEASE_MS, OWNER, Driver, History, Ownership, claim
+from tamias.checkpoint.owner_files import OWNER
+from tamias.checkpoint.ownership import LEASE_MS, Ownership, claim
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError
 from tamias.faults import point
 from tamias.storage.file_store import FileStore

@@ -1,12 +1,12 @@
-"""When a checkpoint starts, completes, fails and takes the job with it: events in, actions out.
+"""Decides when a checkpoint starts, completes, fails, and fails the job: events in, actions out.
 
-No threads, files or clocks in here. The job loop reports what happened, with the time it happened, and performs the
-actions in the order given. A checkpoint lives so:
+The coordinator has no threads, files or clocks. The job loop reports what happened and when, and performs the actions
+in the order given. The life of a checkpoint:
 
-    EpochStarting -> StartCheckpoint(n)     the epoch that follows carries it to every participant
+    EpochStarting -> StartCheckpoint(n)     the next epoch carries the checkpoint to every participant
     SnapshotDone, for each participant      from a background writer, while later epochs run
       -> WriteMetadata(n)                   the commit point
-    MetadataWritten -> NotifyComplete(n)    now it exists: retention, then the subtasks hear of it
+    MetadataWritten -> NotifyComplete(n)    the checkpoint exists: retention, then the subtasks are notified
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ __all__ = [
     "WriteMetadata",
 ]
 
-REMEMBERED = 100  # finished checkpoints kept for display
-MOST_REQUESTS = 1000  # that wait for their turn
+HISTORY_LENGTH = 100  # completed and aborted checkpoints kept for display
+MOST_REQUESTS = 1000  # that wait to be started
 _SOME_FINISHED = (
     "some subtasks have read their whole input, and checkpoints then are off "
     "(execution.checkpointing.checkpoints-after-tasks-finish)"
@@ -79,7 +79,7 @@ _SOME_FINISHED = (
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStats:
-    """A checkpoint that is over, for people to look at."""
+    """A completed or aborted checkpoint, for people to look at."""
 
     checkpoint_id: int
     kind: Kind
@@ -105,7 +105,7 @@ class _Pending:
     last: bool = False
     answers: dict[SubtaskId, SubtaskSnapshot] = field(default_factory=dict)
     barrier_ms: int | None = None
-    writing: bool = False  # its metadata is being written: only the outcome of that decides now
+    writing: bool = False  # the metadata is being written: only the outcome of that decides
 
     @property
     def answered(self) -> bool:
@@ -113,12 +113,12 @@ class _Pending:
 
 
 class CheckpointCoordinator:
-    """Decides about the checkpoints of one job.
+    """Coordinates the checkpoints of one job.
 
     Args:
-        subtasks: Every subtask of the job, as (vertex, index).
-        settings: How often, how long, how many.
-        first_id: The first checkpoint id to use; ids only go up, and none is used twice.
+        subtasks: Every subtask of the job.
+        settings: The limits and intervals.
+        first_id: The first checkpoint id to use. Ids only go up, and none is used twice.
 
     Example:
         >>> coordinator = CheckpointCoordinator({SubtaskId(0, 0)}, CoordinatorSettings(interval_ms=1000))
@@ -136,41 +136,41 @@ class CheckpointCoordinator:
         self._running = False
         self._pending: dict[int, _Pending] = {}  # in the order of their ids
         self._requests: list[CheckpointRequested] = []
-        self._finished: frozenset[SubtaskId] = frozenset()  # as a completed checkpoint says: they are asked no more
-        self._over = False  # some have finished, and checkpoints then are off
+        self._finished: frozenset[SubtaskId] = frozenset()  # these subtasks are asked for no more snapshots
+        self._suspended = False  # a subtask has finished, and the settings end checkpointing then
         self._schedule = Schedule(settings)
         self._last_completed_id: int | None = None
         self._failures_in_a_row = 0
-        self.history: deque[CheckpointStats] = deque(maxlen=REMEMBERED)
+        self.history: deque[CheckpointStats] = deque(maxlen=HISTORY_LENGTH)
 
     @property
     def pending_ids(self) -> frozenset[int]:
-        """Checkpoints under way."""
+        """The checkpoints and savepoints in flight."""
         return frozenset(self._pending)
 
     @property
     def newest_id(self) -> int:
-        """The newest checkpoint begun; every file of this driver was written for this one or an older one."""
+        """The newest checkpoint begun. Every file of this driver was written for this one or an older one."""
         return self._next_id - 1
 
     @property
     def last_completed_id(self) -> int | None:
-        """The newest checkpoint this coordinator completed."""
+        """The newest checkpoint that this coordinator has completed."""
         return self._last_completed_id
 
     def is_held_back(self, now_ms: int) -> bool:
-        """Whether a periodic checkpoint is due and waits only for one that is under way."""
+        """Return whether a periodic checkpoint is due and only waits for one in flight."""
         due_ms = self._schedule.due_ms()
-        held = self._running and not self._over and len(self._pending) >= self._settings.concurrent
+        held = self._running and not self._suspended and len(self._pending) >= self._settings.concurrent
         return held and due_ms is not None and due_ms <= now_ms
 
     @property
     def refusal(self) -> str | None:
-        """Why no checkpoint is taken any more, though it be asked for; None when it would be."""
-        return _SOME_FINISHED if self._over else None
+        """The reason checkpointing is suspended, or None if it is active."""
+        return _SOME_FINISHED if self._suspended else None
 
     def handle(self, event: Event) -> list[Action]:
-        """Take note of what happened; answer with what is to be done, in this order."""
+        """Take note of an event; return the actions to perform, in order."""
         match event:
             case EpochStarting():
                 self._schedule.backlog = event.backlog
@@ -187,7 +187,7 @@ class CheckpointCoordinator:
                 return self._acknowledge(event)
             case SnapshotFailed():
                 why = f"{_named(event.subtask)} could not write its state: {event.why}"
-                return self._give_up(event.checkpoint_id, why, event.now_ms, by_subtask=True)
+                return self._fail(event.checkpoint_id, why, event.now_ms, by_subtask=True)
             case MetadataWritten():
                 return self._complete(event)
             case MetadataFailed():
@@ -200,7 +200,7 @@ class CheckpointCoordinator:
                 assert_never(event)
 
     def next_due_ms(self, now_ms: int) -> int | None:
-        """When the loop should look in again at the latest, though nothing else happens; None: it need not."""
+        """Return when the next event is due at the latest if nothing else happens; None if nothing is due."""
         due = [p.triggered_ms + self._settings.timeout_ms for p in self._pending.values() if not p.writing]
         if any(self._may_start(forced=request.forced) for request in self._requests):
             due.append(now_ms)
@@ -214,7 +214,7 @@ class CheckpointCoordinator:
         if len(self._requests) >= MOST_REQUESTS:
             return [RefuseRequest(event.request_id, f"{MOST_REQUESTS} requests are waiting already")]
         self._requests.append(event)
-        return self._refuse_requests(_SOME_FINISHED) if self._over else []
+        return self._refuse_requests(_SOME_FINISHED) if self._suspended else []
 
     def _refuse_requests(self, why: str) -> list[Action]:
         refused = [RefuseRequest(request.request_id, why) for request in self._requests]
@@ -241,7 +241,7 @@ class CheckpointCoordinator:
         self._next_id += 1
         self._pending[pending.checkpoint_id] = pending
         start = StartCheckpoint(pending.checkpoint_id, pending.participants, pending.kind, pending.request_id)
-        # With nobody left to ask, the answers are complete from the start.
+        # Without participants, the answers are complete from the start.
         return [start, *self._write_next(now_ms)]
 
     def _take_request(self) -> CheckpointRequested | None:
@@ -253,7 +253,7 @@ class CheckpointCoordinator:
         return None
 
     def _may_start(self, *, forced: bool) -> bool:
-        if not self._running or self._over or any(p.last for p in self._pending.values()):
+        if not self._running or self._suspended or any(p.last for p in self._pending.values()):
             return False
         return forced or len(self._pending) < self._settings.concurrent
 
@@ -271,10 +271,10 @@ class CheckpointCoordinator:
         created = files_created_for(snapshot, event.checkpoint_id)
         pending = self._pending.get(event.checkpoint_id)
         if pending is None:
-            # Late. The files of one that was given up are rubbish. Of any other they may be what it refers to, and
-            # if they are not, retention finds them.
-            given_up = any(s.checkpoint_id == event.checkpoint_id and not s.completed for s in self.history)
-            return [DiscardFiles(event.checkpoint_id, created)] if given_up and created else []
+            # A late answer. The files of an aborted checkpoint are deleted. A completed checkpoint may refer to its
+            # files; if it does not, retention finds them.
+            aborted = any(s.checkpoint_id == event.checkpoint_id and not s.completed for s in self.history)
+            return [DiscardFiles(event.checkpoint_id, created)] if aborted and created else []
         first = pending.answers.get(subtask)
         if subtask not in pending.participants or first is not None:
             keep = files_created_for(first, event.checkpoint_id) if first is not None else ()
@@ -284,15 +284,15 @@ class CheckpointCoordinator:
         return self._write_next(event.now_ms)
 
     def _write_next(self, now_ms: int) -> list[Action]:
-        """Write the metadata of a checkpoint that has its answers, one at a time: so they complete in order."""
+        """Write the metadata of a checkpoint that has all answers, one at a time: checkpoints complete in order."""
         if any(p.writing for p in self._pending.values()):
             return []
         for pending in list(self._pending.values()):
             if not pending.answered:
                 continue
             if not self._settings.after_tasks_finish and any(s.finished for s in pending.answers.values()):
-                # Flink: declined, because not all subtasks run; that is nobody's failure.
-                self._over = True
+                # Flink: declines the checkpoint because not all subtasks run, which does not count as a failure.
+                self._suspended = True
                 aborted = [*self._abort(pending, _SOME_FINISHED, now_ms), *self._refuse_requests(_SOME_FINISHED)]
                 return [*aborted, *self._write_next(now_ms)]
             pending.writing = True
@@ -309,18 +309,14 @@ class CheckpointCoordinator:
         return []
 
     def _settle(self, done: _Pending) -> None:
-        """Ask the subtasks no more that had finished when a checkpoint with their last answer was taken.
-
-        Flink: union state needs every subtask's part, so that no checkpoint is taken of an operator that has half
-        finished. Here those that have finished are asked on, until all have: they hold their part as before.
-        """
+        """Ask no more snapshots of the subtasks that had finished when a completed checkpoint was taken."""
         finished = self._finished | {subtask for subtask, snapshot in done.answers.items() if snapshot.finished}
         with_union = {s.vertex for s in done.answers.values() if has_union_state(s.operators)}
         self._finished |= settled(finished, self._subtasks, with_union)
 
     def _complete(self, event: MetadataWritten) -> list[Action]:
         done = self._pending.pop(event.checkpoint_id)
-        assert done.writing, f"nobody asked for the metadata of checkpoint {event.checkpoint_id}"
+        assert done.writing, f"the metadata of checkpoint {event.checkpoint_id} was not asked for"
         self._record(done, event.now_ms, why=None)
         actions: list[Action] = [NotifyComplete(done.checkpoint_id)]
         if done.kind == "checkpoint":
@@ -340,11 +336,11 @@ class CheckpointCoordinator:
         actions: list[Action] = []
         for pending in list(self._pending.values()):
             waited_ms = now_ms - pending.triggered_ms
-            # Not while its metadata is written: it may exist already, and must not be both complete and given up.
+            # Not while the metadata is written: the checkpoint may exist already, and must not be aborted as well.
             if waited_ms >= self._settings.timeout_ms and not pending.writing:
                 missing = sorted(pending.participants - pending.answers.keys())
                 why = f"expired after {waited_ms} ms; no answer yet from {_listed(missing)}"
-                actions += self._give_up(pending.checkpoint_id, why, now_ms)
+                actions += self._fail(pending.checkpoint_id, why, now_ms)
                 if isinstance(actions[-1], FailJob):
                     break
         return actions
@@ -352,15 +348,15 @@ class CheckpointCoordinator:
     def _fail_metadata(self, event: MetadataFailed) -> list[Action]:
         assert self._pending[event.checkpoint_id].writing
         self._pending[event.checkpoint_id].writing = False
-        failed = self._give_up(event.checkpoint_id, f"could not write the metadata: {event.why}", event.now_ms)
+        failed = self._fail(event.checkpoint_id, f"could not write the metadata: {event.why}", event.now_ms)
         failing = any(isinstance(action, FailJob) for action in failed)
         return failed if failing else [*failed, *self._write_next(event.now_ms)]
 
-    def _give_up(self, checkpoint_id: int, why: str, now_ms: int, *, by_subtask: bool = False) -> list[Action]:
-        """A failure that counts, once for each checkpoint."""
+    def _fail(self, checkpoint_id: int, why: str, now_ms: int, *, by_subtask: bool = False) -> list[Action]:
+        """Abort a checkpoint because of a failure, which counts once for each checkpoint."""
         pending = self._pending.get(checkpoint_id)
         if pending is None or pending.writing:
-            return []  # it is over already; or it has all it needs, and the complaint is of a second attempt
+            return []  # it is over already, or it has all answers and this failure is of a repeated snapshot
         actions = self._abort(pending, why, now_ms)
         if pending.synchronous and by_subtask and self._running:
             return [*actions, FailJob(f"the savepoint that the job was to end with, {checkpoint_id}, failed: {why}")]
@@ -378,7 +374,7 @@ class CheckpointCoordinator:
         return actions
 
     def _abort(self, pending: _Pending, why: str, now_ms: int) -> list[Action]:
-        """Forget a checkpoint; whether that counts as a failure is up to the caller."""
+        """Abort a checkpoint. The caller decides whether that counts as a failure."""
         del self._pending[pending.checkpoint_id]
         self._record(pending, now_ms, why=why)
         return [NotifyAborted(pending.checkpoint_id, why), self._discard(pending)]
@@ -393,9 +389,9 @@ class CheckpointCoordinator:
     def _begin_run(self, event: JobStarted) -> list[Action]:
         actions: list[Action] = []
         for pending in list(self._pending.values()):
-            assert pending.writing, "a job that starts has nothing pending"
-            # The loop was interrupted between our asking for its metadata and hearing of the outcome. The newest
-            # checkpoint that exists was just restored: so either it is that one, or it never came to exist.
+            assert pending.writing, "a job that starts has nothing in flight"
+            # The loop was interrupted after WriteMetadata and before its outcome. The newest checkpoint that exists
+            # was just restored: either it is this one, or this one never came to exist.
             if pending.checkpoint_id == event.restored_id:
                 del self._pending[pending.checkpoint_id]
                 self._record(pending, event.now_ms, why=None)
@@ -403,15 +399,18 @@ class CheckpointCoordinator:
                 actions += self._abort(pending, "the job failed before its metadata was written", event.now_ms)
         self._running = True
         self._finished = event.finished
-        self._over = bool(event.finished) and not self._settings.after_tasks_finish
+        self._suspended = bool(event.finished) and not self._settings.after_tasks_finish
         if event.restored_id is not None:
             self._next_id = max(self._next_id, event.restored_id + 1)
         self._schedule.begin(event.now_ms)
         return actions
 
     def _end_run(self, event: JobFailed) -> list[Action]:
-        """Pending checkpoints end with the run, and count as nobody's failure. One whose metadata is being written
-        does not: its outcome must be known before anyone asks for the newest checkpoint to restore."""
+        """Abort the checkpoints in flight, which does not count as a failure.
+
+        A checkpoint whose metadata is being written is not aborted: its outcome must be known before the newest
+        checkpoint is chosen for the restart.
+        """
         self._running = False
         because = f": {event.why}" if event.why else ""
         actions = self._refuse_requests(f"the job failed before it could be started{because}")

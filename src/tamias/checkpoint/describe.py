@@ -1,6 +1,6 @@
-"""A checkpoint or savepoint in words: what it is of, and what states of which kind, type and size it holds.
+"""Describes a checkpoint or savepoint in words: its job, and the kind, type and size of its states.
 
-Read from the metadata alone: no state is loaded, nothing is unpickled.
+Only the metadata is read: no state is loaded, nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def describe(path: str) -> str:
-    """What a savepoint or checkpoint holds, for a person to read.
+    """Describe what a savepoint or checkpoint holds.
 
     Args:
         path: Its directory or its `_metadata` file.
 
     Raises:
-        RestoreError: There is none.
-        CorruptFileError: Its metadata cannot be read.
+        RestoreError: The path holds no checkpoint and no savepoint.
+        CorruptFileError: The metadata cannot be read.
     """
     files, metadata = resolve(path)
     return describe_metadata(metadata, files.url)
 
 
 def describe_metadata(metadata: CheckpointMetadata, where: str) -> str:
-    """As `describe`, of metadata at hand; `where` its files lie."""
+    """Describe a checkpoint from its metadata; `where` is the place of its files."""
     return "\n".join(_lines(metadata, where))
 
 
@@ -66,7 +66,7 @@ def _operator(operator: OperatorMetadata) -> Iterator[str]:
 def _time_text(timestamp_ms: int) -> str:
     try:
         return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (OverflowError, ValueError, OSError):  # whatever the file says, its listing is shown
+    except (OverflowError, ValueError, OSError):  # a wrong time must not hide the rest
         return f"{timestamp_ms} ms after 1970"
 
 
@@ -89,7 +89,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _amount(files: Sequence[StateFile]) -> str:
-    """How much state, and where: shared files are counted once."""
+    """Return the size of the state, and where it is. Shared files are counted once."""
     outside = {file.path: file for file in files if file.path is not None}
     inside = [file for file in files if file.path is None]
     size = sum(file.size for file in (*outside.values(), *inside))
@@ -99,7 +99,7 @@ def _amount(files: Sequence[StateFile]) -> str:
 
 
 def size_text(size: int) -> str:
-    """A number of bytes for people.
+    """Return a number of bytes in words.
 
     >>> size_text(1), size_text(1023), size_text(1536), size_text(5 << 30)
     ('1 byte', '1023 bytes', '1.5 KiB', '5.0 GiB')

@@ -1,4 +1,4 @@
-"""What the checkpoint coordinator is told, and what it answers with: values, one for each thing that can happen."""
+"""The events that the checkpoint coordinator handles, and the actions that it returns."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tamias.state.snapshots import SubtaskSnapshot
 Kind: TypeAlias = Literal["checkpoint", "savepoint"]
 
 
-# ------------------------------------------------------------------------------------------------------- what happened
+# ------------------------------------------------------------------------------------------------------- events
 
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """The job starts, or starts again, after `JobFailed`."""
+    """The job starts, or restarts after `JobFailed`."""
 
     now_ms: int
-    restored_id: int | None = None  # the checkpoint it starts from, of this job or of another
-    finished: frozenset[SubtaskId] = frozenset()  # subtasks that were restored as finished
+    restored_id: int | None = None  # the checkpoint that the job starts from, its own or another job's
+    finished: frozenset[SubtaskId] = frozenset()  # subtasks that are asked for no snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class JobFailed:
-    """The job is going down, to be restarted or not."""
+    """An attempt of the job has failed, whether the job is restarted or not."""
 
     now_ms: int
-    why: str = ""  # for whoever waits for a savepoint
+    why: str = ""  # the answer to savepoint requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,37 +36,44 @@ class EpochStarting:
     """The loop is about to run an epoch, which can carry a checkpoint."""
 
     now_ms: int
-    backlog: bool = False  # sources left off reading in the last epoch although there was more
+    backlog: bool = False  # a source had more to read at the end of the last epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passed; for timeouts while no epoch starts."""
+    """Time has passed. Drives timeouts while no epoch starts."""
 
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequested:
-    """Someone asks for a checkpoint now, or for a savepoint: the last one of a bounded job, or a user's.
+    """Somebody requests a checkpoint or a savepoint now: the final checkpoint of a bounded job, or a user's savepoint.
 
-    It does not wait for the pause; unless forced it waits for a free place. `synchronous` is the savepoint that a job
-    ends with: nothing follows it, so that a subtask which cannot write its part fails the job. `last` is one that the
-    job is to be cancelled after: nothing is begun until its outcome is known, since what sinks commit with a later
-    checkpoint would be written again by whoever starts from it.
+    A request does not wait for the pause. Unless it is forced, it waits for a free place.
+
+    Args:
+        now_ms: The time of the request.
+        kind: What is requested.
+        forced: Start even if the maximum of concurrent checkpoints is reached.
+        request_id: Comes back in StartCheckpoint, or in RefuseRequest.
+        synchronous: The job ends with the savepoint and reads nothing after it. A subtask that cannot write its
+            snapshot then fails the job.
+        last: The job is cancelled after the savepoint. Nothing is started until its outcome is known: what sinks
+            commit with a later checkpoint would be written again by a job that starts from the savepoint.
     """
 
     now_ms: int
     kind: Kind = "checkpoint"
     forced: bool = False
-    request_id: str = ""  # comes back in StartCheckpoint, or in RefuseRequest
+    request_id: str = ""
     synchronous: bool = False
     last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BarrierPassed:
-    """The epoch that carried a checkpoint is over: every participant has taken the synchronous part."""
+    """The epoch that carried a checkpoint has ended: every participant has taken the synchronous part."""
 
     checkpoint_id: int
     now_ms: int
@@ -74,7 +81,7 @@ class BarrierPassed:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDone:
-    """A participant's state is durable."""
+    """The snapshot of a participant is durable."""
 
     checkpoint_id: int
     snapshot: SubtaskSnapshot
@@ -83,7 +90,7 @@ class SnapshotDone:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFailed:
-    """A participant could not write its state."""
+    """A participant could not write its snapshot."""
 
     checkpoint_id: int
     subtask: SubtaskId
@@ -93,7 +100,7 @@ class SnapshotFailed:
 
 @dataclass(frozen=True, slots=True)
 class MetadataWritten:
-    """The commit point was passed."""
+    """The metadata of a checkpoint exists: the commit point is passed."""
 
     checkpoint_id: int
     now_ms: int
@@ -101,7 +108,7 @@ class MetadataWritten:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFailed:
-    """The commit point was not passed, as far as one can tell. (Not for `Fenced`: then the driver just stops.)"""
+    """The metadata could not be written, as far as the driver can tell. After `Fenced` the driver stops instead."""
 
     checkpoint_id: int
     why: str
@@ -122,12 +129,12 @@ Event: TypeAlias = (
 )
 
 
-# ---------------------------------------------------------------------------------------------------------- what to do
+# ---------------------------------------------------------------------------------------------------------- actions
 
 
 @dataclass(frozen=True, slots=True)
 class StartCheckpoint:
-    """Let the epoch about to run carry this checkpoint to these subtasks."""
+    """Let the next epoch carry this checkpoint to the participants."""
 
     checkpoint_id: int
     participants: frozenset[SubtaskId]
@@ -137,26 +144,26 @@ class StartCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class WriteMetadata:
-    """Everyone answered: assemble the metadata and publish it; answer with MetadataWritten or MetadataFailed."""
+    """All participants have answered: publish the metadata, then report MetadataWritten or MetadataFailed."""
 
     checkpoint_id: int
     triggered_ms: int
     snapshots: tuple[SubtaskSnapshot, ...]
-    finished: frozenset[SubtaskId]  # took no part, having finished in an earlier checkpoint
+    finished: frozenset[SubtaskId]  # took no snapshot, having finished in an earlier checkpoint
     kind: Kind = "checkpoint"
     request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NotifyComplete:
-    """The checkpoint exists: apply retention, then tell the subtasks, before the next epoch starts."""
+    """The checkpoint exists: apply retention, then notify the subtasks, before the next epoch starts."""
 
     checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class NotifyAborted:
-    """The checkpoint will never exist: tell the subtasks."""
+    """The checkpoint is aborted: notify the subtasks."""
 
     checkpoint_id: int
     why: str
@@ -164,10 +171,10 @@ class NotifyAborted:
 
 @dataclass(frozen=True, slots=True)
 class DiscardFiles:
-    """Delete files, best effort: leftovers go with a later checkpoint.
+    """Delete files. A file that cannot be deleted now is deleted with a later checkpoint.
 
-    With `directory` the checkpoint is dead: `storage.discard(checkpoint_id, paths)`, in one call, which keeps the order
-    that matters. Otherwise only the files: `storage.delete_files(paths)`.
+    With `directory` the whole checkpoint goes, in one call of `CheckpointDirectory.discard`, which deletes the metadata
+    first. Otherwise only the files go, with `CheckpointDirectory.delete_files`.
     """
 
     checkpoint_id: int
@@ -177,7 +184,7 @@ class DiscardFiles:
 
 @dataclass(frozen=True, slots=True)
 class RefuseRequest:
-    """A requested checkpoint will not be started: tell who asked for it."""
+    """A requested checkpoint will not be started: answer the request."""
 
     request_id: str
     why: str
@@ -185,8 +192,7 @@ class RefuseRequest:
 
 @dataclass(frozen=True, slots=True)
 class FailJob:
-    """Too many checkpoints failed in a row, or the one that the job was to end with: fail the job, which is then up to
-    the restart strategy."""
+    """Fail the attempt: too many checkpoints failed in a row, or the savepoint that the job was to end with."""
 
     why: str
 

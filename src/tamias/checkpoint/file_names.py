@@ -1,12 +1,12 @@
-"""Names below a job's checkpoint directory: Flink's layout, and state files nobody else can have written.
+"""Names of directories and files in a job's checkpoint directory: Flink's layout, and unique names of state files.
 
     shared/      state that several checkpoints may refer to
-    taskowned/   state that is never deleted from here
-    chk-7/       what belongs to checkpoint 7 alone, and its `_metadata`
-    owner/       who may write here (ownership.py)
+    taskowned/   state that the driver never deletes
+    chk-7/       files that belong to checkpoint 7 alone, and its `_metadata`
+    owner/       which driver may write here (ownership.py)
 
-A state file's name starts with the checkpoint it was written for, so that a file left over by a checkpoint that never
-completed can be told from one still being written, without any register of files.
+The name of a state file starts with the checkpoint that it was written for. So a file left by a checkpoint that was
+never completed can be told from one that is still being written, without a register of files.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _ATTEMPT = re.compile(r"[0-9A-Za-z.]+")
 
 
 def checkpoint_name(checkpoint_id: int) -> str:
-    """The directory of one checkpoint."""
+    """Return the name of a checkpoint's directory."""
     return f"chk-{checkpoint_id}"
 
 
 def checkpoint_id_of(directory: str) -> int | None:
-    """The checkpoint a directory belongs to, or None for any other name.
+    """Return the checkpoint that a directory belongs to; None for any other name.
 
     >>> checkpoint_id_of("chk-7"), checkpoint_id_of("shared")
     (7, None)
@@ -55,7 +55,7 @@ def checkpoint_id_of(directory: str) -> int | None:
 
 
 def created_for(path: str) -> int | None:
-    """The checkpoint that a state file was first written for; None when its name does not say.
+    """Return the checkpoint that a state file was first written for; None if its name does not say.
 
     >>> created_for("shared/7-v2-s0-a1.0-00ff"), created_for("chk-7/7-v2-s0-a1.0-00ff")
     (7, 7)
@@ -68,7 +68,7 @@ def created_for(path: str) -> int | None:
 
 
 def files_created_for(snapshot: SubtaskSnapshot, checkpoint_id: int) -> tuple[str, ...]:
-    """The files a snapshot brought into being: those that nothing else can refer to while it is not complete."""
+    """Return the files that a snapshot created. Nothing else refers to them while the checkpoint is not complete."""
     paths = []
     for operator in snapshot.operators:
         files = list(operator.keyed.files) if operator.keyed is not None else []
@@ -79,7 +79,7 @@ def files_created_for(snapshot: SubtaskSnapshot, checkpoint_id: int) -> tuple[st
 
 
 def savepoint_name(job_id: str, random_part: str) -> str:
-    """The directory of a savepoint, below the one that the user names.
+    """Return the name of a savepoint's directory, below the directory that the user names.
 
     >>> savepoint_name("ab" * 16, "0123456789ab")
     'savepoint-ababab-0123456789ab'
@@ -89,7 +89,7 @@ def savepoint_name(job_id: str, random_part: str) -> str:
 
 
 def savepoint_file(vertex: int, subtask: int, random_part: str) -> str:
-    """A state file in a savepoint's directory: beside its metadata, so that all moves together."""
+    """Return the name of a state file in a savepoint's directory, beside the metadata, so that all moves together."""
     return f"v{vertex}-s{subtask}-{random_part}"
 
 
@@ -98,11 +98,11 @@ class SnapshotNames:
     """Fresh names for one subtask's state files.
 
     Args:
-        vertex: Its vertex.
-        subtask: Its index.
-        attempt: The driver's term and the job's attempt, `"<term>.<attempt>"`: a subtask of an earlier attempt that is
-            still alive writes under other names, and two of the same attempt differ in the random part.
-        chance: Where the random part comes from.
+        vertex: The vertex of the subtask.
+        subtask: The index of the subtask.
+        attempt: The driver's term and the job's attempt, `"<term>.<attempt>"`. A subtask of an earlier attempt that is
+            still alive writes under other names, and two subtasks of one attempt differ in the random part.
+        chance: The source of the random part.
     """
 
     vertex: int
@@ -114,11 +114,11 @@ class SnapshotNames:
         assert _ATTEMPT.fullmatch(self.attempt), f"attempt {self.attempt!r} becomes part of a file name"
 
     def exclusive(self, checkpoint_id: int) -> str:
-        """A file that only this checkpoint will refer to."""
+        """Return the name of a file that only this checkpoint refers to."""
         return f"{checkpoint_name(checkpoint_id)}/{self._name(checkpoint_id)}"
 
     def shared(self, checkpoint_id: int) -> str:
-        """A file that later checkpoints may refer to as well."""
+        """Return the name of a file that later checkpoints may refer to as well."""
         return f"{SHARED}/{self._name(checkpoint_id)}"
 
     def _name(self, checkpoint_id: int) -> str:

@@ -1,4 +1,4 @@
-"""Deleting beside the stream: on remote storage a deletion takes as long as a write, and nobody waits for it."""
+"""Deletes files in the background: on remote storage a deletion takes as long as a write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Janitor:
-    """Does one thing after another on a thread of its own; what fails is left for a later clean-up to find."""
+    """Runs tasks one after another on a thread of its own. A later clean-up finds what a failed task has left."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -21,14 +21,14 @@ class Janitor:
         self._thread: threading.Thread | None = None
 
     def add(self, task: Callable[[], None]) -> None:
-        """Do this as soon as possible."""
+        """Run a task as soon as possible."""
         self._tasks.put(task)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="checkpoint-janitor", daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
-        """Until everything asked for has been done, or has failed."""
+        """Wait until every task has run or failed."""
         self._tasks.join()
 
     def _run(self) -> None:
@@ -36,7 +36,7 @@ class Janitor:
             task = self._tasks.get()
             try:
                 task()
-            except Exception as error:  # whatever it was, the next task may succeed, and somebody waits for the last
+            except Exception as error:  # the next task may succeed, and `wait` must return
                 _LOG.warning("files in %s could not be deleted: %s", self._directory, error)
             finally:
                 self._tasks.task_done()

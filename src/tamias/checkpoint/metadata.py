@@ -1,7 +1,7 @@
-"""The `_metadata` file: everything a checkpoint knows of itself, as a value and as bytes.
+"""The metadata of a checkpoint, as a value and as the bytes of the `_metadata` file.
 
-A line with the proof, then JSON: a person can read it, and no class of ours is pickled into it. The file's existence
-is what makes a checkpoint exist; where it lies is `storage.py`'s business.
+The file is a header line with size and checksum, followed by JSON: people can read it, and it holds no pickled class.
+A checkpoint exists when this file exists. `checkpoint_directory.py` decides where the file lies.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tamias.errors import ConfigurationError, CorruptFileError
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.state.declared import merged
 from tamias.state.snapshots import CANONICAL, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
@@ -31,7 +32,7 @@ __all__ = [
 # docs/formats/metadata.md
 MAGIC = "TAMIAS-CHECKPOINT"
 FORMAT_VERSION = 2
-_READABLE = (1, 2)  # 1 knows one format of keyed state
+_READABLE = (1, 2)  # version 1 has only one format of keyed state
 LONGEST_HEADER = 100
 
 Kind = Literal["checkpoint", "savepoint"]
@@ -39,29 +40,29 @@ Kind = Literal["checkpoint", "savepoint"]
 
 @dataclass(frozen=True, slots=True)
 class OperatorMetadata:
-    """One operator's part of a checkpoint: what it was, and what each of its subtasks stored."""
+    """One operator's part of a checkpoint: its identity, and the snapshot of each of its subtasks."""
 
     operator_id: str
     uid: str | None
     name: str
     parallelism: int
     max_parallelism: int
-    subtasks: tuple[OperatorSnapshot | None, ...]  # by subtask; None when it stored nothing
-    finished: tuple[bool, ...]  # by subtask: it had read its whole input
+    subtasks: tuple[OperatorSnapshot | None, ...]  # by subtask; None if it stored nothing
+    finished: tuple[bool, ...]  # by subtask: whether it had read its whole input
     states: tuple[StateInfo, ...] = ()
 
     @property
     def has_state(self) -> bool:
-        """True when any subtask stored anything."""
+        """Whether any subtask stored state."""
         return any(s is not None and (s.keyed or s.operator_state) for s in self.subtasks)
 
     @property
     def fully_finished(self) -> bool:
-        """True when no subtask has anything left to read."""
+        """Whether every subtask had read its whole input."""
         return all(self.finished)
 
     def files(self) -> Iterator[StateFile]:
-        """Every state file of every subtask."""
+        """Yield every state file of every subtask."""
         for snapshot in self.subtasks:
             if snapshot is not None:
                 if snapshot.keyed is not None:
@@ -70,7 +71,7 @@ class OperatorMetadata:
                     yield snapshot.operator_state
 
     def label(self) -> str:
-        """How errors name it: ``'count' (uid 'u1', id 0ab…)``."""
+        """Return the name that errors use: ``'count' (uid 'u1', id 0ab…)``."""
         uid = "no uid" if self.uid is None else f"uid {self.uid!r}"
         return f"{self.name!r} ({uid}, id {self.operator_id})"
 
@@ -82,28 +83,28 @@ class CheckpointMetadata:
     checkpoint_id: int
     job_id: str
     job_name: str
-    timestamp_ms: int  # when it was triggered
+    timestamp_ms: int  # when the checkpoint was triggered
     operators: tuple[OperatorMetadata, ...]
     kind: Kind = "checkpoint"
-    term: int = 0  # of the driver that wrote it: see ownership.py
+    term: int = 0  # the term of the driver that wrote it: see ownership.py
     format_version: int = FORMAT_VERSION
 
     def operator(self, operator_id: str) -> OperatorMetadata | None:
-        """One operator's part, or None."""
+        """Return one operator's part, or None."""
         return next((o for o in self.operators if o.operator_id == operator_id), None)
 
     def files(self) -> Iterator[StateFile]:
-        """Every state file of the checkpoint, inline ones too."""
+        """Yield every state file of the checkpoint, including inline ones."""
         for operator in self.operators:
             yield from operator.files()
 
     def paths(self) -> frozenset[str]:
-        """The paths of its state files, relative to the job's directory."""
+        """Return the paths of the state files, relative to the job's directory."""
         return frozenset(file.path for file in self.files() if file.path is not None)
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of state it refers to, whoever wrote them first."""
+        """The bytes of all state files, including shared files of earlier checkpoints."""
         return sum(file.size for file in self.files())
 
 
@@ -114,22 +115,27 @@ def assemble(
     checkpoint_id: int,
     timestamp_ms: int,
     snapshots: Iterable[SubtaskSnapshot],
-    finished: Iterable[tuple[int, int]] = (),
+    finished: Iterable[SubtaskId] = (),
     kind: Kind = "checkpoint",
     term: int = 0,
 ) -> CheckpointMetadata:
-    """Turn what the subtasks answered into metadata, operator by operator.
+    """Turn the snapshots of the subtasks into metadata, operator by operator.
 
     Args:
-        graph: The job that answered.
-        snapshots: One for each subtask that took part.
-        finished: Subtasks, as (vertex, subtask), that had finished in an earlier checkpoint and took no part.
+        graph: The job.
+        job_id: The job's id.
+        checkpoint_id: The number of the checkpoint.
+        timestamp_ms: When the checkpoint was triggered.
+        snapshots: The snapshot of each participant.
+        finished: The subtasks that took no snapshot, having finished in an earlier checkpoint.
+        kind: A checkpoint or a savepoint.
+        term: The term of this driver.
     """
-    answered = {(s.vertex, s.subtask): s for s in snapshots}
+    answered = {SubtaskId(s.vertex, s.subtask): s for s in snapshots}
     gone = set(finished)
     operators = []
     for vertex in graph.vertices:
-        parts = [answered.get((vertex.id, index)) for index in range(vertex.parallelism)]
+        parts = [answered.get(SubtaskId(vertex.id, index)) for index in range(vertex.parallelism)]
         for index, part in enumerate(parts):
             assert part is not None or (vertex.id, index) in gone, f"subtask {index} of {vertex.name!r} did not answer"
         flags = tuple(part is None or part.finished for part in parts)
@@ -167,7 +173,7 @@ def _of(snapshot: SubtaskSnapshot, operator_id: str) -> OperatorSnapshot | None:
 
 
 def encode_metadata(metadata: CheckpointMetadata) -> bytes:
-    """The `_metadata` file."""
+    """Return the bytes of the `_metadata` file."""
     document = {
         "checkpoint_id": metadata.checkpoint_id,
         "job_id": metadata.job_id,
@@ -201,7 +207,7 @@ def _encode_snapshot(snapshot: OperatorSnapshot, numbers: dict[StateInfo, Any]) 
     return {
         "keyed": None if keyed is None else _encode_keyed(keyed),
         "operator_state": None if snapshot.operator_state is None else _encode_file(snapshot.operator_state),
-        # By number where the operator's list has it; in full where subtasks disagree about a state.
+        # By number if the operator's list has the state; in full if subtasks disagree about it.
         "states": [
             numbers.get(_without_schema(info), [info.name, info.kind, info.type_text, info.ttl])
             for info in snapshot.states
@@ -225,7 +231,7 @@ def _encode_info(info: StateInfo) -> dict[str, Any]:
 
 
 def _without_schema(info: StateInfo) -> StateInfo:
-    """What a subtask says of a state's kind; its schema is part of what all of them say together."""
+    """Return the info as one subtask gives it. The schema is merged from all subtasks."""
     return replace(info, schema="")
 
 
@@ -244,7 +250,7 @@ def _encode_file(file: StateFile) -> dict[str, Any]:
 
 
 def decode_metadata(data: bytes, where: str) -> CheckpointMetadata:
-    """What `encode_metadata` was given; `where` names the file in an error.
+    """Return what `encode_metadata` was given; `where` names the file in an error.
 
     Raises:
         CorruptFileError: The bytes are torn, changed, foreign, of a newer format, or name files outside the directory.
@@ -253,7 +259,7 @@ def decode_metadata(data: bytes, where: str) -> CheckpointMetadata:
     try:
         return _decode_document(json.loads(body))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        # The checksum was right, so this was written so: by another program, or with intent.
+        # The checksum is right, so another program wrote this document, or somebody forged it.
         found = f"a document that is not metadata ({type(error).__name__}: {error})"
         raise CorruptFileError(where, found, "checkpoint metadata") from error
 
@@ -264,7 +270,7 @@ def _check_header(data: bytes, where: str) -> bytes:
     if words[0] != MAGIC.encode("ascii") or not newline or len(words) != 4:
         raise CorruptFileError(where, f"a file that starts with {data[:24]!r}", f"checkpoint metadata ({MAGIC})")
     body = data[len(line) + 1 :]
-    # Compared as the text that would have been written, so that "007", "+7" or upper case are not taken for 7.
+    # Fields are compared as the text that tamias writes, so that "007", "+7" or upper case are refused.
     if words[1] not in [str(version).encode("ascii") for version in _READABLE]:
         found = f"metadata format version {words[1].decode('ascii', 'replace')}"
         expected = f"version {FORMAT_VERSION}, the newest this release of tamias reads; use the release that wrote it"

@@ -1,7 +1,7 @@
-"""From a checkpoint to what every new subtask starts from: operators matched by id, state spread anew.
+"""Plans what every new subtask restores: matches operators by id and redistributes their state.
 
-Values in, values out: no file is read. `recovery.py` and `storage.resolve` find the metadata; the runtime reads the
-files that the plan names.
+Values in, values out: no file is read. `checkpoint_choice.py` and `restore_point.py` find the metadata; the slots read
+the files that the plan names.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["apply_max_parallelism", "plan_restore", "settled_subtasks"]
 
 
 def apply_max_parallelism(graph: JobGraph, metadata: CheckpointMetadata) -> JobGraph:
-    """The graph with the maximum parallelism that the stored state was written with.
+    """Return the graph with the maximum parallelism that the stored state was written with.
 
-    The number of key groups is fixed with the first checkpoint. Where the program does not set it, the stored one is
-    taken; where it sets another one, the state cannot be restored.
+    The number of key groups is fixed with the first checkpoint. If the program does not set it, the stored number is
+    taken. If the program sets another number, the state cannot be restored.
 
     Raises:
         RestoreError: The program's setting, its parallelism, or two stored operators contradict the stored number.
@@ -57,12 +57,12 @@ def _with_stored_maximum(vertex: Vertex, metadata: CheckpointMetadata) -> Vertex
 def plan_restore(
     graph: JobGraph, metadata: CheckpointMetadata, directory: str, allow_non_restored_state: bool = False
 ) -> RestorePlan:
-    """What every subtask of the job starts from.
+    """Return what every subtask of the job restores.
 
     Args:
         graph: The job, after `apply_max_parallelism`.
         metadata: The checkpoint.
-        directory: What the paths of its files are relative to, in the form `open_files` takes.
+        directory: The directory that the paths of the state files are relative to, in the form `open_files` takes.
         allow_non_restored_state: Drop the state of operators that the job no longer has.
 
     Raises:
@@ -104,7 +104,7 @@ def _plan_operator(
 
 
 def _overlapping(vertex: Vertex, index: int, stored: OperatorMetadata) -> tuple[KeyedFiles, ...]:
-    """The stored files that hold any key group of the new subtask; in them it takes only its own."""
+    """Return the stored files that hold a key group of the new subtask. The subtask reads only its own key groups."""
     keyed = [s.keyed for s in stored.subtasks if s is not None and s.keyed is not None]
     if not keyed:
         return ()
@@ -135,18 +135,18 @@ def _refuse_to_leave_state_behind(graph: JobGraph, metadata: CheckpointMetadata)
 
 
 def _finished(graph: JobGraph, metadata: CheckpointMetadata) -> dict[int, tuple[bool, ...]]:
-    """For each vertex, which of its new subtasks have nothing left to read."""
+    """Return, for each vertex, which of its new subtasks are restored as finished."""
     result: dict[int, tuple[bool, ...]] = {}
-    for vertex in graph.vertices:  # in topological order, so what flows in is known before
+    for vertex in graph.vertices:  # in topological order, so the inputs of a vertex are known before it
         stored = _stored(vertex, metadata)
         if len(stored) < len(vertex.operators):
-            flags = (False,) * vertex.parallelism  # with a new operator in the chain it is another vertex
+            flags = (False,) * vertex.parallelism  # a new operator makes the chain another vertex
         elif all(part.fully_finished for part in stored):
             flags = (True,) * vertex.parallelism
         elif all(part.parallelism == vertex.parallelism for part in stored):
             flags = tuple(all(part.finished[index] for part in stored) for index in range(vertex.parallelism))
         else:
-            # Flink: after rescaling, nobody is the subtask that had finished; what it stored is spread over all.
+            # Flink: after rescaling, no new subtask is the finished one; its state is redistributed over all.
             flags = (False,) * vertex.parallelism
         if all(flags) and not vertex.is_source:
             running = [e.source for e in graph.inputs_of(vertex.id) if not all(result[e.source])]

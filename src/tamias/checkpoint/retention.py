@@ -1,8 +1,8 @@
-"""Which checkpoints and files of a job are still needed. Decides only; `storage.py` deletes.
+"""Decides which checkpoints and files of a job are still needed. `checkpoint_directory.py` deletes the others.
 
-A shared file is needed while a retained checkpoint refers to it. Files of checkpoints that never completed are
-referred to by nobody: they are found by looking at what lies there, not by remembering what was written, because the
-slot that wrote them may be gone without having said so.
+A shared file is needed while a retained checkpoint refers to it. No checkpoint refers to the files of checkpoints that
+were never completed. Those files are found by listing the directory, not by remembering what was written: the slot
+that wrote them may be gone without having reported them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ JobEnd = Literal["FINISHED", "CANCELED", "FAILED", "SUSPENDED"]
 
 
 class RetentionPolicy(Enum):
-    """What becomes of the retained checkpoints when the job ends."""
+    """Whether the retained checkpoints outlive the job."""
 
     NEVER_RETAIN = "never"
     RETAIN_ON_FAILURE = "on failure"
     RETAIN_ON_CANCELLATION = "on cancellation"
 
     def keeps(self, end: JobEnd) -> bool:
-        """True when checkpoints outlive a job that ends so.
+        """Return whether checkpoints outlive a job that ends this way.
 
         >>> RetentionPolicy.RETAIN_ON_FAILURE.keeps("CANCELED")
         False
@@ -48,7 +48,7 @@ class RetentionPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What to delete, in this order: checkpoints (`storage.discard`), then files (`storage.delete_files`)."""
+    """What to delete, in this order: checkpoints (`discard`), then files (`delete_files`)."""
 
     checkpoints: tuple[int, ...] = ()
     files: tuple[str, ...] = ()
@@ -57,42 +57,42 @@ class Deletions:
 class Retention:
     """The retained checkpoints of one job.
 
-    Only checkpoints in the job's own directory are entered: one restored from elsewhere belongs to the user
-    (Flink: NO_CLAIM), and since its files lie in another directory nothing here could delete them.
+    Only checkpoints in the job's own directory are entered. A checkpoint restored from elsewhere belongs to the user
+    (Flink: NO_CLAIM), and its files lie in another directory.
     """
 
     def __init__(self, num_retained: int = 1) -> None:
         if num_retained < 1:
             _LOG.warning("retaining 1 checkpoint: %d is less than one", num_retained)
         self._num_retained = max(1, num_retained)
-        self._retained: dict[int, frozenset[str]] = {}  # by id, oldest first: the files each refers to
-        self._waiting: dict[str, frozenset[int]] = {}  # unreferenced, but these pending checkpoints may know them
+        self._retained: dict[int, frozenset[str]] = {}  # by id, oldest first: the files that each refers to
+        self._waiting: dict[str, frozenset[int]] = {}  # unreferenced, but these checkpoints in flight may refer to them
 
     @property
     def retained_ids(self) -> tuple[int, ...]:
-        """Oldest first."""
+        """The retained checkpoints, oldest first."""
         return tuple(self._retained)
 
     def adopt(self, found: Iterable[CheckpointMetadata]) -> None:
-        """Enter checkpoints that lay in the job's directory when the driver started."""
+        """Enter the checkpoints that an earlier driver left in the job's directory."""
         for metadata in sorted(found, key=lambda m: m.checkpoint_id):
             self._retained[metadata.checkpoint_id] = metadata.paths()
 
     def forget(self, checkpoint_id: int) -> None:
-        """Stop counting a checkpoint that turned out to be unreadable; its files go with the next completion."""
+        """Stop counting a checkpoint that turned out unreadable. Its files are deleted with the next completion."""
         self._retained.pop(checkpoint_id, None)
 
     def completed(
         self, metadata: CheckpointMetadata, *, pending: Set[int], listing: Listing, newest_id: int | None = None
     ) -> Deletions:
-        """Enter a checkpoint that has just become durable; say what is no longer needed.
+        """Enter a checkpoint that has just become durable; return what is no longer needed.
 
         Args:
             metadata: The checkpoint.
-            pending: Ids of the checkpoints under way.
-            listing: What lies in the directory, looked up after the checkpoint became durable.
-            newest_id: The newest checkpoint begun. Where several are under way, newer ones may have failed before
-                this one completed; without this, their files stay until one as new completes.
+            pending: The checkpoints in flight.
+            listing: The content of the directory, listed after the checkpoint became durable.
+            newest_id: The newest checkpoint begun. With several in flight, newer ones may have failed before this one
+                completed. Without `newest_id`, their files stay until one as new completes.
         """
         assert all(metadata.checkpoint_id > older for older in self._retained), "checkpoints complete in order"
         self._retained[metadata.checkpoint_id] = metadata.paths()
@@ -107,21 +107,21 @@ class Retention:
         )
 
     def leftovers(self, listing: Listing, *, completed: Set[int], first_id: int) -> Deletions:
-        """What was under way when the job ended, and will never be completed.
+        """Return what was in flight when the job ended and will never be completed.
 
         Args:
-            listing: What lies in the directory, now that nobody writes there.
-            completed: Checkpoints that have metadata, readable or not: these are not for us to judge.
-            first_id: The first checkpoint that this driver began.
+            listing: The content of the directory, now that no slot writes to it.
+            completed: The checkpoints that have metadata, readable or not. These are kept.
+            first_id: The first checkpoint that this driver could begin.
         """
         needed = frozenset().union(*self._retained.values()) if self._retained else frozenset()
 
-        def given_up(checkpoint_id: int | None) -> bool:
+        def is_leftover(checkpoint_id: int | None) -> bool:
             return checkpoint_id is not None and checkpoint_id >= first_id and checkpoint_id not in completed
 
         return Deletions(
-            checkpoints=tuple(i for i in listing.checkpoints if given_up(i)),
-            files=tuple(p for p in listing.shared if p not in needed and given_up(created_for(p))),
+            checkpoints=tuple(i for i in listing.checkpoints if is_leftover(i)),
+            files=tuple(p for p in listing.shared if p not in needed and is_leftover(created_for(p))),
         )
 
     def _unneeded(self, path: str, newest: int, pending: Set[int]) -> bool:
@@ -130,9 +130,9 @@ class Retention:
             return False
         made_for = created_for(path)
         if made_for is None or made_for > newest or made_for in pending:
-            return False  # not ours, or still being written
-        # A checkpoint that was under way when the file lost its last reference may have been taken before that, and
-        # refer to it once it completes.
+            return False  # not a state file of this job, or still being written
+        # A checkpoint in flight when the file lost its last reference may have been taken before that, and may refer
+        # to the file once it completes.
         blockers = self._waiting.setdefault(path, frozenset(pending))
         if blockers & pending:
             return False

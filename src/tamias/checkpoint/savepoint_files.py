@@ -1,9 +1,9 @@
-"""Savepoints: directories that stand by themselves. Made, published, listed and disposed of.
+"""Savepoints on storage: created, published, listed and disposed of. A savepoint is a self-contained directory.
 
     <dir>/savepoint-<6 digits of the job id>-<12 random digits>/{_metadata, v0-s0-…, …}
 
-The metadata names its files by their names in the same directory, so that a savepoint can be moved and copied as one.
-Retained checkpoints are disposed of here too, with the care that files shared with other checkpoints need.
+The metadata refers to files in the same directory, so a savepoint can be moved and copied as a whole. Retained
+checkpoints are disposed of here too; files that they share with other checkpoints are kept.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tamias.checkpoint.restore_point import resolve
 from tamias.clock import SystemClock
 from tamias.errors import CheckpointError, CorruptFileError, TamiasError
 from tamias.storage.file_store import FileStore, open_files
+from tamias.storage.locations import split_last
 
 __all__ = [
     "Found",
@@ -44,14 +45,14 @@ class SavepointPlace:
 
     @property
     def files(self) -> FileStore:
-        """The store rooted in it."""
+        """The store rooted in the savepoint's directory."""
         return self.base.below(self.name)
 
     def check(self, metadata: CheckpointMetadata) -> None:
-        """See that all files are here: where slots run on other machines, their `/data` may be another one.
+        """See that all files are in the directory: on another machine a slot's `/data` may be another directory.
 
         Raises:
-            CheckpointError: They are not.
+            CheckpointError: A file is missing.
         """
         try:
             verify_files(self.files, metadata, cheap_bytes=0)
@@ -62,31 +63,31 @@ class SavepointPlace:
             ) from error
 
     def publish(self, metadata: CheckpointMetadata) -> None:
-        """Make the savepoint exist.
+        """Publish the metadata: the savepoint exists when this returns.
 
         Raises:
-            OSError: The metadata could not be written; whether it is there is unknown until `discard`.
+            OSError: The metadata could not be written. Whether it exists is unknown until `discard`.
         """
         outside = [path for path in metadata.paths() if "/" in path]
         assert not outside, f"a savepoint refers to files beside its metadata only, not to {outside}"
         self.files.publish(METADATA, encode_metadata(metadata))
 
     def discard(self) -> None:
-        """Remove what there is of it, the metadata first: a savepoint that exists must be whole."""
+        """Remove the directory, the metadata first: a savepoint that exists must be whole."""
         self.files.delete(METADATA)
         self.base.delete_tree(self.name)
 
 
 def new_savepoint(directory: str, job_id: str) -> SavepointPlace:
-    """Make the directory of a new savepoint.
+    """Create the directory of a new savepoint.
 
     Args:
-        directory: Where the user wants it, as a local path or a URL.
-        job_id: The job's; its first digits are part of the name.
+        directory: The directory that the user names, as a local path or a URL.
+        job_id: The job's id. Its first digits are part of the name.
 
     Raises:
-        ConfigurationError: The directory is not one that can be opened.
-        CheckpointError: It cannot be written to.
+        ConfigurationError: The directory cannot be opened.
+        CheckpointError: The directory cannot be written to.
     """
     base = open_files(directory)
     name = savepoint_name(job_id, secrets.token_hex(6))
@@ -109,9 +110,9 @@ def dispose_savepoint(path: str) -> None:
         path: Its directory or its `_metadata` file.
 
     Raises:
-        RestoreError: There is none.
-        CorruptFileError: Its metadata cannot be read; then it is for a person to delete the directory.
-        CheckpointError: It could not be deleted, or it is the checkpoint of a job that runs.
+        RestoreError: The path holds no checkpoint and no savepoint.
+        CorruptFileError: The metadata cannot be read. A person has to delete the directory.
+        CheckpointError: It could not be deleted, or it is the checkpoint of a running job.
     """
     files, metadata = resolve(path)
     try:
@@ -121,13 +122,17 @@ def dispose_savepoint(path: str) -> None:
 
 
 def delete_checkpoint(files: FileStore, metadata: CheckpointMetadata) -> None:
-    """Delete what `storage.resolve` found: the metadata first, so that what is there is always whole.
+    """Delete a checkpoint or savepoint, the metadata first, so that one that exists is always whole.
 
     Only files that the metadata names are deleted, and only below its directory (`check_path` and the store see to
-    that): a directory that someone put other things into keeps them.
+    that). Other files that somebody has put into the directory are kept.
+
+    Args:
+        files: The store that the paths of the files are relative to.
+        metadata: The checkpoint or savepoint.
 
     Raises:
-        CheckpointError: It is needed: by its own job, which runs, or perhaps by a checkpoint that cannot be read.
+        CheckpointError: Its own job is running, or a checkpoint beside it cannot be read and may need its files.
         OSError: The storage refuses.
     """
     if metadata.kind == "savepoint":
@@ -146,10 +151,10 @@ def delete_checkpoint(files: FileStore, metadata: CheckpointMetadata) -> None:
 
 
 def check_unused(files: FileStore, metadata: CheckpointMetadata) -> None:
-    """See that no job goes on writing checkpoints that refer to files of this one.
+    """See that no running job may still refer to the files of a checkpoint.
 
     Raises:
-        CheckpointError: Its own job runs.
+        CheckpointError: The job of the checkpoint is running.
     """
     owner = living_owner(files, SystemClock().now_ms()) if metadata.kind == "checkpoint" else None
     if owner is not None:
@@ -165,18 +170,16 @@ def _remove_if_empty(files: FileStore) -> None:
     if left:
         _LOG.warning("%s is kept: it also holds %s", files.url, ", ".join(left))
         return
-    above, name = _split(files)
+    above, name = split_last(files.address)
     open_files(above).delete_tree(name)
 
 
-def _split(files: FileStore) -> tuple[str, str]:
-    from tamias.storage.locations import split_last
-
-    return split_last(files.address)
-
-
 def _paths_of_others(files: FileStore, checkpoint_id: int) -> set[str]:
-    """What the other checkpoints of the job refer to; when one cannot be read, nothing shared is deleted."""
+    """Return the files that the other checkpoints of the job refer to.
+
+    Raises:
+        CheckpointError: One of them cannot be read, so nothing shared may be deleted.
+    """
     needed: set[str] = set()
     for name in files.list():
         other = checkpoint_id_of(name)
@@ -198,15 +201,15 @@ def _paths_of_others(files: FileStore, checkpoint_id: int) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A directory that holds a savepoint or a completed checkpoint, or something that should be one."""
+    """A directory that holds a savepoint or a completed checkpoint, readable or not."""
 
-    path: str  # relative to where was looked
-    metadata: CheckpointMetadata | None  # None: it cannot be read
+    path: str  # relative to the directory that was searched
+    metadata: CheckpointMetadata | None  # None: the metadata cannot be read
     why: str = ""
 
 
 def find_checkpoints(directory: str, *, depth: int = 2) -> Iterator[Found]:
-    """Every savepoint and completed checkpoint in a directory or the directories below it, by name.
+    """Yield every savepoint and completed checkpoint in a directory or the directories below it, by name.
 
     Args:
         directory: A savepoint itself, a directory of savepoints, a job's checkpoints, or the checkpoints of jobs.

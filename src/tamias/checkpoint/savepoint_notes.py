@@ -1,8 +1,8 @@
-"""Notes in a job's directory about savepoints elsewhere that a restart may have to go back to.
+"""Notes in a job's directory about savepoints elsewhere that a restart may go back to.
 
-A savepoint that is newer than the last checkpoint is what a failed job goes back to, unless checkpoints are preferred;
-and the one that a job ends with has been heard of by its sinks, so that nothing older will do. The driver remembers
-both, and leaves a note for the driver after it. A note is dropped when a newer checkpoint takes its place.
+A failed job restores a savepoint that is newer than its last checkpoint, unless checkpoints are preferred. Sinks commit
+with the savepoint that a job ends with, so nothing older may be restored after it. The driver notes both kinds for the
+driver after it, and deletes a note when a newer checkpoint has replaced the savepoint.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ DIRECTORY = "savepoints"
 
 
 class SavepointNotes:
-    """Savepoints of one job, by their number.
+    """The noted savepoints of one job, by number.
 
     Args:
-        files: The job's checkpoint directory.
+        files: The store rooted in the job's checkpoint directory.
     """
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
-        self._addresses: dict[int, str] | None = None  # read once: nobody else writes here while this driver owns it
+        self._addresses: dict[int, str] | None = None  # read once: only the owner of the directory writes notes
 
     def add(self, checkpoint_id: int, savepoint: FileStore) -> None:
-        """Note a savepoint; durable on return."""
+        """Note a savepoint. The note is durable when this returns."""
         addresses = self.addresses()
         body = json.dumps({"checkpoint_id": checkpoint_id, "path": savepoint.url})
         self._files.replace(f"{DIRECTORY}/{checkpoint_id}", body.encode("utf-8"))
-        addresses[checkpoint_id] = savepoint.address  # a note has what may be shown, without credentials
+        addresses[checkpoint_id] = savepoint.address  # the note itself has the URL without credentials
 
     def addresses(self) -> dict[int, str]:
-        """Where they lie, as `resolve` takes it; empty where that cannot be read."""
+        """Return the address of every noted savepoint, as `resolve` takes it; empty if the note cannot be read."""
         if self._addresses is None:
             names = [name for name in self._files.list(DIRECTORY) if name.isdigit()]
             self._addresses = {int(name): self._read(name) for name in names}
@@ -50,14 +50,14 @@ class SavepointNotes:
         return path if isinstance(path, str) else ""
 
     def drop_below(self, checkpoint_id: int) -> None:
-        """A checkpoint has taken the place of all older ones."""
+        """Delete the notes of savepoints that are older than a checkpoint."""
         addresses = self.addresses()
         for older in [number for number in addresses if number < checkpoint_id]:
             self._files.delete(f"{DIRECTORY}/{older}")
             del addresses[older]
 
     def delete(self) -> None:
-        """Forget all of them, at the end of the job."""
+        """Delete all notes, at the end of the job."""
         if self.addresses():
             self._files.delete_tree(DIRECTORY)
             self.addresses().clear()

@@ -1,4 +1,4 @@
-"""When a periodic checkpoint is due: how often, how long, how many, and the times that follow from it."""
+"""Decides when a periodic checkpoint is due, from the coordinator's settings and the checkpoints before it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ LONGEST_PAUSE_MS = 365 * 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
-    """How often, how long, how many.
+    """The intervals and limits that the checkpoint coordinator obeys.
 
     Args:
-        interval_ms: Between two periodic triggers; None when checkpoints are only taken on request.
-        timeout_ms: A checkpoint without all its answers after this is given up.
-        min_pause_ms: From the completion of a checkpoint to the next periodic trigger, at least.
-        max_concurrent: Checkpoints under way at once.
-        tolerable_failures: So many failures in a row are borne; the next one fails the job. None: any number.
-        after_tasks_finish: Checkpoints go on when some subtasks have read their whole input.
-        backlog_interval_ms: Between two periodic triggers while sources have a backlog, 0 for no triggers then; None
-            for the same as always.
+        interval_ms: The time between two periodic triggers; None if checkpoints are only taken on request.
+        timeout_ms: A checkpoint that has not all its answers after this time expires.
+        min_pause_ms: The least time from the completion of a checkpoint to the next periodic trigger.
+        max_concurrent: The most checkpoints in flight at once.
+        tolerable_failures: This many failures in a row are tolerated; the next one fails the job. None: any number.
+        after_tasks_finish: Keep taking checkpoints after some subtasks have read their whole input.
+        backlog_interval_ms: The time between two periodic triggers while sources have a backlog; 0 for no triggers
+            during a backlog, None for the usual interval.
     """
 
     interval_ms: int | None
@@ -54,38 +54,38 @@ class CoordinatorSettings:
 
     @property
     def pause_ms(self) -> int:
-        """The pause that counts."""
+        """The effective pause."""
         return min(self.min_pause_ms, LONGEST_PAUSE_MS)
 
     @property
     def period_ms(self) -> int | None:
-        """The interval that counts: never shorter than the pause."""
+        """The effective interval: never shorter than the pause."""
         return None if self.interval_ms is None else max(self.interval_ms, self.pause_ms)
 
     @property
     def concurrent(self) -> int:
-        """The limit that counts: a pause is measured from the end of the previous one, so it leaves room for one."""
+        """The effective limit: 1 with a pause, which is measured from the end of the previous checkpoint."""
         return 1 if self.pause_ms > 0 else self.max_concurrent
 
 
 class Schedule:
-    """When the next periodic checkpoint is due, given the last one and how it went."""
+    """The due time of the next periodic checkpoint."""
 
     def __init__(self, settings: CoordinatorSettings) -> None:
         self._settings = settings
-        self._next_ms: int | None = None  # on the grid of intervals
-        self._last_ms = 0  # the last trigger, or when the run began
+        self._next_ms: int | None = None  # a multiple of the interval after the start
+        self._last_ms = 0  # the last trigger, or the start
         self._completed_ms: int | None = None
-        self.backlog = False  # whether sources have one
+        self.backlog = False  # whether a source has a backlog
 
     def begin(self, now_ms: int) -> None:
-        """The job starts, or starts again."""
+        """Start, or restart with the job."""
         period_ms = self._settings.period_ms
         self._next_ms = None if period_ms is None else now_ms + period_ms
         self._last_ms = now_ms
 
     def due_ms(self) -> int | None:
-        """When the next one is due; None when there is to be none."""
+        """Return when the next checkpoint is due; None if none is to come."""
         due_ms, slower = self._next_ms, self._settings.backlog_interval_ms
         if self.backlog and slower is not None and due_ms is not None:
             due_ms = None if slower == 0 else max(due_ms, self._last_ms + slower)
@@ -94,12 +94,12 @@ class Schedule:
         return max(due_ms, self._completed_ms + self._settings.pause_ms)
 
     def triggered(self, now_ms: int) -> None:
-        """One is begun: the next follows on the grid of intervals, and those missed meanwhile are not made up for."""
+        """Note that a periodic checkpoint is begun. Triggers that were missed meanwhile are not made up for."""
         assert self._next_ms is not None and self._settings.period_ms is not None
         period_ms = self._settings.period_ms
         self._last_ms = now_ms
         self._next_ms += period_ms * max(1, (now_ms - self._next_ms) // period_ms + 1)
 
     def completed(self, now_ms: int) -> None:
-        """One is complete. Flink: only a successful checkpoint starts a pause."""
+        """Note that a checkpoint is complete. Flink: only a completed checkpoint starts a pause."""
         self._completed_ms = now_ms

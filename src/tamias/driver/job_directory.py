@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
-from tamias.checkpoint.ownership import Driver
+from tamias.checkpoint.driver_process import Driver
 from tamias.config.job_settings import JobSettings
 from tamias.engine.protocol import Engine
 from tamias.errors import ConfigurationError
