@@ -218,7 +218,7 @@ def test_mode(tmp_path, mode):
     stream.add_sink(ledger).uid("ledger")
 
     def look(handle):
-        collected.append(handle._collected.qsize())
+        collected.append(handle.collected_count)
         committed.append(len(Ledger.committed(mode.name)))
 
     run = run_scripted(stream, Script(deeds={3: look}))

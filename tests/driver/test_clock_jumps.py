@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,7 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimite
 from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.local_engine import LocalEngine
+from tests.driver.submitted_jobs import noted_handles
 
 RECORDS = 600
 HOUR_MS = 3_600_000
@@ -63,13 +65,8 @@ def numbers(env: StreamExecutionEnvironment):
 
 def run_with_jumps(stream, clock: Settable, jumps: list[int]):
     """Run a stream's job on a clock that is set as often as there are jumps; its records and its handle."""
-    handles = []
-
-    def on_clock(graph, settings):
-        handles.append(submit(graph, settings, lambda settings: lambda graph: LocalEngine(graph, clock), clock))
-        return handles[0]
-
-    with jobs_submitted_by(on_clock):
+    on_clock = partial(submit, engine_for=lambda settings: lambda graph: LocalEngine(graph, clock), clock=clock)
+    with jobs_submitted_by(on_clock), noted_handles() as handles:
         records = stream.execute_and_collect()
     (handle,) = handles
     completed = []

@@ -1,4 +1,4 @@
-"""A running job answers other processes: who it is, savepoints, stopping, cancelling; and whom it does not answer."""
+"""Other processes control a running job: description, savepoints, stopping, cancelling; and who is not answered."""
 
 import json
 import os
@@ -11,8 +11,7 @@ from tamias.checkpoint.restore_point import resolve
 from tamias.common import Configuration, JobID, JobStatus, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.driver import control
-from tamias.driver.control import ControlDesk, JobGone, ask, desks, runtime_folder
+from tamias.driver.control import ControlDesk, JobGone, ask, desks, peer_uid, runtime_folder
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import ConfigurationError, JobCancelledError, TamiasError
 from tamias.testing.local_run import on_local_engine
@@ -25,7 +24,7 @@ def folder(desk_folder):
 
 @pytest.fixture
 def client():
-    """A job that would never end."""
+    """The client of a job that does not end by itself."""
     configuration = Configuration()
     configuration.set_string("tamias.control.enabled", "true")
     with on_local_engine():
@@ -112,17 +111,17 @@ def test_an_endless_line_is_not_read_to_its_end(client):
     assert ask(desk, {"ask": "job"})["name"] == "endless"
 
 
-def test_another_user_is_not_answered(client, monkeypatch):
-    (desk,) = desks()
-    monkeypatch.setattr(control, "_peer_uid", lambda link: os.getuid() + 1)
+def test_another_user_is_not_answered():
+    desk = ControlDesk(JobHandle(JobID.generate(), "job"), uid_of=lambda link: os.getuid() + 1)
     with pytest.raises(JobGone):
-        ask(desk, {"ask": "job"})
+        ask(desk.path, {"ask": "job"})
+    desk.close()
 
 
 def test_the_kernel_says_who_asks():
     here, there = socket.socketpair(socket.AF_UNIX)
     with here, there:
-        assert control._peer_uid(here) in (None, os.getuid())
+        assert peer_uid(here) in (None, os.getuid())
 
 
 def test_somebody_who_says_nothing_holds_nobody_up(client):

@@ -12,12 +12,11 @@ from tamias.common.job_id import JobID
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.driver.submit import submit
-from tamias.engine.local_engine import LocalEngine
 from tamias.errors import JobCancelledError, JobExecutionError, RestoreError, TamiasError
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.functions.source_contract import SourceFunction
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from tests.driver.submitted_jobs import start_locally
 
 RETENTION = ExternalizedCheckpointRetention
 WAIT_S = 60  # how long a thread is waited for before the test gives up
@@ -252,11 +251,6 @@ class Endless(SourceFunction):
         self.stop.set()
 
 
-def submitted(env, name="job"):
-    settings = env.job_settings(name, collect=False)
-    return submit(env.job_graph(name), settings, lambda settings: LocalEngine)
-
-
 def when(handle, condition):
     """Wait until the handle's progress or accumulators meet a condition."""
     met = threading.Event()
@@ -279,7 +273,7 @@ def when(handle, condition):
 def test_a_job_can_be_cancelled(tmp_path, silent, checkpoints):
     env = environment(tmp_path if checkpoints else None)
     env.add_source(Endless(silent)).map(lambda n: n).print()
-    handle = submitted(env)
+    handle = start_locally(env)
     when(handle, lambda h: h.progress().epochs >= 2)
     handle.cancel()
     with pytest.raises(JobCancelledError):
@@ -291,7 +285,7 @@ def test_a_job_that_waits_for_its_restart_can_be_cancelled():
     env = environment()
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 3_600_000))
     numbers(env).map(FailFor(3, 99)).print()
-    handle = submitted(env)
+    handle = start_locally(env)
     when(handle, lambda h: h.status() is JobStatus.RESTARTING)
     handle.cancel()
     with pytest.raises(JobCancelledError):
@@ -301,7 +295,7 @@ def test_a_job_that_waits_for_its_restart_can_be_cancelled():
 def test_cancelling_a_job_that_is_over_changes_nothing(capsys):
     env = environment()
     numbers(env, 2).print()
-    handle = submitted(env)
+    handle = start_locally(env)
     handle.wait(WAIT_S)
     handle.cancel()
     assert handle.status() is JobStatus.FINISHED
@@ -327,7 +321,7 @@ class Counting(MapFunction):
 def test_accumulators_can_be_read_while_the_job_runs():
     env = environment()
     env.add_source(Endless()).map(Counting()).filter(lambda n: False).print()
-    handle = submitted(env)
+    handle = start_locally(env)
     when(handle, lambda h: h.accumulators().get("seen", 0) > 100)
     assert handle.status() is JobStatus.RUNNING
     handle.cancel()
@@ -402,7 +396,7 @@ def test_checkpoints_are_kept_as_the_table_says(tmp_path, retention, kept_on, en
     env.get_checkpoint_config().set_externalized_checkpoint_retention(retention)
     if end == "CANCELED":
         env.add_source(Endless()).map(lambda n: n).filter(lambda n: False).print()
-        handle = submitted(env)
+        handle = start_locally(env)
         when(handle, lambda h: h.progress().checkpoints_completed >= 1)
         handle.cancel()
         with pytest.raises(JobCancelledError):

@@ -8,7 +8,7 @@ import pytest
 
 from tamias.checkpoint.file_names import created_for
 from tamias.checkpoint.metadata import decode_metadata
-from tamias.common import RestartStrategies, WatermarkStrategy
+from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.errors import JobCancelledError
 from tamias.functions.process_functions import KeyedProcessFunction
@@ -55,14 +55,15 @@ def scratch():
 
 
 def environment(scratch, checkpoints, *, cramped, incremental=True):
-    env = StreamExecutionEnvironment.get_execution_environment()
+    configuration = Configuration()
+    configuration.set_string("state.backend.rocksdb.writebuffer.size", "256kb")
+    configuration.set_string("tamias.state.rocksdb.cache-size", "64kb" if cramped else "64mb")
+    configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)
     backend = EmbeddedRocksDBStateBackend(incremental)
     backend.set_db_storage_paths(scratch)
     env.set_state_backend(backend)
-    env._configuration.set_string("state.backend.rocksdb.writebuffer.size", "256kb")
-    env._configuration.set_string("tamias.state.rocksdb.cache-size", "64kb" if cramped else "64mb")
-    env._configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
     env.enable_checkpointing(10)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 0))
     config = env.get_checkpoint_config()

@@ -20,13 +20,15 @@ from tamias.errors import CheckpointError, ConfigurationError, TamiasError
 from tamias.storage.file_store import open_files
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
+from tests.driver.submitted_jobs import noted_handles
 from tests.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY
 
 RECORDS = 1_500
 
 
-def environment(address: str, restore: str | None = None) -> StreamExecutionEnvironment:
+def environment(address: str, restore: str | None = None, *, create_subdir: bool = True) -> StreamExecutionEnvironment:
     configuration = Configuration()
+    configuration.set_string("execution.checkpointing.create-subdir", str(create_subdir).lower())
     configuration.set_string("execution.checkpointing.dir", address)
     configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -70,10 +72,10 @@ def until(condition, within_s: float = 30.0) -> bool:
 def test_a_job_with_checkpoints_on_s3_survives_a_killed_slot_and_a_new_driver(s3_url, caplog) -> None:
     caplog.set_level(logging.DEBUG)
     address = s3_url("job")
-    with on_process_engine():
-        # Slow enough for a loaded machine: were all records read before the kill, nothing would be left to restore.
+    with on_process_engine(), noted_handles() as handles:
+        # Slow enough for a loaded machine: if all records were read before the kill, nothing would be left to restore.
         first = counts(environment(address), per_second=50).execute_and_collect()
-        handle = first._handle
+        handle = handles[0]
         assert until(lambda: handle.progress().checkpoints_completed >= 2)
         os.kill(handle.progress().slot_pids[0], 9)
         assert until(lambda: handle.progress().restarts == 1 and handle.progress().status is JobStatus.RUNNING)
@@ -114,13 +116,11 @@ def _is_file(store, path: str) -> bool:
 
 def test_a_second_driver_on_the_same_directory_is_refused_on_s3_too(s3_url) -> None:
     address = s3_url("one")
-    env = environment(address)
-    env._configuration.set_string("execution.checkpointing.create-subdir", "false")
-    with on_process_engine():
+    env = environment(address, create_subdir=False)
+    with on_process_engine(), noted_handles() as handles:
         first = counts(env, per_second=500).execute_and_collect()
-        assert until(lambda: first._handle.progress().checkpoints_completed >= 1)
-        second = environment(address)
-        second._configuration.set_string("execution.checkpointing.create-subdir", "false")
+        assert until(lambda: handles[0].progress().checkpoints_completed >= 1)
+        second = environment(address, create_subdir=False)
         started = time.monotonic()
         with pytest.raises(CheckpointError, match=f"in use by the driver with process id {os.getpid()}"):
             counts(second).execute_and_collect()

@@ -1,7 +1,7 @@
-"""A running job answers other processes of its user on the same machine: who it is, savepoints, stopping, cancelling.
+"""Lets other processes of the same user on the same machine control a running job: `tamias list`, `stop`, `cancel`.
 
-The desk is a Unix socket in a folder that only the user may enter, and whoever comes is asked for the user id by the
-kernel. One line of JSON comes in, one goes out; nothing that is read is executed or unpickled.
+A job listens on a Unix socket in a folder that only the user may enter, and asks the kernel for the user id of every
+peer. A request is one line of JSON, and so is the answer. Nothing that is read is executed or unpickled.
 """
 
 from __future__ import annotations
@@ -17,46 +17,48 @@ import stat
 import struct
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tamias.config.environment_variables import RUNTIME_DIR, SESSION_DIR, variable
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import ConfigurationError, TamiasError
 from tamias.functions.job_status import JobStatus
 
-__all__ = ["ControlDesk", "JobGone", "ask", "desks", "runtime_folder"]
+__all__ = ["ControlDesk", "JobGone", "ask", "desks", "peer_uid", "runtime_folder"]
 
 _log = logging.getLogger(__name__)
 _numbers = itertools.count()
 
 _LONGEST_LINE = 1 << 16
-_PATIENCE_S = 10.0  # with somebody who says nothing
-_LONGEST_PATH = 107  # bytes that the kernel takes for the address of a socket
+_PEER_TIMEOUT_S = 10.0  # how long a peer may send or read nothing
+_LONGEST_PATH = 107  # bytes: the kernel's limit for the address of a socket
 
 
 _conversations: set[threading.Thread] = set()
 
 
 @atexit.register
-def _let_the_last_answers_out() -> None:
+def _finish_conversations() -> None:
+    """Send the answers to requests that arrived before the driver ended."""
     for thread in list(_conversations):
         thread.join(timeout=2.0)
 
 
 class JobGone(TamiasError):
-    """The job's driver is not there any more."""
+    """The driver of the job no longer runs."""
 
 
 def runtime_folder() -> Path:
-    """Where the jobs of this user can be found: made if need be, and open to nobody else.
+    """Return the folder with the sockets of this user's jobs; create it, closed to other users, if need be.
 
-    `TAMIAS_RUNTIME_DIR`, or a folder `tamias` below the user's `XDG_RUNTIME_DIR`, or one in the temporary directory.
+    The folder is `TAMIAS_RUNTIME_DIR`, else a folder `tamias` below `XDG_RUNTIME_DIR`, else one in the temporary
+    directory.
 
     Raises:
-        ConfigurationError: Somebody else owns it, or may enter it.
+        ConfigurationError: Another user owns the folder, or may enter it.
     """
-    given, session = variable(RUNTIME_DIR), variable(SESSION_DIR)
+    given, session = os.environ.get("TAMIAS_RUNTIME_DIR"), os.environ.get("XDG_RUNTIME_DIR")
     if given:
         folder = Path(given)
     elif session and os.path.isdir(session):
@@ -67,23 +69,44 @@ def runtime_folder() -> Path:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise ConfigurationError(
-            f"jobs are found in {str(folder)!r}, which must be a folder of this user's that nobody else may enter: "
-            "`chmod 700` it, or name another one in TAMIAS_RUNTIME_DIR"
+            f"the sockets of jobs are in {str(folder)!r}, which must be a folder of this user's that nobody else may "
+            "enter: `chmod 700` it, or name another one in TAMIAS_RUNTIME_DIR"
         )
     return folder
 
 
-class ControlDesk:
-    """Answers for one job, from its start to its end."""
+# --------------------------------------------------------------------------------------------------- the job's side
 
-    def __init__(self, handle: JobHandle) -> None:
-        """Open the desk.
+
+def peer_uid(link: socket.socket) -> int | None:
+    """Return the user id of the peer; None if the kernel does not tell, and the folder alone protects the socket."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    uid: int = struct.unpack("3i", credentials)[1]
+    return uid
+
+
+class ControlDesk:
+    """Answers requests about one job, from its start to its end.
+
+    Attributes:
+        path: The socket.
+    """
+
+    def __init__(self, handle: JobHandle, uid_of: Callable[[socket.socket], int | None] = peer_uid) -> None:
+        """Open the socket.
+
+        Args:
+            handle: The job.
+            uid_of: Returns the user id of a peer.
 
         Raises:
-            ConfigurationError: There is no safe place for it.
-            OSError: The socket could not be made.
+            ConfigurationError: There is no safe place for the socket.
+            OSError: The socket could not be created.
         """
         self._handle = handle
+        self._uid_of = uid_of
         self.path = runtime_folder() / f"{os.getpid()}-{next(_numbers)}.sock"
         if len(os.fsencode(self.path)) > _LONGEST_PATH:
             raise ConfigurationError(
@@ -95,20 +118,20 @@ class ControlDesk:
         threading.Thread(target=self._serve, name="tamias-control", daemon=True).start()
 
     def close(self) -> None:
-        """Take no more questions. Those that were asked are still answered."""
+        """Accept no more requests. Requests that were accepted are still answered."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # ends the `accept` that waits
         self._socket.close()
-        with contextlib.suppress(OSError):  # what is left of it is cleared away by the next one who asks
+        with contextlib.suppress(OSError):  # a socket that stays behind is removed by the next `ask`
             self.path.unlink()
-            self.path.parent.rmdir()  # unless other jobs are in it
+            self.path.parent.rmdir()  # fails if other jobs have their sockets there
 
     def _serve(self) -> None:
         while True:
             try:
                 link, _ = self._socket.accept()
             except OSError:
-                return  # closed
+                return  # the socket was closed
             thread = threading.Thread(target=self._converse, args=(link,), name="tamias-control-answer", daemon=True)
             _conversations.add(thread)
             thread.start()
@@ -116,18 +139,18 @@ class ControlDesk:
     def _converse(self, link: socket.socket) -> None:
         try:
             with link:
-                if _peer_uid(link) not in (None, os.getuid()):
+                if self._uid_of(link) not in (None, os.getuid()):
                     return
-                link.settimeout(_PATIENCE_S)
-                answer = self._answered(_read_line(link))
-                link.settimeout(_PATIENCE_S)
+                link.settimeout(_PEER_TIMEOUT_S)
+                answer = self._answer_line(_read_line(link))
+                link.settimeout(_PEER_TIMEOUT_S)
                 link.sendall(json.dumps(answer).encode() + b"\n")
         except (OSError, EOFError) as gone:
-            _log.info("somebody who asked job %s something is gone: %s", self._handle.job_name, gone)
+            _log.info("a process that sent a request to job %s is gone: %s", self._handle.job_name, gone)
         finally:
             _conversations.discard(threading.current_thread())
 
-    def _answered(self, line: bytes) -> dict[str, Any]:
+    def _answer_line(self, line: bytes) -> dict[str, Any]:
         try:
             return {"answer": self._answer(json.loads(line))}
         except (TamiasError, ValueError, KeyError, TypeError) as error:
@@ -136,10 +159,10 @@ class ControlDesk:
     def _answer(self, question: dict[str, Any]) -> Any:
         match question:
             case {"ask": "job"}:
-                return self._described()
+                return self._description()
             case {"ask": "cancel"}:
                 self._handle.cancel()
-                return self._end().name
+                return self._wait_for_end().name
             case {
                 "ask": "savepoint",
                 "directory": str() | None as directory,
@@ -149,7 +172,7 @@ class ControlDesk:
                 return self._handle.request_savepoint(directory, native=native, then=then).result()
         raise ValueError(f"not understood: {json.dumps(question)[:200]}")
 
-    def _described(self) -> dict[str, Any]:
+    def _description(self) -> dict[str, Any]:
         progress = self._handle.progress()
         return {
             "id": str(self._handle.job_id),
@@ -163,8 +186,8 @@ class ControlDesk:
             "last_savepoint": progress.last_savepoint_path,
         }
 
-    def _end(self) -> JobStatus:
-        with contextlib.suppress(Exception):  # that it was cancelled, or what it failed with: the status says it
+    def _wait_for_end(self) -> JobStatus:
+        with contextlib.suppress(Exception):  # the status says whether the job was cancelled or failed
             self._handle.wait()
         return self._handle.status()
 
@@ -173,16 +196,16 @@ class ControlDesk:
 
 
 def desks() -> list[Path]:
-    """The desks of this user's jobs; some may be those of drivers that were killed."""
+    """Return the sockets of this user's jobs. Drivers that were killed may have left some of them."""
     return sorted(runtime_folder().glob("*.sock"))
 
 
 def ask(desk: Path, question: dict[str, Any]) -> Any:
-    """Ask a job something and wait for the answer, however long it takes.
+    """Send a request to a job and wait for the answer, however long it takes.
 
     Raises:
-        JobGone: The job ended, or its driver died, before it answered. What is left of its desk is cleared away.
-        TamiasError: It could not do what was asked; with its reason.
+        JobGone: The job ended, or its driver died, before it answered. The socket of a killed driver is removed.
+        TamiasError: The job could not do what was asked.
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
@@ -209,12 +232,3 @@ def _read_line(link: socket.socket) -> bytes:
         if len(line) > _LONGEST_LINE:
             raise OSError(f"a line of more than {_LONGEST_LINE} bytes")
     return line
-
-
-def _peer_uid(link: socket.socket) -> int | None:
-    """Who is at the other end; None where the kernel does not say, and the folder alone protects the socket."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return None
-    credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    uid: int = struct.unpack("3i", credentials)[1]
-    return uid

@@ -1,7 +1,8 @@
-"""How much the next epoch reads: little when little is there, up to a second's work under backlog.
+"""Decides how much the next epoch reads: a little while the input trickles, up to a target time under backlog.
 
-An epoch has a fixed cost (about 100 ms on Spark) whatever it carries. So under backlog it carries enough to make that
-small, and when the input trickles it carries what has arrived, at once. Pure: measurements in, a budget out.
+An epoch has a fixed cost (about 100 ms on Spark) whatever it carries. Under backlog an epoch therefore carries enough
+to make the fixed cost small. While the input trickles, an epoch carries what has arrived, at once. The pacer is pure:
+measurements in, a budget out.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from tamias.errors import ConfigurationError
 
 __all__ = ["EpochBudget", "EpochPacer", "EpochReport", "Pace", "PacingSettings"]
 
-FIRST_RECORDS = 1_000  # the first result should come at once
+FIRST_RECORDS = 1_000  # a small first epoch shows the first results at once
 MOST_RECORDS = 10_000_000
-FASTEST_CHANGE = 4.0  # per epoch: one measurement, of one odd epoch, may not throw the job far off
+FASTEST_CHANGE = 4.0  # per epoch: a single unusual epoch must not change the budget by much
 SHORTEST_TARGET_MS = 50
-IDLE_SOURCE_MS = 50  # of data in an epoch while there is no backlog
+IDLE_SOURCE_MS = 50  # how long sources read in an epoch without backlog
 SHORTEST_WAIT_MS = 10
 LONGEST_WAIT_MS = 50
 GUESSED_FIXED_MS = 100.0
@@ -27,9 +28,10 @@ class PacingSettings:
     """What an epoch may cost.
 
     Args:
-        target_ms: Wall time of an epoch under backlog.
-        max_bytes: Read by one source subtask in one epoch: what bounds memory.
-        checkpoint_interval_ms: When checkpoints are on; an epoch must not outlast it, or none would be on time.
+        target_ms: The wall time of an epoch under backlog.
+        max_bytes: The most bytes that one source subtask reads in one epoch. This bounds memory.
+        checkpoint_interval_ms: The checkpoint interval, or None without checkpoints. An epoch must not outlast it, or
+            no checkpoint would be on time.
     """
 
     target_ms: int = 1_000
@@ -43,7 +45,7 @@ class PacingSettings:
 
     @property
     def effective_target_ms(self) -> int:
-        """The target that counts."""
+        """The effective target: not longer than the checkpoint interval."""
         limits = [self.target_ms]
         if self.checkpoint_interval_ms is not None:
             limits.append(self.checkpoint_interval_ms)
@@ -52,7 +54,7 @@ class PacingSettings:
 
 @dataclass(frozen=True, slots=True)
 class EpochBudget:
-    """A source subtask stops reading for this epoch at whichever of these it reaches first."""
+    """The limits of one epoch. A source subtask stops reading at the first limit that it reaches."""
 
     max_records_per_source_subtask: int
     max_source_ms: int
@@ -61,7 +63,7 @@ class EpochBudget:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The next epoch: how long to wait before it, and what it may read."""
+    """How long to wait before the next epoch, and what the epoch may read."""
 
     budget: EpochBudget
     idle_wait_ms: int = 0
@@ -69,13 +71,13 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class EpochReport:
-    """What an epoch turned out to be.
+    """The measurements of one epoch.
 
     Args:
-        wall_ms: From its start to its last acknowledgement.
-        records: Read by all source subtasks together.
-        backlog: A source subtask stopped at its budget with more to read right then. Not: more will come some day.
-        bytes_read: By all source subtasks together, where known.
+        wall_ms: The time from its start to its last acknowledgement.
+        records: The records that all source subtasks have read.
+        backlog: Whether a source subtask stopped at its budget although more records were there to read.
+        bytes_read: The bytes that all source subtasks have read, if known.
     """
 
     wall_ms: float
@@ -85,7 +87,7 @@ class EpochReport:
 
 
 class EpochPacer:
-    """Decides the size of the next epoch from how the last ones went.
+    """Decides the size of the next epoch from the measurements of the last ones.
 
     Example:
         >>> pacer = EpochPacer()
@@ -99,12 +101,12 @@ class EpochPacer:
         self._settings = settings or PacingSettings()
         self._records = FIRST_RECORDS
         self._fixed_ms = GUESSED_FIXED_MS
-        self._records_per_ms: float | None = None  # of a subtask that reads all it may; None until there was backlog
+        self._records_per_ms: float | None = None  # of a subtask with its budget used up; None before a backlog
         self._wait_ms = 0
         self.pace = self._plan(source_ms=IDLE_SOURCE_MS)
 
     def observe(self, report: EpochReport) -> Pace:
-        """Take the measurements of the epoch that has just ended; plan the next one."""
+        """Take the measurements of the epoch that has just ended, and plan the next one."""
         self._learn_fixed_cost(report)
         if report.backlog:
             self._wait_ms = 0
@@ -119,7 +121,7 @@ class EpochPacer:
 
     def _follow_backlog(self, report: EpochReport) -> None:
         work_ms = max(1.0, report.wall_ms - self._fixed_ms)
-        # Where bytes or time stopped the sources early, the number of records says nothing about the budget.
+        # If bytes or time stopped the sources early, the number of records says nothing about the budget.
         budget_was_used = 2 * report.records >= self._records
         ratio = self._work_target_ms() / work_ms
         if budget_was_used:
@@ -133,7 +135,7 @@ class EpochPacer:
         self._records = min(max(1, self._records), MOST_RECORDS)
 
     def _settle(self) -> None:
-        """Without backlog, allow for tens of milliseconds of data: a burst then shows its first results early."""
+        """Without backlog, allow tens of milliseconds of data, so that a burst shows its first results early."""
         if self._records_per_ms is not None:
             enough = round(self._records_per_ms * IDLE_SOURCE_MS)
             self._records = min(self._records, max(FIRST_RECORDS, enough))
@@ -141,11 +143,11 @@ class EpochPacer:
     def _learn_fixed_cost(self, report: EpochReport) -> None:
         if report.records == 0 and not report.backlog:
             self._fixed_ms += 0.3 * (report.wall_ms - self._fixed_ms)
-        # Nothing costs less than the fixed cost.
+        # The fixed cost of an epoch is never above its whole cost.
         self._fixed_ms = max(0.0, min(self._fixed_ms, report.wall_ms))
 
     def _work_target_ms(self) -> float:
-        # A target at or below the fixed cost cannot be met. Half of it for work keeps the job moving.
+        # A target at or below the fixed cost cannot be met. Half of the target for work keeps the job moving.
         target_ms = self._settings.effective_target_ms
         return max(target_ms - self._fixed_ms, target_ms / 2)
 

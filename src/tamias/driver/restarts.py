@@ -1,7 +1,7 @@
-"""Whether a failed job is restarted, and when. Pure: the time of each failure comes in, a decision goes out.
+"""Decides whether a failed job is restarted, and when. Pure: the time of each failure in, a decision out.
 
-One object lives as long as the job does: some strategies count over its whole life. The settings are values of
-`config/restart_strategy.py`; which of them holds for a job is resolved there, before `restart_strategy` is called.
+A strategy lives as long as its job, because some strategies count failures over the whole life of the job. The settings
+are values of `config/restart_strategy.py`, which also resolves the one that applies to a job.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer to a failure."""
+    """What follows a failure."""
 
     restart: bool
     delay_ms: int
-    reason: str  # for people: what was decided, and by which rule
+    reason: str  # what was decided, and by which rule
 
 
 class RestartStrategy(Protocol):
-    """A rule for failures."""
+    """A rule that decides about every failure of a job."""
 
     def on_failure(self, now_ms: int) -> Decision:
-        """A failure happened now. One call for each, whatever part of the job it took down."""
+        """Decide about a failure. Called once for each failure, whatever part of the job has failed."""
         ...
 
 
 def restart_strategy(settings: RestartStrategyConfiguration, chance: random.Random) -> RestartStrategy:
-    """The strategy for a job, from its resolved settings.
+    """Return the strategy for a job.
 
     Args:
-        settings: Any but the fall-back one, which says only that the program has no wish.
-        chance: Where the jitter of exponential delays comes from.
+        settings: The resolved settings, not the fallback, which leaves the choice to the configuration.
+        chance: The source of the jitter of exponential delays.
 
     Example:
         >>> strategy = restart_strategy(FixedDelayRestartStrategyConfiguration(1, 500), random.Random(0))
@@ -74,7 +74,7 @@ def restart_strategy(settings: RestartStrategyConfiguration, chance: random.Rand
 
 
 class NoRestart:
-    """The first failure is the last."""
+    """Never restarts the job."""
 
     def __init__(self, settings: NoRestartStrategyConfiguration) -> None:
         self._settings = settings
@@ -84,7 +84,7 @@ class NoRestart:
 
 
 class FixedDelay:
-    """So many restarts over the whole life of the job, each after the same delay."""
+    """Restarts the job a fixed number of times over its whole life, each time after the same delay."""
 
     def __init__(self, settings: FixedDelayRestartStrategyConfiguration) -> None:
         self._settings = settings
@@ -98,11 +98,11 @@ class FixedDelay:
 
 
 class FailureRate:
-    """So many failures within any interval of a given length are borne; one more is fatal."""
+    """Tolerates a number of failures within any interval of a given length; one more fails the job."""
 
     def __init__(self, settings: FailureRateRestartStrategyConfiguration) -> None:
         self._settings = settings
-        # Flink: one more than the limit, so that the limit itself is still borne (FLINK-20752).
+        # Flink: remembers one failure more than the limit, so that the limit itself is tolerated (FLINK-20752).
         self._times: deque[int] = deque(maxlen=settings.max_failures + 1)
 
     def on_failure(self, now_ms: int) -> Decision:
@@ -115,14 +115,14 @@ class FailureRate:
 
 
 class ExponentialDelay:
-    """Ever longer delays while failures follow each other; short ones again after a quiet time."""
+    """Delays each restart longer than the one before; starts again with a short delay after a time without failures."""
 
     def __init__(self, settings: ExponentialDelayRestartStrategyConfiguration, chance: random.Random) -> None:
         self._settings = settings
         self._chance = chance
         self._in_a_row = 0
         self._backoff_ms = float(settings.initial_backoff_ms)
-        self._restart_at_ms: int | None = None  # the last planned restart, past or to come
+        self._restart_at_ms: int | None = None  # the last planned restart, in the past or the future
 
     def on_failure(self, now_ms: int) -> Decision:
         settings = self._settings

@@ -84,15 +84,19 @@ def submit_from_program(graph: JobGraph, settings: JobSettings) -> JobHandle:
 
 
 @contextmanager
-def jobs_submitted_by(other: Submit) -> Iterator[None]:
-    """Let every job that a program starts inside, in this thread, be started by `other` instead of `submit`.
+def jobs_submitted_by(other: Submit) -> Iterator[Submit]:
+    """Let `other` start every job that a program executes inside the block, in this thread.
+
+    Yields:
+        The function that `other` replaces.
 
     Example:
         with jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine)):
             env.execute()
     """
+    before = _submit.get()
     token = _submit.set(other)
     try:
-        yield
+        yield before
     finally:
         _submit.reset(token)

@@ -1,4 +1,4 @@
-"""`CompletableFuture`: a result that is not there yet, under PyFlink's name."""
+"""`CompletableFuture`: a future under PyFlink's name."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ class CompletableFuture(Generic[T]):
 
     @staticmethod
     def completed(value: T) -> CompletableFuture[T]:
-        """A future that already has its result."""
+        """Return a future that already has its result."""
         future: Future[T] = Future()
         future.set_result(value)
         return CompletableFuture(future)
 
     def cancel(self) -> bool:
-        """Try to give the result up; False when it is there or being made."""
+        """Try to cancel; return False if the work is running or done."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
-        """Whether it was given up."""
+        """Return whether the future was cancelled."""
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """Whether there is a result, an exception, or it was given up."""
+        """Return whether the future has a result or an exception, or was cancelled."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the result, at most ``timeout`` seconds; raises what the work raised."""
+        """Wait for the result, at most ``timeout`` seconds. Raises what the work raised."""
         return self._future.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end, at most ``timeout`` seconds; what the work raised, or None."""
+        """Wait for the end, at most ``timeout`` seconds; return what the work raised, or None."""
         return self._future.exception(timeout)
 
     def set_result(self, result: T) -> None:
-        """Complete it."""
+        """Complete the future with a result."""
         self._future.set_result(result)
 
     def set_exception(self, exception: BaseException) -> None:
-        """End it with an exception."""
+        """Complete the future with an exception."""
         self._future.set_exception(exception)
 
     def add_done_callback(self, function: Callable[[Future[T]], Any]) -> None:
-        """Call a function with the wrapped future once it is done."""
+        """Call a function with the wrapped future when it is done."""
         self._future.add_done_callback(function)
 
     def __repr__(self) -> str:
