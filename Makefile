@@ -23,8 +23,10 @@ demo: $(DEMO)/.ready
 
 test: lint unit
 
+# Tests of whole processes depend on time: they run alone, the others two at a time.
 unit: $(STAMP)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 -m 'not soak and not spark and not long'
+	$(BIN)/python -m pytest -q -m '(spark or long) and not soak'
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest $(FAST)
