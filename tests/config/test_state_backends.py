@@ -281,7 +281,7 @@ def test_a_folder_that_cannot_be_made_is_named(env, tmp_path):
     (tmp_path / "file").write_text("")
     env.configure(configured(localdir=str(tmp_path / "file" / "below")))
     stream = env.from_collection([1]).key_by(lambda v: v).reduce(lambda a, b: a + b)
-    with pytest.raises(Exception, match="cannot make a folder"):
+    with pytest.raises(Exception, match="cannot create a folder"):
         collect_locally(stream)
 
 

@@ -151,7 +151,7 @@ def test_the_order_in_which_a_set_was_made_does_not_matter_in_any_process():
 
 
 def test_an_address_from_elsewhere_is_refused():
-    with pytest.raises(StateError, match="was not written here"):
+    with pytest.raises(StateError, match="that tamias did not write"):
         read_part(b"\x00\x00\x00\x00?", 4)
 
 

@@ -62,7 +62,7 @@ def test_no_more_and_no_less_is_unpacked_than_was_promised(raw_size):
 def test_a_file_that_promises_more_than_it_can_hold_is_refused_before_it_is_unpacked():
     packed = zlib.compress(b"")
     proof = StateFile(size=len(packed), crc32=zlib.crc32(packed), inline=packed, raw_size=1 << 40)
-    with pytest.raises(CorruptFileError, match="cannot hold as much"):
+    with pytest.raises(CorruptFileError, match="cannot contain that much"):
         read_state(MemoryFiles(), proof)
 
 

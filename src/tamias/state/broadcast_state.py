@@ -1,6 +1,6 @@
 """Broadcast state in memory: one map per subtask, which one side of an operator writes and the other reads.
 
-Values are kept by value: what is read is the reader's own, and changing it changes nothing here.
+Values are kept by value: changing a value that was read does not change the map.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tamias.types.by_value import dumps
 
 
 class _Entries(ReadOnlyBroadcastState[Any, Any]):
-    """Reads a map; several may read the same one."""
+    """Read a map, which several handles may share."""
 
     __slots__ = ("_entries", "_find", "_key_of", "_loaded", "_name", "declared")
 
@@ -51,22 +51,22 @@ class _Entries(ReadOnlyBroadcastState[Any, Any]):
 
 
 class BroadcastView(_Entries):
-    """The map as the side that is not broadcast sees it: whoever writes is told who may."""
+    """The map for the side that is not broadcast. A write is refused and says where writing is allowed."""
 
     def put(self, key: Any, value: Any) -> NoReturn:
-        """Not on this side."""
+        """Refuse the call: this side may only read."""
         self._refuse("put")
 
     def put_all(self, dict_value: dict[Any, Any]) -> NoReturn:
-        """Not on this side."""
+        """Refuse the call: this side may only read."""
         self._refuse("put_all")
 
     def remove(self, key: Any) -> NoReturn:
-        """Not on this side."""
+        """Refuse the call: this side may only read."""
         self._refuse("remove")
 
     def clear(self) -> NoReturn:
-        """Not on this side."""
+        """Refuse the call: this side may only read."""
         self._refuse("clear")
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
@@ -83,7 +83,7 @@ class BroadcastView(_Entries):
 
 
 class BroadcastStore(_Entries, BroadcastState[Any, Any]):
-    """The map as the broadcast side sees it, and as it is checkpointed."""
+    """The map for the broadcast side, and for checkpoints."""
 
     mode: Mode = "broadcast"
 
@@ -94,7 +94,7 @@ class BroadcastStore(_Entries, BroadcastState[Any, Any]):
         self._stored = declared.value.stored
 
     def load(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Take over restored entries, as they are kept."""
+        """Load restored entries in their kept form."""
         self._entries.update(entries)
 
     def put(self, key: Any, value: Any) -> None:
@@ -111,10 +111,10 @@ class BroadcastStore(_Entries, BroadcastState[Any, Any]):
         self._entries.clear()
 
     def view(self) -> BroadcastView:
-        """The same map, for reading."""
+        """Return a handle that reads the same map."""
         return BroadcastView(self.declared, self._entries)
 
     def elements(self) -> list[Any]:
-        """The entries, keys and values as bytes."""
+        """Return the entries, their keys and values as bytes."""
         key = self._map_key.as_bytes
         return [(key(k), bytes(v) if type(v) is bytearray else dumps(v)) for k, v in self._entries.items()]

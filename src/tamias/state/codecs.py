@@ -1,16 +1,16 @@
-"""How the values of one state are kept: its declared type, checked when a value is written, or its serializer.
+"""Codecs: how the values of one state are kept, by their declared type or by the program's serializer.
 
-The kept form is what tables and files hold: a value of a built-in type that cannot change is itself, anything else is
-a `bytearray` with its pickle, or with what its serializer wrote. In this form a value goes from backend to backend.
+The kept form is what tables and files hold. An immutable value of a built-in type is kept as itself; any other value is
+kept as a `bytearray` with its pickle, or with what its serializer wrote. All backends use the same kept form.
 
-A backend asks for a `Declaration` of each descriptor and uses its codecs instead of `wire.values`:
+A backend asks for the `Declaration` of each descriptor and uses its codecs:
 
-    declared = declare(descriptor, kind, self.key_type)   # in keyed.py
+    declared = declare(descriptor, kind, self.key_type)   # declared.py
     kept = declared.value.stored(value)                   # when a user's value is written
     value = declared.value.loaded(kept)                   # when it is read
     key = declared.map_key.stored(user_key)               # likewise, for keys of map state
-    infos() -> declared.saved_as(some_key)                # what a checkpoint says of the state
-    migrate(saved_info, declared, operator)               # in restore_checks.py: when a restored state is declared
+    infos() -> declared.saved_as(some_key)                # what a checkpoint records about the state
+    migrate(saved_info, declared, operator)               # evolution/restore_checks.py: converts restored values
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tamias.types.serializer import SerializerTypeInfo
 from tamias.types.type_information import TypeInformation
 
 PLAIN: frozenset[type] = IMMUTABLE - {type, types.FunctionType, types.BuiltinFunctionType}
-"""Types whose values are kept as they are. Classes and functions are not: a checkpoint would hold them unnoticed."""
+"""Types whose values are kept as they are. Not classes and functions: their use must be noted for the checkpoint."""
 
 
 def _is_plain(value: Any) -> bool:  # hot
@@ -50,10 +50,10 @@ def _is_plain(value: Any) -> bool:  # hot
 
 
 class Codec(ABC):
-    """How values of one type are kept in one state."""
+    """Convert the values of one type to and from the form in which one state keeps them."""
 
     as_is: frozenset[type] = frozenset()
-    """Classes whose values are their own kept form; saves the call of `stored`."""
+    """Classes whose values are kept as they are, so that a handle need not call `stored`."""
 
     def __init__(self, state: str, type_info: TypeInformation | None) -> None:
         self.state = state
@@ -61,30 +61,30 @@ class Codec(ABC):
 
     @abstractmethod
     def stored(self, value: Any) -> Any:
-        """The form in which a value is kept; nobody can change it.
+        """Return the kept form of a value, which is immutable to the program.
 
         Raises:
-            StateError: the value does not fit the declared type.
+            StateError: The value does not fit the declared type.
         """
 
     @abstractmethod
     def loaded(self, kept: Any) -> Any:
-        """The value; a fresh object each time if it can change."""
+        """Return the value; a new object each time if it is mutable."""
 
     def schema(self) -> Schema:
-        """What a checkpoint says of the type."""
+        """Return the description of the type for a checkpoint."""
         return describe(self.type_info)
 
     def classes(self) -> ClassFields:
-        """What a checkpoint says of the classes that values are made of."""
+        """Return the classes of the values, for a checkpoint."""
         return {}
 
     def carry(self, classes: ClassFields) -> None:  # noqa: B027
-        """Restored values are made of these."""
+        """Note the classes of restored values."""
 
 
 class PickledCodec(Codec):
-    """Any value: the codec of state without a declared type, or whose values are held against it elsewhere."""
+    """Keep any value: for state without a declared type, or whose values are checked elsewhere."""
 
     as_is = PLAIN
 
@@ -106,10 +106,10 @@ class PickledCodec(Codec):
 
 
 class TypedCodec(PickledCodec):
-    """Values of a declared type.
+    """Keep values of a declared type.
 
-    Flink: what does not fit fails the job. What fits after a conversion is given back as it was given, which is what
-    PyFlink does until it forgets a value it has cached: 1 in a state of DOUBLE stays 1.
+    Flink: a value that does not fit fails the job. A value that fits after a conversion is returned as it was given, as
+    PyFlink does while the value is in its cache: 1 in a state of DOUBLE stays 1.
     """
 
     def __init__(self, state: str, type_info: TypeInformation) -> None:
@@ -125,7 +125,7 @@ class TypedCodec(PickledCodec):
         return bytearray(self._noting.dumps(value)) if self._fits(value) else self._checked(value)
 
     def _checked(self, value: Any) -> Any:
-        if value is None:  # a map's value; other states do not get here with None
+        if value is None:  # a value of map state; other kinds of state never pass None
             return None
         assert self.type_info is not None
         try:
@@ -151,9 +151,10 @@ _FITTING: dict[str, frozenset[type]] = {
 
 
 def quick_check(type_info: TypeInformation) -> Callable[[Any], bool] | None:
-    """Whether a value fits its type as it is, compiled to one expression; None for types without one.
+    """Compile the check that a value fits its type unconverted to one expression; return None if the type has none.
 
-    `conform` is made for runs of records; for one value of the commonest types this takes a tenth of its time.
+    `conform` is made for runs of records. For one value of the commonest types the expression takes a tenth of its
+    time.
 
     >>> from tamias.common import Types
     >>> fits = quick_check(Types.TUPLE([Types.STRING(), Types.INT()]))
@@ -166,13 +167,13 @@ def quick_check(type_info: TypeInformation) -> Callable[[Any], bool] | None:
 
 @lru_cache(maxsize=1000)
 def _compiled(condition: str) -> Callable[[Any], bool]:
-    # Made of the names and numbers in `_condition` only, and of the names of a row's fields, which are quoted.
+    # The expression contains only names and numbers from `_condition`, and the quoted names of a row's fields.
     check: Callable[[Any], bool] = eval(f"lambda v: {condition}", {"Row": Row})
     return check
 
 
 def _condition(type_info: TypeInformation, value: str) -> str | None:
-    """An expression that is true for values that fit; some that fit after a conversion may be left to `conform`."""
+    """Return an expression that is true only for values that fit; `conform` decides about the others."""
     match type_info:
         case IntegerTypeInfo() if str(type_info) != "BigInteger":
             low, high = type_info.bounds()
@@ -198,14 +199,14 @@ def _all_of(*conditions: str | None) -> str | None:
 
 
 def _is_of_plain(type_info: TypeInformation) -> bool:
-    """Whether values of a type, as the quick check lets them pass, cannot change."""
+    """Return whether values of a type that pass the quick check are immutable."""
     if isinstance(type_info, TupleTypeInfo):
         return all(map(_is_of_plain, type_info.get_field_types()))
     return isinstance(type_info, BasicTypeInfo)
 
 
 class SerializerCodec(Codec):
-    """Values that a serializer of the program's own writes."""
+    """Keep values that a serializer of the program writes."""
 
     def __init__(self, state: str, type_info: SerializerTypeInfo) -> None:
         super().__init__(state, type_info)
@@ -222,12 +223,12 @@ class SerializerCodec(Codec):
         return None if kept is None else self.serializer.deserialize(BytesIO(kept))
 
     def schema(self) -> Schema:
-        # Of the serializer in use, which after a restore may be another than the declared one: `_between_serializers`.
+        # Of the serializer in use. After a restore it may differ from the declared one: `_between_serializers`.
         return {"serializer": describe_serializer(self.serializer)}
 
 
 def codec_for(state: str, type_info: TypeInformation | None) -> Codec:
-    """The codec of a declared type, or of none."""
+    """Return the codec for a declared type, or for no type."""
     match type_info:
         case None | PickledBytesTypeInfo():
             return PickledCodec(state, type_info)
@@ -238,18 +239,18 @@ def codec_for(state: str, type_info: TypeInformation | None) -> Codec:
 
 
 class MapKeyCodec:
-    """How the keys of map state and broadcast state are kept: as hashable values that nobody can change."""
+    """Convert the keys of map state and broadcast state to and from hashable, immutable values."""
 
     def __init__(self, state: str, type_info: TypeInformation | None) -> None:
         self.values = codec_for(state, type_info)
         self.lookup = self.stored if isinstance(self.values, SerializerCodec) else _itself
-        """The form in which a key is looked for: `==` to the kept one."""
+        """Return the form in which a key is looked up; it equals the kept key."""
 
     def stored(self, key: Any) -> Any:
-        """The kept form of a key.
+        """Return the kept form of a key.
 
         Raises:
-            StateError: the key does not fit the declared type, or cannot be the key of a map.
+            StateError: The key does not fit the declared type, or cannot be the key of a map.
         """
         kept = self.values.stored(key)
         if type(kept) is not bytearray:  # hot up to here
@@ -267,15 +268,15 @@ class MapKeyCodec:
         return copy
 
     def as_bytes(self, kept: Any) -> bytes:
-        """A kept key as operator state is written."""
+        """Encode a kept key for operator state."""
         return bytes(kept) if isinstance(self.values, SerializerCodec) else dumps(kept)
 
     def restored(self, data: bytearray) -> Any:
-        """The kept key of such bytes."""
+        """Decode what `as_bytes` returned."""
         return bytes(data) if isinstance(self.values, SerializerCodec) else pickle.loads(data)
 
     def loaded(self, kept: Any) -> Any:
-        """The key; a fresh object if it can change."""
+        """Return the key; a new object if it is mutable."""
         if isinstance(self.values, SerializerCodec):
             return self.values.loaded(kept)
         return own(kept)

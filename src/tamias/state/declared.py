@@ -1,6 +1,6 @@
-"""A state as it is declared: what a checkpoint says of it, and how its values are kept.
+"""Declarations of states: how the values of a state are kept, and what a checkpoint records about them.
 
-`StateInfo.schema` is this, as JSON (docs/formats/state-types.md):
+`StateInfo.schema` is a `Described` as JSON (docs/formats/state-types.md):
 
     {"version": 1, "key": ..., "key_classes": ..., "map_key": ..., "value": ..., "classes": ...}
 """
@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Described:
-    """What a checkpoint says of the values of one state."""
+    """What a checkpoint records about the values of one state."""
 
     value: Schema = PICKLED
     classes: ClassFields = field(default_factory=dict)
@@ -35,17 +35,17 @@ class Described:
     key_classes: ClassFields = field(default_factory=dict)  # of the stream's keys and the map's
 
     def encode(self) -> str:
-        """As `StateInfo.schema` holds it."""
+        """Return the JSON for `StateInfo.schema`."""
         document = {"version": SCHEMA_VERSION, "value": self.value, "key": self.key, "map_key": self.map_key}
         document |= {"classes": self.classes, "key_classes": self.key_classes}
         return json.dumps({word: content for word, content in document.items() if content not in (PICKLED, {})})
 
     @staticmethod
     def decode(schema: str, state: str) -> Described:
-        """What `encode` was given.
+        """Decode what `encode` returned.
 
         Raises:
-            CorruptFileError: it is of a version that this release does not know.
+            CorruptFileError: The description is damaged, or of a version that this release does not know.
         """
         document: dict[str, Any] = json.loads(schema) if schema else {"version": SCHEMA_VERSION}
         version = document.pop("version", None)
@@ -59,7 +59,7 @@ class Described:
 
 
 def merged(infos: Iterable[StateInfo]) -> tuple[StateInfo, ...]:
-    """What all subtasks together say of their states: values may be made of other classes in each of them."""
+    """Merge what all subtasks record about their states: each subtask may hold values of other classes."""
     together: dict[tuple[bool, str], StateInfo] = {}
     for info in infos:
         name = (info.of_subtask, info.name)
@@ -72,7 +72,7 @@ def merged(infos: Iterable[StateInfo]) -> tuple[StateInfo, ...]:
 
 
 class Declaration:
-    """One state of one operator, as its descriptor declares it."""
+    """One state of one operator as its descriptor declares it."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Declaration:
         self.info = replace(info, schema=self.described().encode())
 
     def described(self, some_key: Any = None) -> Described:
-        """What a checkpoint taken now says of the values; `some_key` is any key of the state, if it has one."""
+        """Describe the values for a checkpoint taken now; `some_key` is any key of the state, if it has one."""
         return Described(
             value=self.value.schema(),
             classes=self.value.classes(),
@@ -98,11 +98,11 @@ class Declaration:
         )
 
     def saved_as(self, some_key: Any = None) -> StateInfo:
-        """The state's part of a checkpoint's metadata; `some_key` is any key of the state, as tables hold it."""
+        """Describe the state for the metadata of a checkpoint; `some_key` is any key of it, in the form of tables."""
         return replace(self.info, schema=self.described(some_key).encode())
 
     def carry(self, saved: Described) -> None:
-        """Restored entries stay as they are, and are made of these classes."""
+        """Note the classes of restored entries that stay as they are."""
         self.value.carry(saved.classes)
         self._restored_key_classes = saved.key_classes
 
@@ -114,7 +114,7 @@ class Declaration:
 
 
 def says_the_same(one: StateDescriptor | None, other: StateDescriptor) -> bool:
-    """Whether two descriptors of one name declare the same; much less work than to `declare` both and compare."""
+    """Return whether two descriptors of one name declare the same. This is far cheaper than to `declare` both."""
     if one is other:
         return True
     if one is None or one.kind != other.kind or (one.ttl_config is None) != (other.ttl_config is None):
@@ -125,20 +125,20 @@ def says_the_same(one: StateDescriptor | None, other: StateDescriptor) -> bool:
 
 
 def _is_same(one: TypeInformation | None, other: TypeInformation | None) -> bool:
-    # Flink: rows with other names are equal types; as state they are not, and their text says so.
+    # Flink: row types with different field names are equal. As state they are not, and their texts differ.
     return one is other or (one == other and str(one) == str(other))
 
 
 def declare(
     descriptor: StateDescriptor, kind: str, key_type: TypeInformation | None = None, name: str | None = None
 ) -> Declaration:
-    """What a descriptor declares.
+    """Return the declaration of a descriptor.
 
     Args:
         descriptor: The descriptor.
         kind: The kind of state, with its scope: `value`, `window-list`, `list-split`, `broadcast`, ...
         key_type: The declared type of the stream's keys.
-        name: The state's name in checkpoints, where it is not the descriptor's.
+        name: The name of the state in checkpoints, if it is not the descriptor's.
     """
     name = name or descriptor.name
     info = StateInfo(
@@ -161,7 +161,7 @@ def declare(
 
 
 def _check_default(descriptor: StateDescriptor, codec: Codec) -> None:
-    """Refuse a default that could not be written, before a program goes on with it as with any other value."""
+    """Refuse a default value that could not be written to the state later."""
     default = getattr(descriptor, "default_value", None)
     if default is None or isinstance(codec, SerializerCodec):
         return

@@ -1,11 +1,12 @@
-"""When the entries of a state expire, and who removes them beside the reads that meet them.
+"""When the entries of a state expire, and the background cleanup of heap tables.
 
-An entry of a state with a time to live is kept with its stamp, the time of its last access: `(stamp_ms, value)`, in a
-list per element and in a map per entry. An entry has expired when its stamp plus the time to live is now or before.
-Only stamps are written to checkpoints: how long entries live, what renews them and who cleans up may change from run
-to run and holds for old stamps too. The handles are in `ttl.py`.
+An entry of a state with a time to live is kept with its stamp, the time of its last access: `(stamp_ms, value)`. A list
+has a stamp per element, a map has one per entry. An entry has expired when its stamp plus the time to live is now or in
+the past. Checkpoints contain only stamps: the time to live, what renews a stamp and the cleanup may change from run to
+run, and the new rules apply to old stamps too.
 
-What removes expired entries in the background is the heap's here; RocksDB's is `rocksdb_sweep.py`.
+The handles are in `ttl_handles.py`; they also remove expired entries that they meet. `rocksdb/sweep.py` cleans up
+RocksDB.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from tamias.functions.state_ttl import StateTtlConfig
 from tamias.state.table import Table
 
 Left = Callable[[Any, int], Any]
-"""What is left of a table's entry without what is stamped up to a time: the entry itself, a part of it, or None."""
+"""Return what is left of an entry without the parts stamped up to a time: the entry itself, a part of it, or None."""
 
 
 class Expiry:
-    """What a handle needs to know of a state's time to live."""
+    """What a handle needs to know about the time to live of its state."""
 
     __slots__ = ("access", "restamps", "shows_expired", "ttl_ms")
 
     def __init__(self, config: StateTtlConfig, access: Callable[[], int]) -> None:
-        self.access = access  # begins every access: gives the background cleanup its turn and answers the time
+        self.access = access  # called at every access: lets the background cleanup run and returns the time
         self.ttl_ms = config.get_ttl().to_milliseconds()
         self.restamps = config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
         visibility = config.get_state_visibility()
@@ -37,14 +38,14 @@ class Expiry:
 def expire(
     table: Table, kind: str, config: StateTtlConfig, clock: Clock, every_record: list[Callable[[], object]]
 ) -> Expiry:
-    """Put a configuration into force: what it wants done at accesses, with every record and at snapshots.
+    """Apply a time to live to a heap table: to its accesses, to every record and to snapshots.
 
     Args:
-        table: The entries.
+        table: The table.
         kind: The kind of state, without its scope.
-        config: What the descriptor says.
-        clock: Where processing time comes from.
-        every_record: What the operator calls with every record.
+        config: The configuration in the descriptor.
+        clock: The source of processing time.
+        every_record: Receives the calls that the operator makes with every record.
     """
     left = left_of(kind)
     ttl_ms, strategies = config.get_ttl().to_milliseconds(), config.get_cleanup_strategies()
@@ -60,10 +61,10 @@ def expire(
 
 
 class IncrementalCleanup:
-    """Looks at a few entries of a table each time it is called; when it has seen all it begins anew.
+    """Check a few entries of a table with each step; after the last entry a new round begins.
 
-    It goes through a copy of the table's keys, as Flink's does with synchronous snapshots: a dictionary cannot be
-    walked while it grows. The copy is made once a round, which is a fraction of a key per step.
+    Flink: like Flink's cleanup with synchronous snapshots, a round walks through a copy of the keys, because a
+    dictionary cannot be walked while it grows. The copy is made once per round, which is a fraction of a key per step.
     """
 
     __slots__ = ("_at", "_data", "_keys", "_left", "_mark", "_now_ms", "_size", "_ttl_ms")
@@ -75,11 +76,11 @@ class IncrementalCleanup:
         self._ttl_ms = ttl_ms
         self._size = size
         self._now_ms = clock.now_ms
-        self._keys: list[Any] = []  # of this round
-        self._at = 0  # how many of them have been looked at
+        self._keys: list[Any] = []  # of the current round
+        self._at = 0  # how many of the keys have been checked
 
     def step(self) -> int:  # hot
-        """Look at the next entries and remove what has expired of them. Answers the time."""
+        """Check the next entries, remove what has expired, and return the time."""
         now_ms = self._now_ms()
         data, left, dead_ms, first = self._data, self._left, now_ms - self._ttl_ms, self._at
         some = self._keys[first : first + self._size]
@@ -122,7 +123,7 @@ def _entries_left(kept: dict[Any, tuple[int, Any]], dead_ms: int) -> dict[Any, t
 
 
 def left_of(kind: str) -> Left:
-    """What is left of entries of a kind of state, given without its scope."""
+    """Return the function for a kind of state, given without its scope."""
     return _LEFT.get(kind, _value_left)
 
 

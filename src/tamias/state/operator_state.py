@@ -1,4 +1,4 @@
-"""Operator state in memory: lists and broadcast maps that belong to a subtask, not to a key."""
+"""Operator state in memory: lists and broadcast maps that belong to a subtask and not to a key."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _KINDS: dict[Mode, str] = {"split": "list-split", "union": "list-union", "broadc
 class OperatorStates(OperatorStateStore):
     """All operator state of one operator in one subtask.
 
-    A restored state that nobody asks for stays and is written again with the next checkpoint.
+    A restored state that the program does not ask for is kept, and written again with the next checkpoint.
     """
 
     def __init__(
         self, restored: OperatorState | None = None, saved: Sequence[StateInfo] = (), operator: str = ""
     ) -> None:
-        """Begin.
+        """Start with restored state, or empty.
 
         Args:
-            restored: This subtask's part of what was restored.
-            saved: What the checkpoint says of the states.
-            operator: The operator, for messages.
+            restored: The restored state of this subtask.
+            saved: The descriptions of the states in the checkpoint.
+            operator: The name of the operator, for messages.
         """
         self._restored: OperatorState = dict(restored or {})
         self._saved = {info.name: info for info in saved if info.of_subtask}
@@ -69,12 +69,12 @@ class OperatorStates(OperatorStateStore):
         yield from ((name, state.mode) for name, state in self._states.items())
 
     def infos(self) -> tuple[StateInfo, ...]:
-        """What states there are."""
+        """Return a description of every state."""
         waiting = [self._saved.get(name, StateInfo(name, _KINDS[mode])) for name, (mode, _) in self._restored.items()]
         return (*waiting, *(state.declared.saved_as() for state in self._states.values()))
 
     def snapshot(self) -> OperatorState:
-        """Every state as its elements, each as bytes."""
+        """Return the elements of every state, each as bytes."""
         return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()}
 
     def _list(self, descriptor: ListStateDescriptor, mode: Mode) -> ListState[Any]:
@@ -89,7 +89,7 @@ class OperatorStates(OperatorStateStore):
 
     @staticmethod
     def _declared(descriptor: ListStateDescriptor | MapStateDescriptor, mode: Mode) -> Declaration:
-        # Flink: takes a time to live and does nothing with it. Whoever sets it expects the state to stay small.
+        # Flink: accepts a time to live and ignores it. A program that sets one expects the state to stay small.
         if descriptor.ttl_config is not None:
             raise StateError(
                 f"operator state {descriptor.name!r} has a time to live, which only keyed state can have; "
@@ -106,7 +106,7 @@ class OperatorStates(OperatorStateStore):
             )
 
     def _take(self, declared: Declaration, mode: Mode) -> Iterable[tuple[Any, ...]]:
-        """What was restored of a state, as it is kept: elements, or keys and values."""
+        """Take the restored elements of a state, or its keys and values, in their kept form."""
         name = declared.info.name
         saved_mode, elements = self._restored.get(name, (mode, []))
         saved = self._saved.get(name)
@@ -123,7 +123,7 @@ class OperatorStates(OperatorStateStore):
 
 
 def _as_restored(codec: Codec) -> Any:
-    """What a value is kept as, from its bytes in a checkpoint."""
+    """Return the function from the bytes of a value in a checkpoint to its kept form."""
     return lambda kept: codec.stored(codec.loaded(kept))
 
 
@@ -156,5 +156,5 @@ class _ListStore(ListState[Any]):
         self._elements = []
 
     def elements(self) -> list[Any]:
-        """The elements as bytes."""
+        """Return the elements as bytes."""
         return [bytes(e) if type(e) is bytearray else dumps(e) for e in self._elements]

@@ -1,7 +1,6 @@
-"""Operator state between processes: one subtask's named lists and maps as bytes, and their redistribution.
+"""Operator state in checkpoints: encode the named lists and maps of a subtask, and redistribute them on restore.
 
-Elements are opaque bytes here: the operator encodes and decodes them. What a subtask does with its lists while it
-runs is the runtime's business; this module knows only how they are written and who gets what after a restore.
+Elements are opaque bytes here; `operator_state.py` encodes and decodes them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _MODES: tuple[Mode, ...] = ("split", "union", "broadcast")
 
 
 def encode_operator_state(states: Mapping[str, tuple[Mode, Elements]]) -> bytes:
-    """One subtask's operator state as bytes."""
+    """Encode the operator state of one subtask."""
     out = [_HEADER.pack(_MAGIC, _VERSION, len(states))]
     for name, (mode, elements) in states.items():
         encoded = name.encode("utf-8")
@@ -47,10 +46,10 @@ def encode_operator_state(states: Mapping[str, tuple[Mode, Elements]]) -> bytes:
 
 
 def decode_operator_state(payload: bytes, where: str = "operator state") -> OperatorState:
-    """What `encode_operator_state` was given; `where` names the bytes in an error.
+    """Decode what `encode_operator_state` returned; `where` names the bytes in an error.
 
     Raises:
-        CorruptFileError: The bytes are not what was written.
+        CorruptFileError: The bytes are damaged, foreign, or of a newer format.
     """
     cursor = _Cursor(payload, where)
     magic, version, count = _HEADER.unpack(cursor.take(_HEADER.size))
@@ -81,12 +80,12 @@ def decode_operator_state(payload: bytes, where: str = "operator state") -> Oper
 
 
 def redistribute(old: Sequence[OperatorState | None], new_parallelism: int, index: int) -> OperatorState:
-    """What new subtask `index` of `new_parallelism` starts from.
+    """Return the operator state that one new subtask starts from.
 
     Args:
-        old: The states of every old subtask, in order; None for one that had finished and stored nothing.
-        new_parallelism: Subtasks after the restore.
-        index: The one to answer for.
+        old: The states of every old subtask by index; None for a subtask that had finished and stored nothing.
+        new_parallelism: The number of subtasks after the restore.
+        index: The index of the new subtask.
 
     Example:
         >>> old = [{"s": ("split", [b"a", b"b", b"c"])}, {"s": ("split", [b"d", b"e"])}]
@@ -94,18 +93,18 @@ def redistribute(old: Sequence[OperatorState | None], new_parallelism: int, inde
         [[b'a', b'b'], [b'c', b'd'], [b'e']]
 
     Raises:
-        StateMigrationError: A name has two modes.
+        StateMigrationError: Two subtasks stored a state of one name with different modes.
     """
     assert 0 <= index < new_parallelism, f"subtask {index} of {new_parallelism}"
     unchanged = len(old) == new_parallelism
     result: OperatorState = {}
-    first_with_more = 0  # the remainders of one state go on where those of the previous state ended
+    first_with_more = 0  # the subtask that gets the next remainder; it continues from state to state
     for name, mode in sorted(_modes(old).items()):
         lists = [states[name][1] for states in old if states is not None and name in states]
         if mode == "union":
             result[name] = (mode, cast(Elements, [element for elements in lists for element in elements]))
         elif mode == "broadcast":
-            # Every copy says the same by convention; copies of finished subtasks are missing, so count the others.
+            # All copies are equal by convention. Finished subtasks have no copy, so choose among the others.
             own = old[index] if unchanged else None
             copy = own[name][1] if own is not None and name in own else lists[index % len(lists)]
             result[name] = (mode, cast(Elements, list(copy)))
@@ -144,7 +143,7 @@ def _flatten(mode: Mode, elements: Elements) -> list[bytes]:
 
 
 class _Cursor:
-    """Reads forward through bytes, refusing to read past their end."""
+    """Read forward through bytes, and refuse to read past their end."""
 
     def __init__(self, payload: bytes, where: str) -> None:
         self.payload = payload

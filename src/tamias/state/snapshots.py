@@ -1,6 +1,6 @@
-"""What a checkpoint is made of, as values: from the subtask that took it, through the metadata, to the one restored.
+"""The values that describe a checkpoint: from the subtask that took a snapshot, through the metadata, to its restore.
 
-State is addressed by operator id and key group, never by subtask: a subtask number here only says who wrote it.
+State is addressed by operator id and key group, never by subtask: a subtask index here only says which one wrote it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from tamias.errors import CorruptFileError
 from tamias.graph.addresses import SubtaskId
 from tamias.keygroups import KeyGroupRange
 
-CANONICAL, ROCKSDB = "heap", "rocksdb"  # the formats of keyed state
-WINDOWED = "window-"  # before the kind of a state that has an entry per key and window
+CANONICAL, ROCKSDB = "heap", "rocksdb"  # the formats of keyed state, as the metadata names them
+WINDOWED = "window-"  # the prefix of the kind of a state with an entry per key and window
 
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """Bytes of state with their proof: a file below the checkpoint directory, or the bytes themselves.
+    """Bytes of state with their size and checksum: a file below the checkpoint directory, or the bytes themselves.
 
     `path` is relative to the job's checkpoint directory (`shared/…`, `chk-7/…`) or, in a savepoint, to the
-    savepoint's. Exactly one of `path` and `inline` is set. `size` and `crc32` are of the bytes as stored.
+    savepoint's. Exactly one of `path` and `inline` is set. `size` and `crc32` describe the bytes as stored.
     """
 
     size: int
     crc32: int
     path: str | None = None
     inline: bytes | None = None
-    raw_size: int | None = None  # set: the bytes are compressed, and so many when they are not
+    raw_size: int | None = None  # the size before compression; None if the bytes are not compressed
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedFiles:
     """The keyed state of a range of key groups.
 
-    In the format `heap`, which every backend reads, entries in a later file win over those in an earlier one. In the
-    format `rocksdb` the files are those of an instance of RocksDB, each with its name (`rocksdb_files.py`).
+    In the canonical format (`heap`), which every backend reads, an entry in a later file wins over an earlier one. In
+    the format `rocksdb` the files are those of a RocksDB instance, each with its name (`rocksdb/instance_files.py`).
     """
 
     key_group_first: int
@@ -52,27 +52,27 @@ class KeyedFiles:
 
 @dataclass(frozen=True, slots=True)
 class StateInfo:
-    """What is known of one named state, for listings and for the checks on restore."""
+    """The description of one named state, for listings and for the checks on restore."""
 
     name: str
     kind: str  # value, list, map, reducing, aggregating, folding, timers, list-split, list-union, broadcast
     type_text: str = "pickled"
     ttl: bool = False
-    schema: str = ""  # JSON, as `schemas.py` writes it: what restored values are made of; empty when nothing is known
+    schema: str = ""  # JSON (declared.py): the types and classes of the values; empty if nothing is known
 
     @property
     def summary(self) -> str:
-        """The kind and the type, for messages."""
+        """The kind and the type in words, for messages."""
         return f"{self.kind} of {self.type_text}" + (" with time-to-live" if self.ttl else "")
 
     @property
     def of_subtask(self) -> bool:
-        """Whether it is operator state. Its names and those of keyed state have nothing to do with each other."""
+        """Whether this is operator state. Operator state and keyed state may use the same names."""
         return self.kind in ("list-split", "list-union", "broadcast")
 
     @property
     def namespaced(self) -> bool:
-        """Whether an entry's address is (key, namespace): a window, or a timer's time."""
+        """Whether the address of an entry is (key, namespace), the namespace a window or the time of a timer."""
         return self.kind == "timers" or self.kind.startswith(WINDOWED)
 
 
@@ -90,31 +90,31 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskSnapshot:
-    """One subtask's snapshot: what the coordinator waits for."""
+    """One subtask's snapshot, which the coordinator waits for."""
 
     vertex: int
     subtask: int
     operators: tuple[OperatorSnapshot, ...] = ()
-    finished: bool = False  # it had read its whole input; it has no more part in later checkpoints
-    bytes_written: int = 0  # new bytes this checkpoint cost, without the shared files it refers to
+    finished: bool = False  # the subtask had read its whole input and takes no part in later checkpoints
+    bytes_written: int = 0  # written for this checkpoint, without the shared files that it refers to
     sync_ms: float = 0.0
     async_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorRestore:
-    """What one operator of one new subtask starts from."""
+    """The state that one operator of one new subtask starts from."""
 
     operator_id: str
-    keyed: tuple[KeyedFiles, ...] = ()  # of the old subtasks whose key groups overlap the new one's
-    operator_state: tuple[StateFile | None, ...] = ()  # of every old subtask, in order
+    keyed: tuple[KeyedFiles, ...] = ()  # of the old subtasks whose key groups overlap the new subtask's
+    operator_state: tuple[StateFile | None, ...] = ()  # of every old subtask, by index
     states: tuple[StateInfo, ...] = ()
     restored_checkpoint_id: int | None = None
     max_parallelism: int = 128
-    label: str = ""  # the operator, for messages
+    label: str = ""  # the name of the operator, for messages
 
     def keyed_infos(self) -> dict[str, StateInfo]:
-        """What the checkpoint says of the keyed states, by name."""
+        """Return the descriptions of the keyed states in the checkpoint, by name."""
         return {info.name: info for info in self.states if not info.of_subtask}
 
     def check_formats(self) -> None:
@@ -131,13 +131,13 @@ class OperatorRestore:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRestore:
-    """What one new subtask starts from."""
+    """The state that one new subtask starts from."""
 
     operators: tuple[OperatorRestore, ...] = ()
     finished: bool = False
 
     def of(self, operator_id: str) -> OperatorRestore | None:
-        """The part of one operator, or None when the checkpoint has none."""
+        """Return the part of one operator, or None if the checkpoint has none."""
         return next((o for o in self.operators if o.operator_id == operator_id), None)
 
 

@@ -1,4 +1,4 @@
-"""State files: a payload with its size and checksum, in a file of its own or inside the metadata."""
+"""State files: write and read a payload with its size and checksum, in a file of its own or inside the metadata."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tamias.storage.file_store import FileStore
 # docs/formats/state-file.md: magic, format version, flags, crc32 and size of the payload.
 STATE_MAGIC = b"TAMSTATE"
 STATE_VERSION = 1
-COMPRESSED = 1  # the one flag there is
-MOST_INFLATED = 1040  # deflate cannot pack more than some 1032 bytes into one
+COMPRESSED = 1  # the only flag
+MOST_INFLATED = 1040  # deflate packs at most about 1032 bytes into one
 _STATE_HEADER = struct.Struct(">8sHHIQ")
 STATE_HEADER_BYTES = _STATE_HEADER.size
 
@@ -23,9 +23,9 @@ STATE_HEADER_BYTES = _STATE_HEADER.size
 def write_state(
     store: FileStore, path: str, payload: bytes, inline_threshold: int, *, compressed: bool = False
 ) -> StateFile:
-    """Keep a payload: inside the returned value when smaller than the threshold, else in a new file at `path`.
+    """Keep a payload: inside the returned value if it is smaller than the threshold, else in a new file at `path`.
 
-    With `compressed` it is stored deflated, unless that saves nothing.
+    With `compressed` the payload is deflated, unless that saves nothing.
     """
     inline = inline_state(payload, compressed=compressed)
     if inline.size < inline_threshold:
@@ -39,7 +39,7 @@ def write_state(
 
 
 def inline_state(payload: bytes, *, compressed: bool = False) -> StateFile:
-    """A payload with its proof, without a file."""
+    """Return a payload with its size and checksum, without a file."""
     raw_size = None
     if compressed and len(packed := zlib.compress(payload, 1)) < len(payload):
         payload, raw_size = packed, len(payload)
@@ -47,10 +47,10 @@ def inline_state(payload: bytes, *, compressed: bool = False) -> StateFile:
 
 
 def read_state(store: FileStore, state_file: StateFile) -> bytes:
-    """The payload, proven to be the one that was written.
+    """Read a payload and check that it is the one that was written.
 
     Raises:
-        CorruptFileError: It is missing, torn, changed, foreign, or of a newer format.
+        CorruptFileError: The file is missing, torn, changed, foreign, or of a newer format.
     """
     if state_file.path is None:
         assert state_file.inline is not None, "a state file has a path or the bytes themselves"
@@ -66,10 +66,10 @@ def read_state(store: FileStore, state_file: StateFile) -> bytes:
 
 
 def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
-    """The payload of a state file that was read, proven to be the one that was written; `where` names it in errors.
+    """Return the payload in the bytes of a state file, after checking it; `where` names the file in errors.
 
     Raises:
-        CorruptFileError: It is torn, changed, foreign, or of a newer format.
+        CorruptFileError: The bytes are torn, changed, foreign, or of a newer format.
     """
     if len(data) < STATE_HEADER_BYTES:
         raise CorruptFileError(where, f"{len(data)} bytes, less than a header", _expected(state_file))
@@ -80,21 +80,21 @@ def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
         found = f"state format version {version} with flags {flags:#x}"
         raise CorruptFileError(where, found, f"version {STATE_VERSION}, which is the newest this release reads")
     payload = data[STATE_HEADER_BYTES:]
-    # Both the header and the metadata must agree with the bytes: the first finds damage, the second a whole and
-    # healthy file that belongs to somewhere else.
+    # The bytes must agree with the header, which reveals damage, and with the metadata, which reveals an undamaged file
+    # that belongs somewhere else.
     _check_payload(where, payload, StateFile(size=size, crc32=crc32, inline=b""))
     _check_payload(where, payload, state_file)
     if (flags == COMPRESSED) is not (state_file.raw_size is not None):
         found = "compressed" if flags == COMPRESSED else "not compressed"
-        raise CorruptFileError(where, f"state that is {found}", "what the metadata says, which is otherwise")
+        raise CorruptFileError(where, f"state that is {found}", "the opposite, which the metadata says")
     return _inflated(where, payload, state_file)
 
 
 def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
-    """Prove that a payload can be read: by existence and size, or (`full`) by its checksum as well.
+    """Check a payload: that it exists and has the right size, and with `full` also its checksum.
 
     Raises:
-        CorruptFileError: It cannot.
+        CorruptFileError: The payload is missing or damaged.
     """
     if full or state_file.path is None:
         read_state(store, state_file)
@@ -109,12 +109,12 @@ def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
 
 
 def _inflated(where: str, payload: bytes, proof: StateFile) -> bytes:
-    """The payload as it was before it was compressed; never more bytes than were promised."""
+    """Decompress a payload, but never to more bytes than the metadata says."""
     if proof.raw_size is None:
         return payload
     expected = f"{proof.raw_size} bytes of state, compressed"
     if proof.raw_size > MOST_INFLATED * (len(payload) + 1):
-        raise CorruptFileError(where, f"{len(payload)} bytes, which cannot hold as much", expected)
+        raise CorruptFileError(where, f"{len(payload)} bytes, which cannot contain that much", expected)
     unpacker = zlib.decompressobj()
     try:
         raw = unpacker.decompress(payload, proof.raw_size + 1)

@@ -1,6 +1,6 @@
-"""The handles on heap tables: each reads and writes the entry of whatever key its cell holds.
+"""State handles on tables: each handle reads and writes the entry of the key that its cell holds.
 
-They hold the table's dictionary itself; handles of states that expire are in `ttl.py`.
+A handle holds the dictionary of its table itself. The handles of states that expire are in `ttl_handles.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tamias.types.by_value import own
 
 
 class TableOfValues(Protocol):
-    """What a handle needs of a table: its entries by key, what they are declared as, and where to note a write."""
+    """What a handle needs of a table: the entries by key, their declaration, and `mark` to note a write."""
 
     data: dict[Any, Any]
     mark: Callable[[Any], None]
@@ -30,13 +30,13 @@ class TableOfValues(Protocol):
 
 
 class TableHandle:
-    """What every handle has: the current key's cell, the table, how values are kept, how to say that a key changed."""
+    """The base of all handles: the cell of the current key, the entries, the codec, and `mark` to note a change."""
 
-    # The slots of maps are here too: a class can have only one base with slots of its own, and `ttl.py` needs two.
+    # The slots of map state are here too: only one base of a class may have slots, and `ttl_handles.py` has two bases.
     __slots__ = ("_as_is", "_cell", "_data", "_find", "_kept_key", "_key_of", "_loaded", "_mark", "_stored")
 
     def __init__(self, cell: list[Any], table: TableOfValues) -> None:
-        assert table.declared is not None, "a handle is made for a declared state"
+        assert table.declared is not None, "a handle is created for a declared state"
         self._cell = cell
         self._data: dict[Any, Any] = table.data
         self._mark = table.mark
@@ -51,16 +51,16 @@ class TableHandle:
         self._mark(key)
 
     def _remove(self, key: Any) -> None:
-        # Not `pop`, which does not look at the key while the dictionary is empty: without a key this must fail.
+        # Not `pop`: on an empty dictionary it does not hash the key, and so would not fail without a current key.
         if key in self._data:
             del self._data[key]
 
     def merge(self, target: Any, sources: list[Any]) -> None:
-        """Make the entries of other windows part of the target's; for states that can be merged."""
+        """Merge the entries of other windows into the target's, for kinds of state that can be merged."""
         raise StateError(f"{type(self).__name__} cannot be merged: use list, reducing or aggregating state")
 
     def _keep(self, key: Any, accumulator: Any) -> None:
-        """Set an accumulator; None is none at all, and the next value starts afresh."""
+        """Set an accumulator; None removes it, and the next value starts with a new one."""
         if accumulator is None:
             self._remove(key)
         else:
@@ -116,7 +116,7 @@ class TableListState(TableHandle, ListState[Any]):
     def add(self, value: Any) -> None:
         if value is None:
             raise none_in_list()
-        element = self._stored(value)  # first: one that is refused leaves nothing behind
+        element = self._stored(value)  # first: a refused value leaves nothing behind
         key = self._cell[0]
         kept = self._data.get(key)
         if kept is None:
@@ -141,7 +141,7 @@ class TableListState(TableHandle, ListState[Any]):
         self._mark(key)
 
     def merge(self, target: Any, sources: list[Any]) -> None:
-        """Append what other windows hold to what the target holds."""
+        """Append the elements of other windows to those of the target."""
         merged = [e for address in (target, *sources) for e in self._data.pop(address, ())]
         if merged:
             self._data[target] = merged
@@ -149,7 +149,7 @@ class TableListState(TableHandle, ListState[Any]):
 
 
 def list_elements(values: Iterable[Any], stored: Callable[[Any], Any]) -> list[Any]:
-    """The elements given to a list state, as tables keep them."""
+    """Return the elements given to a list state in the form of tables."""
     if values is None:
         raise StateError("a list state takes a list of values, not None; use clear() to empty it")
     elements = [stored(v) for v in values]
@@ -159,7 +159,7 @@ def list_elements(values: Iterable[Any], stored: Callable[[Any], Any]) -> list[A
 
 
 def none_in_list() -> StateError:
-    """What is said to who adds None to a list state."""
+    """Return the error for None in a list state."""
     return StateError("a list state cannot hold None; leave the element out, or add a value that stands for it")
 
 
@@ -180,7 +180,10 @@ class TableMapState(TableHandle, MapState[Any, Any]):
         return self._loaded(entries.get(self._find(key)))
 
     def put(self, key: Any, value: Any) -> None:
-        kept_key, kept = self._kept_key(key), self._stored(value)  # first: what is refused leaves nothing behind
+        kept_key, kept = (
+            self._kept_key(key),
+            self._stored(value),
+        )  # first: a refused entry leaves nothing behind
         current = self._cell[0]
         entries = self._data.get(current)
         if entries is None:
@@ -189,7 +192,7 @@ class TableMapState(TableHandle, MapState[Any, Any]):
         self._mark(current)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
-        entries = dict(dict_value or ())  # Flink: an iterable of pairs will do as well
+        entries = dict(dict_value or ())  # Flink: an iterable of pairs is accepted too
         if entries:
             kept = {self._kept_key(k): self._stored(v) for k, v in entries.items()}
             current = self._cell[0]
@@ -249,12 +252,12 @@ class TableReducingState(TableHandle, ReducingState[Any]):
         self._mark(key)
 
     def merge(self, target: Any, sources: list[Any]) -> None:
-        """Reduce what other windows hold into what the target holds."""
+        """Reduce the values of other windows into the target's."""
         self._merge_values(target, sources, self._reduce)
 
 
 def none_from_reduce() -> StateError:
-    """What is said when a reduce function gives None."""
+    """Return the error for a reduce function that returned None."""
     return StateError("a reducing state cannot hold None, which its function returned; return a value, or clear()")
 
 

@@ -1,13 +1,13 @@
-"""The handles on states with a time to live.
+"""State handles on tables with a time to live.
 
-They stand beside the handles of `heap_handles.py`, one for one, and are chosen when a handle is made: a state that
-does not expire pays nothing. What they keep is described in `expiry.py`.
+Each handle of `table_handles.py` has one here. The choice is made when a handle is created, so a state that does not
+expire pays nothing. `expiry.py` describes the entries.
 
-A read that meets something expired removes it, and shows it one last time if the configuration lets expired values be
-seen. Every call of a handle is an access: it first lets the background cleanup look at a few entries.
+A read removes an expired value that it meets, and returns it one last time if the configuration makes expired values
+visible. Every call of a handle is an access: it first lets the background cleanup check a few entries.
 
     ttl 10 ms   t=0 add(a)   t=6 add(b)   t=10 get() -> [b]   t=15 get() -> [b]   t=16 get() -> []
-    and if reads renew: the read at 15 keeps b until 25
+    if reads renew stamps, the read at 15 keeps b until 25
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tamias.types.by_value import own
 
 
 class ExpiringHandle(TableHandle):
-    """What every handle here has beside the cell and the table."""
+    """The base of all handles on states that expire."""
 
     __slots__ = ("_access", "_restamps", "_shows_expired", "_ttl_ms")
 
@@ -47,12 +47,12 @@ class ExpiringHandle(TableHandle):
 
 
 class _OneStamp(ExpiringHandle):
-    """An entry with one stamp: `(stamp_ms, value)`."""
+    """The base of handles on entries with one stamp: `(stamp_ms, value)`."""
 
     __slots__ = ()
 
     def _read(self) -> Any:  # hot
-        """The value, or None; what reading does to the entry is done."""
+        """Return the value or None; remove it if it has expired, renew its stamp if reads do."""
         now_ms = self._access()
         key = self._cell[0]
         kept = self._data.get(key)
@@ -69,21 +69,21 @@ class _OneStamp(ExpiringHandle):
         return self._loaded(value) if type(value) is bytearray else value
 
     def _so_far(self, key: Any, now_ms: int) -> Any:
-        """What a new value is added to, or None: an expired one counts as long as it may be shown."""
+        """Return the value that a new one is added to, or None. An expired value counts if it is visible."""
         kept = self._data.get(key)
         if kept is None or (not self._shows_expired and kept[0] + self._ttl_ms <= now_ms):
             return None
         return self._loaded(kept[1])
 
     def _write(self, key: Any, now_ms: int, value: Any) -> None:
-        if value is None:  # an accumulator that is none at all
+        if value is None:  # the function returned no accumulator
             self._remove(key)
         else:
             self._data[key] = (now_ms, value if type(value) in self._as_is else self._stored(value))
         self._mark(key)
 
     def _merge_stamped(self, target: Any, sources: list[Any], merge: Callable[[Any, Any], Any]) -> None:
-        """Merge what has not expired. What had nothing to merge with keeps its stamp; anything else is new."""
+        """Merge the values that have not expired. A single value keeps its stamp; a merged value gets a new one."""
         now_ms = self._access()
         kept = [self._data.pop(address) for address in (target, *sources) if address in self._data]
         if len(kept) == 1:
@@ -99,7 +99,7 @@ class _OneStamp(ExpiringHandle):
 
 
 class TtlValueState(_OneStamp, ValueState[Any]):
-    """Flink: the descriptor's default is not used; a program must tell for itself what an expired value means."""
+    """Value state. Flink: the default value of the descriptor is not used for an expired value."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class TtlReducingState(_OneStamp, ReducingState[Any]):
         self._write(key, now_ms, result)
 
     def merge(self, target: Any, sources: list[Any]) -> None:
-        """Reduce what other windows hold into what the target holds."""
+        """Reduce the values of other windows into the target's."""
         self._merge_stamped(target, sources, self._reduce)
 
 
@@ -191,7 +191,7 @@ class TtlFoldingState(_OneStamp, FoldingState[Any, Any]):
 
 
 class TtlListState(ExpiringHandle, TableListState):
-    """A stamp per element: `[(stamp_ms, element), ...]`. Windows that merge take their elements along as they are."""
+    """List state with a stamp per element: `[(stamp_ms, element), ...]`. Merging windows keeps the stamps."""
 
     __slots__ = ()
 
@@ -203,9 +203,9 @@ class TtlListState(ExpiringHandle, TableListState):
             return iter(())
         dead_ms = now_ms - self._ttl_ms
         alive = [element for element in kept if element[0] > dead_ms]
-        # Flink: expired elements are dropped when none is alive or the list is rewritten anyway; beside live ones
-        # they are only skipped, or shown, and wait for the cleanup. Flink does so as the iteration goes on; here a
-        # read is over when `get` returns, and what the iterator yields does not depend on when it is asked.
+        # Flink: expired elements are removed if no element is alive or the list is rewritten anyway. Beside live
+        # elements they are only skipped, or shown, and wait for the cleanup. Flink does so during the iteration. Here
+        # the read ends when `get` returns, so what the iterator yields does not depend on when it is advanced.
         if not alive:
             del self._data[key]
             self._mark(key)
@@ -246,7 +246,7 @@ class TtlListState(ExpiringHandle, TableListState):
 
 
 class TtlMapState(ExpiringHandle, TableMapState):
-    """A stamp per entry: `{key: (stamp_ms, value), ...}`."""
+    """Map state with a stamp per entry: `{key: (stamp_ms, value), ...}`."""
 
     __slots__ = ()
 
@@ -290,12 +290,12 @@ class TtlMapState(ExpiringHandle, TableMapState):
         return iter([self._loaded(kept[1]) for _, kept in self._read_all()])
 
     def is_empty(self) -> bool:
-        # Flink: looks at what is there, expired or not.
+        # Flink: expired entries count.
         self._access()
         return super().is_empty()
 
     def _read(self, key: Any) -> tuple[int, Any] | None:
-        """An entry with its stamp, or None; what reading does to it is done."""
+        """Return an entry with its stamp, or None; remove it if it has expired, renew its stamp if reads do."""
         now_ms = self._access()
         current = self._cell[0]
         entries: dict[Any, tuple[int, Any]] = self._data.get(current, {})
@@ -312,7 +312,7 @@ class TtlMapState(ExpiringHandle, TableMapState):
         return kept
 
     def _read_all(self) -> list[tuple[Any, tuple[int, Any]]]:
-        """The entries to show, in order. As with lists, the read is over before the first one is looked at."""
+        """Return the entries to show, in order. As with lists, the read ends before the caller sees the first entry."""
         now_ms = self._access()
         current = self._cell[0]
         entries = self._data.get(current)

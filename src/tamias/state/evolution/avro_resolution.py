@@ -1,7 +1,8 @@
-"""Avro's rules of schema resolution, on records that are dicts: what was written by one schema, read by another.
+"""Avro's schema resolution for records that are dicts: convert records of one schema to records of another.
 
-The rules are those of the Avro specification: fields by name or alias, defaults for new ones, numbers promoted, text
-and bytes exchanged, an unknown symbol of an enum replaced by its default, unions branch by branch.
+The rules are those of the Avro specification: fields match by name or alias, new fields get their defaults, numbers are
+promoted, text and bytes are exchanged, an unknown symbol of an enum becomes its default, unions match branch by branch.
+docs/decisions/0017-avro-parsing.md says why this is not left to a library.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _PROMOTED: dict[tuple[str, str], Convert] = {
 
 
 def resolver(written: Any, read: Any) -> Convert | None:
-    """What makes records of one schema (as JSON) records of another; None when they are the same.
+    """Return the conversion of records between two schemas, given as JSON; None if the schemas are equal.
 
     Raises:
-        Incompatible: the schemas cannot be resolved; says where and why.
+        Incompatible: The schemas cannot be resolved; the error says where and why.
     """
     if written == read:
         return None
@@ -40,7 +41,7 @@ def resolver(written: Any, read: Any) -> Convert | None:
 
 
 class _Later:
-    """A resolution that is being worked out while its parts already refer to it."""
+    """A placeholder for the resolution of a recursive type, which its parts refer to before it is complete."""
 
     convert: Convert
 
@@ -49,15 +50,15 @@ class _Later:
 
 
 class _Resolution:
-    """Two schemas; `between` is asked for each pair of their parts."""
+    """The resolution of two schemas, part by part."""
 
     def __init__(self, old: AvroSchema, new: AvroSchema) -> None:
         self._old = old
         self._new = new
-        self._known: dict[tuple[str, str], _Later] = {}  # of named types, which may contain themselves
+        self._known: dict[tuple[str, str], _Later] = {}  # by the names of a pair of named types, which may be recursive
 
     def between(self, before: Node, after: Node) -> Convert:
-        """The resolution of two parts."""
+        """Return the conversion between two parts."""
         old, new = self._old.resolved(before), self._new.resolved(after)
         if isinstance(old, list):
             return self._from_union(old, after)
@@ -124,7 +125,7 @@ class _Resolution:
         return at_field
 
     def _default(self, node: Node, default: Any) -> Any:
-        """The value of a default, which a schema gives as JSON."""
+        """Return the value of a default, which the schema contains as JSON."""
         node = self._new.resolved(node)
         if isinstance(node, list):
             return self._default(node[0], default)
@@ -145,7 +146,7 @@ class _Resolution:
     # -------------------------------------------------------------------------------------------------- unions
 
     def _from_union(self, branches: list[Node], after: Node) -> Convert:
-        """Each value is resolved as the branch that it follows; a branch that cannot be fails when a value is of it."""
+        """Convert each value by its branch. A branch that cannot be resolved fails only for a value of that branch."""
         converts: list[tuple[Node, Convert | Incompatible]] = []
         for branch in branches:
             try:
@@ -172,7 +173,7 @@ class _Resolution:
             try:
                 return self.between(before, branch)
             except Incompatible:
-                continue  # the next branch may do
+                continue  # the next branch may match
         raise _unresolved(self._old.resolved(before), branches)
 
 
@@ -203,7 +204,7 @@ def _enum_or_fixed(old: Node, new: Node) -> Convert:
 
 
 def _is_same_name(old: Node, new: Node) -> bool:
-    # The specification compares names without their namespace, or with an alias of the reader's.
+    # By the specification names match without their namespace, or by an alias of the reader.
     return _short(old["name"]) == _short(new["name"]) or old["name"] in new["aliases"]
 
 

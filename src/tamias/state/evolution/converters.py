@@ -1,15 +1,15 @@
-"""From the type a state was stored with to the type it is declared with now.
+"""Convert values from the type that a state was stored with to the type that it is declared with now.
 
-`converter` compares two descriptions (`schemas.py`) before any value is looked at. What may change:
+`converter` compares two descriptions (`type_descriptions.py`) before it sees any value. What may change:
 
 | | |
 |---|---|
-| rows | fields by name: added ones are None, removed ones are dropped, their order does not matter |
-| dataclasses and named tuples | likewise; an added field needs a default (`classes.py` reads the instances) |
-| Avro records | by Avro's rules of schema resolution (`avro_evolution.py`) |
-| tuples | the types of their fields, not how many there are |
+| rows | fields by name: added fields are None, removed fields are dropped, their order does not matter |
+| dataclasses and named tuples | likewise; an added field needs a default (`pickled_classes.py` reads the instances) |
+| Avro records | by Avro's rules of schema resolution (`avro_resolution.py`) |
+| tuples | the types of the fields, not their number |
 | numbers | BYTE, SHORT, INT, LONG, BIG_INT in this direction; whole numbers to FLOAT and DOUBLE; FLOAT to DOUBLE |
-| lists, arrays, maps | their elements and values; keys of maps may not change |
+| lists, arrays, maps | the elements and values; the keys of maps may not change |
 | anything pickled | from and to any type: each value is checked when it is restored |
 """
 
@@ -29,11 +29,11 @@ from tamias.types.row import Row, make_row
 __all__ = ["Converter", "converter", "field_converters"]
 
 Converter = Callable[[Any], Any]
-"""Makes a value of the new type from one of the old; it may change and keep what it is given."""
+"""Convert a value of the old type to the new type. The converter may change its argument and keep it."""
 
 
 def converter(old: Schema, new: Schema) -> Converter | None:
-    """What makes new values of old ones; None when old values are good as they are.
+    """Return the converter between two types, or None if values need no conversion.
 
     Example:
         >>> widened = converter({"row": [["n", "INT"]]}, {"row": [["n", "DOUBLE"], ["note", "STRING"]]})
@@ -41,10 +41,10 @@ def converter(old: Schema, new: Schema) -> Converter | None:
         Row(n=1.0, note=None)
 
     Raises:
-        Incompatible: no value, or not every value, of the old type can be made one of the new; says where and why.
+        Incompatible: Some values of the old type have no counterpart in the new type; the error says where and why.
     """
     if old == new or PICKLED in (old, new):
-        return None  # a value restored from a pickle is checked when it is stored again: `codecs.py`
+        return None  # values restored from pickles are checked when they are stored again: `codecs.py`
     if isinstance(old, str) and isinstance(new, str):
         return _single(old, new)
     match old, new:
@@ -73,7 +73,7 @@ def converter(old: Schema, new: Schema) -> Converter | None:
 
 
 def _is_same_class(before: str, after: str) -> bool:
-    """Whether the old name leads to the class that has the new name: a class that moved may leave its name behind."""
+    """Return whether the old name leads to the class of the new name: a moved class may leave an alias behind."""
     try:
         return find_global(*before.split(":")) is find_global(*after.split(":"))
     except LookupError:
@@ -87,7 +87,7 @@ _AS_IS = {("CHAR", "STRING"), ("FLOAT", "DOUBLE"), ("bool", "int")}
 _WIDENED: dict[tuple[str, str], Converter] = {("int", "float"): float, ("bool", "float"): float}
 for _name in _WHOLE:
     _WIDENED[(_name, "BIG_DEC")] = Decimal
-    if _name != "BIG_INT":  # which may be beyond the largest double
+    if _name != "BIG_INT":  # a BIG_INT may be larger than the largest double
         _WIDENED[(_name, "DOUBLE")] = float
         _WIDENED[(_name, "FLOAT")] = float
 
@@ -190,10 +190,10 @@ def _lists(before: Schema, after: Schema) -> Converter | None:
 
 
 def field_converters(now: RecordClass, before: list[list[Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """What makes the values of all fields that a class has now from the values of those it had.
+    """Return the function from the values of the fields that a class had to those of the fields that it has now.
 
     Raises:
-        Incompatible: a new field has no default, or a field's type has changed too much.
+        Incompatible: A new field has no default, or the type of a field cannot be converted.
     """
     old, name = dict(before), now.name.replace(":", ".")
     converters: dict[str, Converter | None] = {}

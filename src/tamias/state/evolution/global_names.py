@@ -1,4 +1,4 @@
-"""Classes and functions by the name that a checkpoint knows them by."""
+"""The names of classes and functions in checkpoints."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 
 def name_of(global_object: Any) -> str:
-    """How a checkpoint names a class or function: `module:qualified.name`."""
+    """Return the name of a class or function in checkpoints: `module:qualified.name`."""
     return f"{global_object.__module__}:{global_object.__qualname__}"
 
 
 def find_global(module: str, qualified_name: str) -> Any:
-    """The class or function of that name.
+    """Return the class or function of a name.
 
     Raises:
-        LookupError: There is none now; says why.
+        LookupError: There is no such class or function; the message says why.
     """
     try:
         found: Any = importlib.import_module(module)
-    except Exception as error:  # the module may fail in any way when it runs
+    except Exception as error:  # a module may raise anything when it is imported
         raise LookupError(f"module {module!r} cannot be imported ({type(error).__name__}: {error})") from error
     for part in qualified_name.split("."):
         if not hasattr(found, part):

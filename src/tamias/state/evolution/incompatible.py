@@ -1,4 +1,4 @@
-"""Why restored values do not fit; internal, turned into `StateMigrationError` once the state is known."""
+"""`Incompatible`: an internal error, which becomes a `StateMigrationError` where the name of the state is known."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tamias.state.evolution.type_descriptions import spell
 
 
 class Incompatible(Exception):
-    """Old values cannot be made new ones. Knows the way to the place: fields, elements, keys and values."""
+    """Old values cannot be converted to the new type. The path names the fields, elements and values on the way."""
 
     def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(reason, path)
 
     def inside(self, place: str) -> Incompatible:
-        """The same, seen from the value around it."""
+        """Return the same error with a path that starts one value further out."""
         reason, path = self.args
         return Incompatible(reason, (place, *path))
 
@@ -24,5 +24,5 @@ class Incompatible(Exception):
 
 
 def changed(old: Any, new: Any) -> Incompatible:
-    """A type that was one thing and is another."""
+    """Return the error for a type that cannot be converted to another."""
     return Incompatible(f"was {spell(old)} and is {spell(new)}")

@@ -1,9 +1,9 @@
-"""The classes that pickled state consists of: noted while values are written, compared when they are restored.
+"""The classes of pickled values: noted while values are written, compared when they are restored.
 
-A pickle names the classes of its objects and, for some of them, gives the values of their fields by position only. So
-a checkpoint says which classes a state's values are made of and, of dataclasses and named tuples, what fields those
-had. On restore the classes of the program are compared with that: nothing has changed in most cases, and then nothing
-is done. Otherwise the values are read through `Rebuilding`, which fills fields by name.
+A pickle names the classes of its objects, and for some of them contains the values of the fields by position only. So a
+checkpoint records the classes of the values of a state, and the fields of dataclasses and named tuples. On restore the
+classes of the program are compared with the record. In most cases nothing has changed, and nothing is done. Otherwise
+the values are read through `Rebuilding`, which fills fields by name.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from tamias.types.by_value import dumps
 from tamias.types.record_classes import RecordClass, is_named_tuple, record_class
 
 ClassFields = dict[str, list[list[Any]] | None]
-"""Fields as `[name, type]` by the class's `module:qualified.name`; None for a class or function that has none."""
+"""Fields as `[name, type]`, by the `module:qualified.name` of the class or function; None if it has no fields."""
 
 _GLOBALS = (type, types.FunctionType, types.BuiltinFunctionType)
 _NOT_NOTED = ("builtins", "copyreg", "tamias.", "cloudpickle.")
 
 
 class Noting:
-    """Pickles the values of one state, and notes what classes they are made of.
+    """Pickle the values of one state, and note their classes.
 
-    The pickler is kept from one value to the next: without a memo it has nothing to forget, and making one takes
-    longer than pickling a short list.
+    One pickler is used for all values: without a memo it keeps nothing between values, and creating one takes longer
+    than pickling a short list.
     """
 
     __slots__ = ("_buffer", "_pickler", "carried", "seen")
 
     def __init__(self) -> None:
         self.seen: dict[Any, None] = {}
-        self.carried: ClassFields = {}  # of restored values that have not been written since
+        self.carried: ClassFields = {}  # the classes of restored values that were not written since
         self._begin()
 
     def _begin(self) -> None:
@@ -51,13 +51,15 @@ class Noting:
         self._pickler.seen = self.seen
 
     def dumps(self, value: Any) -> bytes:  # hot
-        """As `wire.values.dumps`."""
+        """Pickle a value as `types.by_value.dumps` does."""
         try:
             self._pickler.dump(value)
         except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
             self._begin()
             return dumps(value)
-        except BaseException:  # of the value's own: what has been written of it is not part of the next one
+        except (
+            BaseException
+        ):  # raised by the value's own code: the bytes written so far must not become part of the next value
             self._begin()
             raise
         data = self._buffer.getvalue()
@@ -66,7 +68,7 @@ class Noting:
         return data
 
     def described(self) -> ClassFields:
-        """What a checkpoint says of the classes in this state's values."""
+        """Return the classes of the values, for a checkpoint."""
         found = dict(self.carried)
         for each in self.seen:
             name = name_of(each)
@@ -78,7 +80,7 @@ class Noting:
 class _NotingPickler(pickle.Pickler):
     seen: dict[Any, None]
 
-    def reducer_override(self, obj: Any) -> Any:  # hot: called for what is no number, text, bytes or plain container
+    def reducer_override(self, obj: Any) -> Any:  # hot: not called for numbers, text, bytes and plain containers
         if isinstance(obj, _GLOBALS) and obj not in self.seen:
             self.seen[obj] = None
         return NotImplemented
@@ -86,13 +88,13 @@ class _NotingPickler(pickle.Pickler):
 
 @lru_cache(maxsize=1000)
 def fields_of(found: Any) -> list[list[Any]] | None:
-    """The fields of a dataclass or named tuple that pickles as such do; None of anything else."""
+    """Return the fields of a dataclass or named tuple with the default way of pickling; None for anything else."""
     described = record_class(found) if isinstance(found, type) and _pickles_by_fields(found) else None
     return None if described is None else [[f.name, f.type] for f in described.fields]
 
 
 def _pickles_by_fields(cls: type) -> bool:
-    """Whether a class leaves it to Python how it is pickled; one that does not, evolves in its own way."""
+    """Return whether a class is pickled in Python's default way. Any other class handles its own evolution."""
     python: Any = object
     if cls.__reduce_ex__ is not python.__reduce_ex__ or cls.__reduce__ is not python.__reduce__:
         return False
@@ -109,10 +111,10 @@ def _pickles_by_fields(cls: type) -> bool:
 
 
 def rebuilding(saved: Mapping[str, list[list[Any]] | None]) -> Rebuilding | None:
-    """What reads the values of a state whose classes have changed or gone; None when all are as they were.
+    """Return the reader for values whose classes have changed or are gone, or None if no class has changed.
 
     Raises:
-        Incompatible: a class has changed so that its old instances cannot be made new ones.
+        Incompatible: A class has changed so that its old instances cannot be converted.
     """
     changed: dict[str, Callable[..., Any] | str] = {}
     for name, fields in saved.items():
@@ -128,21 +130,21 @@ def rebuilding(saved: Mapping[str, list[list[Any]] | None]) -> Rebuilding | None
 
 
 class Rebuilding:
-    """Reads pickles whose classes have changed: instances get the fields that their classes have now."""
+    """Read pickles whose classes have changed: instances get the fields that their classes have now."""
 
     def __init__(self, changed: dict[str, Callable[..., Any] | str]) -> None:
         self._changed = changed
 
     def difference(self) -> str:
-        """What has changed, in words."""
+        """Return one of the changes in words."""
         name, why = next(iter(self._changed.items()))
         return f"{name.replace(':', '.')} {'is gone: ' + why if isinstance(why, str) else 'has other fields'}"
 
     def loads(self, data: bytes | bytearray) -> Any:
-        """The value of a pickle.
+        """Read a pickled value.
 
         Raises:
-            Incompatible: it holds an instance of a class that is gone, or that has a new field without a default.
+            Incompatible: The value contains an instance of a class that is gone, or a field that cannot be converted.
         """
         return _Unpickler(io.BytesIO(data), self._changed).load()
 
@@ -165,7 +167,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _shim(name: str, cls: type, old_fields: list[list[Any]]) -> Any:
-    """A class that pickles of old instances are read into: it makes instances of the class as it is now."""
+    """Return a class that takes the place of a changed class in old pickles and creates instances of the class now."""
     described = record_class(cls)
     if described is None:
         raise Incompatible(f"{name.replace(':', '.')} was a dataclass or named tuple with fields and is none now")
@@ -176,7 +178,7 @@ def _shim(name: str, cls: type, old_fields: list[list[Any]]) -> Any:
 
 
 Fill = Callable[[dict[str, Any]], dict[str, Any]]
-"""The values of all fields that a class has now, from the values of those it had."""
+"""Return the values of the fields that a class has now, from the values of those that it had."""
 
 
 def _named_tuple_shim(cls: type, old_names: list[str], fill: Fill) -> type:
@@ -187,7 +189,7 @@ def _named_tuple_shim(cls: type, old_names: list[str], fill: Fill) -> type:
 
 
 def _dataclass_shim(cls: type, described: RecordClass, old_names: list[str], fill: Fill) -> type:
-    """A subclass that adds nothing: its instances can become instances of the class when their fields are known."""
+    """Return an empty subclass; once its fields are known, an instance changes its class to the class itself."""
     set_attribute = object.__setattr__
 
     def set_state(self: Any, state: Any) -> None:
@@ -200,7 +202,7 @@ def _dataclass_shim(cls: type, described: RecordClass, old_names: list[str], fil
 
     def new(shim: type, *args: Any) -> Any:
         made: Any = object.__new__(shim)
-        if not old_names:  # an instance without attributes is pickled without any state to set
+        if not old_names:  # the pickle of an instance without attributes sets no state
             set_state(made, {})
         return made
 
@@ -209,7 +211,7 @@ def _dataclass_shim(cls: type, described: RecordClass, old_names: list[str], fil
 
 
 def _by_name(state: Any, old_names: list[str]) -> dict[str, Any]:
-    """What `__getstate__` gave, by name: a dict, a dict and one of slots, or a list in the order of the fields."""
+    """Return the result of `__getstate__` by name: it is a dict, a dict and one of slots, or a list of field values."""
     if isinstance(state, list):
         return dict(zip(old_names, state, strict=True))
     if isinstance(state, tuple):
@@ -222,11 +224,11 @@ _NO_PICKLE = (pickle.UnpicklingError, EOFError, ValueError, OverflowError, Looku
 
 
 def loads(data: bytes, where: str) -> Any:
-    """A pickle of built-in values and the user's keys.
+    """Read a pickle of built-in values and the user's keys; `where` names the file in errors.
 
     Raises:
-        StateMigrationError: a class that a key is made of cannot be found; `where` names the file.
-        CorruptFileError: it is no pickle, or half of one.
+        StateMigrationError: The class of a key cannot be found.
+        CorruptFileError: The bytes are no pickle, or only a part of one.
     """
     try:
         return pickle.loads(data)

@@ -1,14 +1,14 @@
-"""What must agree between a restored state and the state that the job declares, and what is made to agree.
+"""Compare a restored state with the state that the job declares, and convert its entries if the types differ.
 
-A backend calls `migrate` once for each state, when it is declared after a restore:
+A backend calls `migrate` once for each state, when the job declares the state after a restore:
 
     migration = migrate(saved_info, declared, operator)   # raises StateMigrationError
-    if migration is not None:                             # every restored entry must go through it, once
+    if migration is not None:                             # convert every restored entry, once
         entry = migration.entry(entry)                    #   a whole entry as docs/formats/heap-state.md describes it
         kept = migration.value(kept)                      #   or one kept value, element or value of a map
 
-It does so at once for all entries, before the next checkpoint says of them what the state is now declared to hold. Keys
-need nothing: they may not change.
+The backend converts all entries at once, because the next checkpoint describes them by the new declaration. Keys are
+not converted: their type may not change.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from tamias.types.type_information import TypeInformation
 
 
 def check_restorable(saved: StateInfo | None, declared: StateInfo, operator: str = "") -> None:
-    """Refuse a declaration of another kind of state than the restored entries are of.
+    """Refuse a declaration whose kind of state differs from that of the restored entries.
 
     Raises:
-        StateMigrationError: naming the state and the difference.
+        StateMigrationError: The kinds differ; the message names the state and the difference.
     """
     if saved is None:
         return
@@ -58,10 +58,10 @@ def check_restorable(saved: StateInfo | None, declared: StateInfo, operator: str
 
 
 def check_keys(saved: Iterable[StateInfo], key_type: TypeInformation | None, operator: str = "") -> None:
-    """Refuse keys of another type than the restored states have, before any of them is read.
+    """Refuse a key type that differs from that of the restored states, before any state is read.
 
     Raises:
-        StateMigrationError: naming a state and the difference.
+        StateMigrationError: The types differ; the message names a state and the difference.
     """
     for info in saved:
         try:
@@ -75,15 +75,16 @@ _OTHER_KEYS = "Restore with the old keys, or give the operator another uid to st
 
 
 def migrate(saved: StateInfo | None, declared: Declaration, operator: str = "") -> Migration | None:
-    """What makes the restored entries of a state what it is declared to hold; None when they are that already.
+    """Return the conversion of the restored entries of a state to its declaration, or None if they need none.
 
     Args:
-        saved: What the checkpoint says of the state; None when it has none of that name.
-        declared: What the job says.
-        operator: The operator, for messages.
+        saved: The description in the checkpoint; None if it has no state of that name.
+        declared: The declaration of the job.
+        operator: The name of the operator, for messages.
 
     Raises:
-        StateMigrationError: there is no way; names the operator, the state and the difference.
+        StateMigrationError: The entries cannot be converted; the message names the operator, the state and the
+            difference.
     """
     check_restorable(saved, declared.info, operator)
     if saved is None:
@@ -102,7 +103,7 @@ _ADVICE = "Restore with the old declaration, or rename the state to start it emp
 
 
 class Migration:
-    """Makes entries as they were restored entries as the state is declared now."""
+    """Convert restored entries to the current declaration of a state."""
 
     def __init__(self, saved: StateInfo, value: Converter, operator: str) -> None:
         self._saved = saved
@@ -111,18 +112,18 @@ class Migration:
         self._entry = _entry_converter(saved, value)
 
     def value(self, kept: Any) -> Any:
-        """One kept value: of value state, an element of list state, a value of map state; without any stamp.
+        """Convert one kept value without a stamp: of value state, an element of a list, or a value of a map.
 
         Raises:
-            StateMigrationError: this value cannot be what the state is declared to hold.
+            StateMigrationError: The value does not fit the declaration.
         """
         return self._say(self._value, kept)
 
     def entry(self, entry: Any) -> Any:
-        """A whole entry: a value, a list or a map, with stamps if the state expires, or what a window keeps.
+        """Convert a whole entry: a value, a list or a map, with stamps if the state expires, or a window's contents.
 
         Raises:
-            StateMigrationError: a value in it cannot be what the state is declared to hold.
+            StateMigrationError: A value in the entry does not fit the declaration.
         """
         return self._say(self._entry, entry)
 
@@ -142,7 +143,7 @@ def _refused(state: str, operator: str, why: str) -> StateMigrationError:
 
 
 def _check_keys(before: Described, now: Described) -> None:
-    """Keys decide where state is and how it is found: they stay what they were."""
+    """Refuse changed keys: they decide where state is and how it is found."""
     for what, old, new in (("key", before.key, now.key), ("map's key", before.map_key, now.map_key)):
         if old != new and PICKLED not in (old, new):
             raise Incompatible(f"the type of the {what} was {spell(old)} and is {spell(new)}; it cannot change")
@@ -155,7 +156,7 @@ def _check_keys(before: Described, now: Described) -> None:
 
 
 def _value_converter(before: Described, codec: Codec) -> Converter | None:
-    """From kept values of before to kept values of the codec."""
+    """Return the converter from old kept values to kept values of the codec, or None if values need none."""
     old, new = before.value, codec.schema()
     if _is_serializer(old) or _is_serializer(new):
         return _between_serializers(old, new, codec)
@@ -218,7 +219,9 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
         raise Incompatible(
             f"the class {name.replace(':', '.')}, which says how its serializer wrote it, is gone: {error}"
         ) from error
-    if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):  # nothing else is called by its name
+    if not (
+        isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)
+    ):  # never call any other class that the checkpoint names
         raise Incompatible(f"{name.replace(':', '.')}, which says how its serializer wrote it, is no snapshot class")
     snapshot = cls()
     snapshot.read_snapshot(int(saved["version"]), BytesIO(base64.b64decode(saved["configuration"])))
@@ -229,7 +232,7 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
 
 
 def _entry_converter(saved: StateInfo, value: Converter) -> Converter:
-    """From one entry of a table to another: docs/formats/heap-state.md says what entries look like."""
+    """Return the converter of whole entries; docs/formats/heap-state.md describes their shapes."""
     one: Converter = (lambda stamped: (stamped[0], value(stamped[1]))) if saved.ttl else value
     match saved.kind.removeprefix(WINDOWED):
         case "list":
@@ -245,5 +248,5 @@ def _entry_converter(saved: StateInfo, value: Converter) -> Converter:
 
 
 def _contents(kept: Any, value: Converter) -> Any:
-    """What a window keeps: a list of records, or one value; a value that is a list is kept as its pickle."""
+    """Convert the contents of a window: a list of records, or one value. A value that is a list is kept pickled."""
     return [value(record) for record in kept] if isinstance(kept, list) else value(kept)

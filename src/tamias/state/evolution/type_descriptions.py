@@ -1,4 +1,4 @@
-"""Types as JSON: what a checkpoint says of the values in a state (docs/formats/state-types.md)."""
+"""Describe types as JSON, for the record of a state's values in a checkpoint (docs/formats/state-types.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tamias.types.serializer import SerializerTypeInfo, TypeSerializer
 from tamias.types.type_information import TypeInformation
 
 Schema: TypeAlias = Any
-"""JSON: a word for a type of single values, an object with one entry for a type made of others."""
+"""JSON: a word for a type of single values, an object with one entry for a composite type."""
 
 PICKLED: Schema = "any"
 
@@ -45,7 +45,7 @@ _WORDS = {
 
 
 def describe(type_info: TypeInformation | None) -> Schema:
-    """A type as JSON; what has no declared type holds anything.
+    """Describe a type as JSON; without a declared type, values may be anything.
 
     >>> from tamias.common import Types
     >>> describe(Types.ROW_NAMED(["id", "tags"], [Types.LONG(), Types.LIST(Types.STRING())]))
@@ -80,7 +80,7 @@ def describe(type_info: TypeInformation | None) -> Schema:
 
 
 def describe_serializer(serializer: TypeSerializer[Any]) -> Schema:
-    """What a checkpoint keeps of a serializer: the class and version of its snapshot, and what that wrote."""
+    """Describe a serializer: the class and version of its snapshot, and the bytes that the snapshot wrote."""
     snapshot, stream = serializer.snapshot_configuration(), BytesIO()
     snapshot.write_snapshot(stream)
     cls = type(snapshot)
@@ -92,7 +92,7 @@ def describe_serializer(serializer: TypeSerializer[Any]) -> Schema:
 
 
 def spell(schema: Schema) -> str:
-    """A description in words, for messages.
+    """Return a description in words, for messages.
 
     >>> spell({"row": [["id", "LONG"], ["tags", {"list": "STRING"}]]})
     'ROW(id LONG, tags LIST(STRING))'

@@ -1,19 +1,21 @@
-"""Keyed state in RocksDB: on local disk, far beyond memory, with checkpoints that link files instead of copying state.
+"""The RocksDB backend: keyed state on local disk, larger than memory, whose checkpoints link files instead of copying.
 
 One instance holds all states of an operator in one subtask. Timers, and other tables that an operator brings along
-(`adopt`), stand on the heap beside it and are part of its checkpoints.
+(`adopt`), are kept in a heap backend beside it and are part of its checkpoints.
 
-    rocksdb_instance.py   all tables of an operator
-    rocksdb_tables.py     the states: dictionaries of what is in use, in front of RocksDB
-    rocksdb_addresses.py  where keys in use lie
-    rocksdb_handles.py    what user code gets
-    rocksdb_keys.py, rocksdb_values.py    keys and values as bytes
-    rocksdb_files.py      checkpoints: which files are written, which are referred to
-    rocksdb_full.py       savepoints that every backend reads
-    rocksdb_restore.py    back from a checkpoint of this or the other backend
-    rocksdb_sweep.py      what removes expired entries
-    rocksdb_merging.py    when all files are merged
-    rocksdb_store.py, rocksdb_settings.py    the instance and its options
+    handles.py                             the handles on list, map and value state
+    instance.py                            all tables of an operator
+    tables.py, value_tables.py, list_tables.py, map_tables.py
+                                           the states: dictionaries of the entries in use, in front of RocksDB
+    known_addresses.py                     the addresses of keys in use
+    key_bytes.py, value_bytes.py           keys and values as bytes
+    store.py, store_options.py             one RocksDB instance and its options
+    instance_files.py                      checkpoints: which files are written, which are referred to
+    canonical_snapshot.py                  savepoints that every backend reads
+    restore.py, instance_reader.py         restore a checkpoint of either backend into RocksDB; read an instance
+    sweep.py                               remove expired entries
+    compaction.py                          when all files are merged
+    local_folder.py                        the folder of an instance
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from tamias.storage.file_store import FileStore
 
 
 class _RocksStates(TableStates):
-    """Hands out handles on tables: per key, or per key and window."""
+    """Hand out handles on tables: per key, or per key and window."""
 
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         return self._handle(
@@ -94,17 +96,18 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         reuses_restored: bool = False,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        """A backend without state.
+        """Create a backend without state.
 
         Args:
-            folder: Where its files are; removed with it.
+            folder: The folder for the files of RocksDB; `close` removes it.
             max_parallelism: The number of key groups.
-            key_groups: The first and the last one of the subtask.
-            settings: How RocksDB is set up.
+            key_groups: The key groups of the subtask.
+            settings: The settings of RocksDB.
             tracked: Whether there are checkpoints.
-            incremental: Whether a checkpoint refers to files of the one before.
-            clock: Processing time.
-            reuses_restored: Whether checkpoints go where the restored one is, and may refer to its files.
+            incremental: Whether a checkpoint refers to files of the checkpoint before.
+            clock: The source of processing time.
+            reuses_restored: Whether checkpoints are written to the directory of the restored one and may refer to its
+                files.
             on_close: Called when the folder has been removed.
         """
         KeyedStateBackend.__init__(self)
@@ -196,7 +199,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
     def _linked(self, beside: CapturedState, base: Files | None, done: Callable[[Files], None]) -> CapturedFolder:
         folder, expired = self._link(), self._expired()
         rocks = self._rocks
-        # Flink: incremental checkpoints keep what has expired; the sweep removes it.
+        # Flink: incremental checkpoints keep expired entries, which the sweep removes.
         prepare = None if base is not None or not expired else lambda path: remove_expired(path, rocks, expired)
         return CapturedFolder(folder, beside, done, threads=rocks.settings.transfer_threads, base=base, prepare=prepare)
 
@@ -239,4 +242,4 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
 
 
 def _nobody_builds_on_it(files: Files) -> None:
-    """A snapshot that is whole by itself is not what the next one builds on."""
+    """Ignore the files of a snapshot that refers to no other: the next snapshot does not build on it."""

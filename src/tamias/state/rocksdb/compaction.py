@@ -1,16 +1,16 @@
-"""When all files of an instance are merged, beside what RocksDB decides by itself.
+"""When all files of an instance are merged, in addition to what RocksDB decides itself.
 
-A merged file is a new one, and an incremental checkpoint writes it. RocksDB's universal compaction, as it is set up in
-`rocksdb_store.py`, merges small files with small ones, and everything once the newer files are together as large as
-the oldest: what is no longer needed never takes more room than what is. Two things it cannot know:
+A merged file is a new file, which an incremental checkpoint writes. RocksDB's universal compaction (`store_options.py`)
+merges small files with small files, and all files once the newer ones are together as large as the oldest. So obsolete
+entries never take more room than current ones. Two things RocksDB cannot know:
 
-* The first checkpoint writes everything anyway. Files of a first load that are merged before it are written once, and
-  not again with some later checkpoint: `settle`.
-* What deletes an entry is small, however large the entry. RocksDB can be told to merge files with many deletions, but
-  then does so at once: with 1% of the entries replaced by others between checkpoints, two of three checkpoints wrote
-  everything. `tidy` counts entries instead of bytes: dead ones are never more than live ones.
+* The first checkpoint writes everything anyway. If the files of a first load are merged before it, they are written
+  once, and not again with a later checkpoint: `settle`.
+* A deletion is small, however large the deleted entry. RocksDB can be told to merge files with many deletions, but then
+  does so at once: with 1% of the entries replaced by others between checkpoints, two of three checkpoints wrote
+  everything. `tidy` counts entries instead of bytes: there are never more dead entries than live ones.
 
-Where RocksDB is told to merge nothing (`compaction.style: NONE`) nothing is merged here either.
+With `compaction.style: NONE` neither RocksDB nor this module merges anything.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import threading
 
 from tamias.state.rocksdb.store import RocksStore
 
-SETTLE_BYTES = 128 << 20  # more is left to RocksDB: the job stands still meanwhile
+SETTLE_BYTES = 128 << 20  # larger instances are left to RocksDB, because the job waits for `settle`
 FEW_DELETIONS = 10_000
 
 
 class Merging:
-    """Merges the files of one instance. Used by the instance's thread; `tidy` lets another one do it."""
+    """Merge the files of one instance. Called on the thread of the instance; `tidy` merges on a thread of its own."""
 
     def __init__(self, store: RocksStore, is_allowed: bool = True) -> None:
         self._store = store
@@ -42,10 +42,10 @@ class Merging:
             self._store.compact()
 
     def tidy(self) -> None:
-        """Begin to merge all files if half of what was written to them is deleted.
+        """Start to merge all files if half of their entries are deleted.
 
         Raises:
-            StateError: The last time it went wrong.
+            StateError: The last merge failed.
         """
         if self._error is not None:
             raise self._error
@@ -64,7 +64,7 @@ class Merging:
 
     @property
     def is_busy(self) -> bool:
-        """Whether files are being merged."""
+        """Whether a merge is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def _merge(self) -> None:
@@ -74,7 +74,7 @@ class Merging:
             self._error = error  # for `tidy` to raise
 
     def stop(self) -> None:
-        """End what is going on, for the instance to be destroyed."""
+        """Stop a running merge, so that the instance can be destroyed."""
         if self._thread is not None and self._thread.is_alive():
             self._store.cancel()
             self._thread.join()

@@ -1,7 +1,7 @@
-"""The handles on list and map state in RocksDB, with and without a time to live, and the quick one on value state.
+"""The handles on list and map state in RocksDB, with and without a time to live, and a faster one on value state.
 
-The other kinds keep one value per key and use the heap's handles, over a dictionary that reads through
-(`rocksdb_tables.py`); what expires when is as in `ttl.py`.
+The other kinds of state keep one value per key and use the handles of `state/table_handles.py`, over a dictionary that
+reads through to RocksDB (`value_tables.py`). Entries expire as in `state/ttl_handles.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tamias.types.by_value import own
 
 
 class RocksValueState(TableValueState):
-    """Asks the dictionary itself, which fetches only what it misses."""
+    """Value state. It reads the dictionary by index, which calls RocksDB only for a missing key."""
 
     __slots__ = ("_limit", "_make_room")
 
@@ -101,7 +101,7 @@ class RocksListState(TableHandle, ListState[Any]):
         self._table.mark(key)
 
     def merge(self, target: Any, sources: list[Any]) -> None:
-        """Append what other windows hold to what the target holds."""
+        """Append the elements of other windows to those of the target."""
         table = self._table
         for source in sources:
             known = table.of(source)
@@ -114,7 +114,7 @@ class RocksListState(TableHandle, ListState[Any]):
 
 
 class RocksTtlListState(RocksListState):
-    """A stamp per element."""
+    """List state with a stamp per element."""
 
     __slots__ = ("_expiry",)
 
@@ -129,7 +129,7 @@ class RocksTtlListState(RocksListState):
         kept = table.elements(key, known)
         dead_ms = now_ms - expiry.ttl_ms
         alive = [element for element in kept if element[0] > dead_ms]
-        if kept and not alive:  # Flink: beside live elements, expired ones wait for the cleanup
+        if kept and not alive:  # Flink: beside live elements, expired elements wait for the cleanup
             self._replace([])
         elif alive and expiry.restamps:
             self._replace([(now_ms, value) for _, value in alive])
@@ -224,7 +224,7 @@ class RocksMapState(TableHandle, MapState[Any, Any]):
 
 
 class RocksTtlMapState(RocksMapState):
-    """A stamp per entry."""
+    """Map state with a stamp per entry."""
 
     __slots__ = ("_expiry",)
 
@@ -257,7 +257,7 @@ class RocksTtlMapState(RocksMapState):
         return iter([self._loaded(kept[1]) for _, kept in self._read_all()])
 
     def _read(self, kept_key: Any) -> Any:
-        """An entry with its stamp, or GONE; what reading does to it is done."""
+        """Return an entry with its stamp, or GONE; remove it if it has expired, renew it if reads do."""
         expiry = self._expiry
         now_ms = expiry.access()
         kept = self._look(kept_key)
@@ -271,7 +271,7 @@ class RocksTtlMapState(RocksMapState):
         return kept
 
     def _read_all(self) -> list[tuple[Any, tuple[int, Any]]]:
-        """The entries to show. The read is over before the first one is looked at."""
+        """Return the entries to show. The read ends before the caller sees the first entry."""
         expiry = self._expiry
         now_ms = expiry.access()
         found = list(self._all())

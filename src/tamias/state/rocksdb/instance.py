@@ -1,4 +1,4 @@
-"""One operator's tables in one instance of RocksDB: made, numbered, swept, and what the instance says of them."""
+"""The tables of one operator in one RocksDB instance: their creation and numbers, their record, and their sweeps."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ class RocksTables:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is an instance: whether there ever was a state."""
+        """Whether there is an instance; there is one as soon as there is a state."""
         return self._shared is not None
 
     @property
     def shared(self) -> Shared:
-        """What the tables share."""
+        """What the tables share; the first access opens the instance."""
         if self._shared is None:
             store = RocksStore(self.folder, self.settings)
             self._shared = Shared(store, self.max_parallelism, self.settings.cache_bytes)
@@ -96,18 +96,22 @@ class RocksTables:
 
     @property
     def store(self) -> RocksStore:
-        """The instance."""
+        """The open instance."""
         return self.shared.store
 
     @property
     def merging(self) -> Merging:
-        """What merges the instance's files."""
+        """The merging of the instance's files."""
         if self._merging is None:
             self._merging = Merging(self.store, self.settings.compaction_style != "NONE")
         return self._merging
 
     def table(self, declared: Declaration) -> RocksTable:
-        """The table of a state, made on first use; a state of another kind under the same name is an error."""
+        """Return the table of a state; create it on first use.
+
+        Raises:
+            StateError: A state of this name is declared differently.
+        """
         info = declared.info
         table = self.by_name.get(info.name)
         if table is None:
@@ -122,7 +126,7 @@ class RocksTables:
         return table
 
     def _take_over(self, table: RocksTable, declared: Declaration) -> None:
-        """Make restored entries what the job declares them to be."""
+        """Convert the restored entries of a table to what the job declares."""
         migration = migrate(self.restored.get(declared.info.name), declared, self.operator)
         if migration is not None:
             for key, entry in table.entries(self.key_groups):
@@ -131,7 +135,7 @@ class RocksTables:
         table.info, table.declared = declared.info, declared
 
     def add(self, info: StateInfo, number: int | None = None) -> RocksTable:
-        """Make the table of a state that nobody has declared yet."""
+        """Create the table of a state that the job has not declared yet."""
         if number is None:
             number = 1 + max((table.number for table in self.by_name.values()), default=0)
         self.shared.enter()
@@ -139,22 +143,22 @@ class RocksTables:
         return table
 
     def expire(self, table: RocksTable, kind: str, config: StateTtlConfig) -> Expiry:
-        """Put a time to live into force: who removes what nobody reads."""
+        """Apply a time to live to a table: start its sweep and return what its handle needs to know."""
         strategies = config.get_cleanup_strategies()
         if strategies.in_full_snapshot():
             self.left_out_of_full[table.info.name] = config
         if strategies.get_rocksdb_compact_filter_cleanup_strategy() is not None:
             self.sweeps.append(Sweep(table, self.store, self.key_groups, self._clock.now_ms, config))
-        # Flink: incremental cleanup is the heap's.
+        # Flink: incremental cleanup exists on the heap only.
         return Expiry(config, self._clock.now_ms)
 
     def flush(self) -> None:
-        """Write what is in use to RocksDB, and what is known of the tables."""
+        """Write the changed entries and the record of the tables to RocksDB."""
         batch = self.store.batch()
         for table in self.by_name.values():
             table.flush(batch)
         meta = self._meta()
-        if meta != self._written_meta:  # a checkpoint of what has not changed costs no file
+        if meta != self._written_meta:  # otherwise a checkpoint without changes would cost a file
             batch.put(_META_KEY, meta)
             self._written_meta = meta
         batch.done()
@@ -165,7 +169,7 @@ class RocksTables:
         return json.dumps(document).encode()
 
     def read_meta(self) -> None:
-        """Take over the tables that an opened instance has."""
+        """Create the tables that the record of an opened instance lists."""
         meta = read_meta(self.store)
         self.shared.next_piece = meta.next_piece
         for number, info in meta.states.items():
@@ -186,7 +190,7 @@ class RocksTables:
 
 
 def make_table(info: StateInfo, number: int, shared: Shared) -> RocksTable:
-    """The table for a kind of state."""
+    """Create the table for a kind of state."""
     match info.kind.removeprefix(WINDOWED):
         case "list":
             return ListTable(info, number, shared)
@@ -213,7 +217,7 @@ def read_meta(store: RocksStore) -> InstanceMeta:
         states = {number: StateInfo(name, kind, ttl=ttl) for number, name, kind, ttl in document["states"]}
         return InstanceMeta(int(document["next_piece"]), states)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
-        found = f"a list of states that is none ({type(error).__name__}: {error})"
+        found = f"a damaged list of states ({type(error).__name__}: {error})"
         raise CorruptFileError(store.folder, found, "keyed state") from error
 
 

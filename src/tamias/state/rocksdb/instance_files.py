@@ -1,13 +1,13 @@
-"""The files of a RocksDB instance on their way to a checkpoint and back.
+"""Write the files of a RocksDB instance to a checkpoint, and fetch them back.
 
-A checkpoint of RocksDB is a folder of links: sorted files that never change, and two small ones that say which of them
-count. An incremental checkpoint writes the sorted files that the last completed one did not have to `shared/`, and
-refers to the others; the rest, and everything else where checkpoints are not incremental, goes to the checkpoint's own
-directory. `checkpoint/retention.py` counts who refers to what.
+A checkpoint of RocksDB is a folder of links: sorted files that never change, and two small files that say which of the
+sorted files count. An incremental checkpoint writes the sorted files that the last completed checkpoint did not have to
+`shared/`, and refers to the others. All other files go to the checkpoint's own directory, and so do the sorted files if
+checkpoints are not incremental. `checkpoint/retention.py` counts the references.
 
-In `KeyedFiles` each file has its name in the folder. A large one is written in pieces, so that copying it takes little
-memory: `000012.sst`, `000012.sst+1`, ... in their order. The name `heap` is for files of the tables beside RocksDB,
-which are read in their order as a heap backend's.
+In `KeyedFiles` each file has its name in the folder. A large file is written in pieces, so copying takes little memory:
+`000012.sst`, `000012.sst+1`, ... in order. The name `heap` marks files of the tables beside RocksDB, which are read in
+order like those of a heap backend.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ _NEEDED = re.compile(r"[0-9]+\.sst|CURRENT|MANIFEST-[0-9]+")
 
 Pieces = tuple[StateFile, ...]
 Files = dict[str, Pieces]
-"""Sorted files that were written, in pieces, by their names in RocksDB."""
+"""The pieces of written sorted files, by the name of the file in RocksDB."""
 
 
 class Uploads:
-    """Which sorted files which checkpoint consists of: what a later one need not write again."""
+    """The sorted files of each checkpoint, which later checkpoints need not write again."""
 
     def __init__(self) -> None:
-        self._written: dict[int, Files] = {}  # not yet completed
+        self._written: dict[int, Files] = {}  # of pending checkpoints
         self._base: Files = {}  # of the last completed checkpoint
-        self._lock = threading.Lock()  # `written` comes from the writing thread
+        self._lock = threading.Lock()  # `written` is called on the writing thread
 
     @property
     def base(self) -> Files:
-        """What the last completed checkpoint consists of."""
+        """The sorted files of the last completed checkpoint."""
         with self._lock:
             return self._base
 
     def start_from(self, files: Files) -> None:
-        """Build on the checkpoint that was restored."""
+        """Build on the restored checkpoint."""
         self._base = {name: pieces for name, pieces in files.items() if all(map(_is_shared, pieces))}
 
     def written(self, checkpoint_id: int, files: Files) -> None:
-        """A snapshot's files are all written."""
+        """Note that all files of a snapshot are written. Called on the writing thread."""
         with self._lock:
             self._written[checkpoint_id] = files
 
     def completed(self, checkpoint_id: int) -> None:
-        """Build on this checkpoint from now on."""
+        """Build later snapshots on this checkpoint."""
         with self._lock:
             self._base = self._written.get(checkpoint_id, self._base)
             self._written = {i: files for i, files in self._written.items() if i > checkpoint_id}
@@ -77,7 +77,7 @@ def _is_shared(file: StateFile) -> bool:
 
 
 class CapturedFolder:
-    """A folder of links, taken at the barrier; `write` may run on another thread while RocksDB goes on."""
+    """A RocksDB checkpoint taken at the barrier. `write` may run on another thread while RocksDB continues."""
 
     def __init__(
         self,
@@ -89,14 +89,14 @@ class CapturedFolder:
         base: Files | None,
         prepare: Callable[[str], None] | None = None,
     ) -> None:
-        """What was captured.
+        """Take over the folder of a checkpoint.
 
         Args:
-            folder: The links; removed, with the folder made for it, when all is written.
-            beside: The tables beside RocksDB.
-            done: Told of the sorted files, once all are durable.
+            folder: The links; removed with their parent folder when everything is written.
+            beside: The captured tables beside RocksDB.
+            done: Called with the sorted files once all are durable.
             threads: How many files to copy at once.
-            base: The files that need not be written again; None to write all, to files of its own.
+            base: The files that need not be written again; None writes all files under `exclusive` names.
             prepare: Called with the folder before anything is written.
         """
         self.key_groups = KeyGroupRange(0, 0)  # until the subtask sets its own
@@ -106,11 +106,11 @@ class CapturedFolder:
         self._threads = threads
         self._base = base
         self._prepare = prepare
-        # Also when it is never written: the attempt may have ended before its turn came.
+        # Also if `write` is never called, because the attempt ended before.
         self._remove = weakref.finalize(self, shutil.rmtree, os.path.dirname(folder), ignore_errors=True)
 
     def write(self, target: SnapshotTarget) -> KeyedFiles:
-        """Write what is new, and name all files."""
+        """Write the new files and return all files."""
         try:
             if self._prepare is not None:
                 self._prepare(self._folder)
@@ -140,13 +140,13 @@ class CapturedFolder:
 
 
 def fetch(part: KeyedFiles, store: FileStore, folder: str, threads: int) -> Files:
-    """Bring the files of a part back into a folder, each proven to be the one that was written.
+    """Copy the files of a part into a folder and check each one.
 
     Returns:
         The sorted files by name.
 
     Raises:
-        CorruptFileError: A file is missing or damaged; says which.
+        CorruptFileError: A file is missing or damaged; the message names it.
     """
     os.makedirs(folder, exist_ok=True)
     files: Files = {}
@@ -169,13 +169,13 @@ def fetch(part: KeyedFiles, store: FileStore, folder: str, threads: int) -> File
 
 
 def beside_of(part: KeyedFiles) -> KeyedFiles:
-    """The files of a part that hold the tables beside RocksDB, as a heap backend's."""
+    """Return the files of the tables beside RocksDB as a part in the canonical format."""
     files = tuple(file for name, file in zip(part.names, part.files, strict=True) if name == HEAP)
     return replace(part, files=files, format=CANONICAL, names=())
 
 
 def in_parallel(call: Callable[[T], R], items: Iterable[T], threads: int) -> list[R]:
-    """Call a function for each item, some at a time; the first error is raised when all have ended."""
+    """Call a function for each item, some at a time; raise the first error when all calls have ended."""
     listed = list(items)
     if threads == 1 or len(listed) < 2:
         return [call(item) for item in listed]

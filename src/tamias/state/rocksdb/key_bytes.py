@@ -1,14 +1,14 @@
-"""Keys as bytes: where in RocksDB an entry lies.
+"""Encode keys as bytes: the address of an entry in RocksDB.
 
     address = key group (2 bytes) | state (2 bytes) | key | window, if any | entry of a map or piece of a list
 
-Addresses of one key group stand together, so a range of groups is a range of addresses. Every part ends where its own
-bytes say, so no address of one key is the beginning of another key's.
+The addresses of one key group are adjacent, so a range of key groups is a range of addresses. Each part contains its
+own length, so no address of one key is a prefix of another key's.
 
-Two keys have the same bytes when they are the same key on the heap: `state_key` tells `1`, `1.0` and `True` apart, and
-so do the bytes. The entries of a map are told apart by `==`, as in a dictionary: there the three are one. Where bytes
-do not say all of what they stand for (a dataclass, `True` in a map), the value begins with the original; see
-`rocksdb_values.py`. An instance of a class that is none of those known here is told apart by its pickle.
+Two keys have the same bytes if they are the same key on the heap: `state_key` distinguishes `1`, `1.0` and `True`, and
+so do the bytes. The entries of a map are distinguished by `==`, as in a dictionary: there the three are one entry. If
+the original cannot be read back from the bytes (a dataclass, `True` in a map), the value begins with the original; see
+`value_bytes.py`. Instances of a class that is not known here are distinguished by their pickles.
 
 The layout is in docs/formats/rocksdb-state.md.
 """
@@ -44,30 +44,30 @@ _LIMIT = 1 << 16
 Out = list[bytes]
 
 
-def address_of(key: Any, groups: int, state: int) -> tuple[bytes, bool]:  # hot
-    """Where the entries of a key of a state begin, and whether that says all of the key.
+def address_of(key: Any, max_parallelism: int, state: int) -> tuple[bytes, bool]:  # hot
+    """Return the address at which the entries of a key begin, and whether the key can be read back from it.
 
     Args:
-        key: The key, as tables hold it.
-        groups: The number of key groups.
-        state: The state's number.
+        key: The key in the form of tables.
+        max_parallelism: The number of key groups.
+        state: The number of the state.
     """
     cls = key.__class__
     if cls is str:
         raw = key.encode("utf-8", "surrogatepass")
         if len(raw) < _LIMIT:
-            return _TEXT_ADDRESS.pack(key_group_of_text(raw, groups), state, b"s", len(raw)) + raw, True
+            return _TEXT_ADDRESS.pack(key_group_of_text(raw, max_parallelism), state, b"s", len(raw)) + raw, True
     elif cls is int and -_SIGN <= key < _SIGN:
-        return _INT_ADDRESS.pack(key_group_of_int(key, groups), state, b"i", key + _SIGN), True
+        return _INT_ADDRESS.pack(key_group_of_int(key, max_parallelism), state, b"i", key + _SIGN), True
     user = user_key(key)
-    out = [PREFIX.pack(key_group(user, groups), state)]
+    out = [PREFIX.pack(key_group(user, max_parallelism), state)]
     exact = _put_key(out, user)
     return b"".join(out), exact
 
 
 def window_bytes(window: Any) -> bytes:
-    """A window, as tables hold it, as bytes."""
-    if window.__class__ is tuple and len(window) == 2:  # a time window, from start to end
+    """Encode a window, given in the form of tables."""
+    if window.__class__ is tuple and len(window) == 2:  # a time window: start and end
         start, end = window
         if start.__class__ is end.__class__ is int and -_SIGN <= start <= end < _SIGN:
             return _TIME_WINDOW.pack(b"(", 2, b"i", start + _SIGN, b"i", end + _SIGN)
@@ -77,14 +77,14 @@ def window_bytes(window: Any) -> bytes:
 
 
 def entry_bytes(key: Any) -> tuple[bytes, bool]:
-    """The key of an entry in a map as bytes: equal ones are the same."""
+    """Encode the key of a map's entry, equal keys alike; return the bytes, and whether the key can be read back."""
     out: Out = []
     exact = _put_equal(out, key)
     return b"".join(out), exact
 
 
 def sequence_bytes(number: int) -> bytes:
-    """The number of a piece of a list."""
+    """Encode the number of a piece of a list."""
     return _SEQUENCE.pack(number)
 
 
@@ -92,7 +92,7 @@ def sequence_bytes(number: int) -> bytes:
 
 
 def _put_key(out: Out, key: Any) -> bool:
-    """Where the type counts: of keys and of the fields of keys that are tuples."""
+    """Encode a key, or a field of a key that is a tuple; values of different types are different."""
     cls = key.__class__
     put = _EXACT.get(cls)
     if put is not None:
@@ -100,7 +100,7 @@ def _put_key(out: Out, key: Any) -> bool:
         return True
     if cls is tuple:
         _put_count(out, b"(", len(key))
-        exact = [_put_key(out, field) for field in key]  # all of them, whatever the first answers
+        exact = [_put_key(out, field) for field in key]  # a list, so that every field is written
         return all(exact)
     out.append(b"x")
     _put_text(out, cls.__name__)
@@ -117,7 +117,7 @@ def _put_bytes(out: Out, data: bytes) -> None:
 
 
 def _put_raw(out: Out, tag: bytes, raw: bytes) -> None:
-    """A tag with a length: the upper-case tag has four bytes of it, the lower-case one two."""
+    """Write a tag, a length and bytes. The length has two bytes, or four after the upper-case tag."""
     size = len(raw)
     out.append(_SHORT.pack(tag, size) if size < _LIMIT else _LONG.pack(tag.upper(), size))
     out.append(raw)
@@ -125,7 +125,7 @@ def _put_raw(out: Out, tag: bytes, raw: bytes) -> None:
 
 def _put_count(out: Out, tag: bytes, count: int) -> None:
     if count >= _LIMIT:
-        raise StateError(f"a key of {count} fields is too long: at most {_LIMIT - 1}")
+        raise StateError(f"a key has {count} fields, but at most {_LIMIT - 1} are possible; use a shorter key")
     out.append(_SHORT.pack(tag, count))
 
 
@@ -159,7 +159,7 @@ _EXACT: dict[type, Callable[[Out, Any], None]] = {
 
 
 def _put_equal(out: Out, value: Any) -> bool:
-    """Where `==` counts: of entries in maps, and inside keys that are neither plain nor tuples."""
+    """Encode the key of a map's entry, or a part of a key that is neither plain nor a tuple; equal values are alike."""
     cls = value.__class__
     if cls is str or cls is bytes or cls is int or value is None:
         _EXACT[cls](out, value)
@@ -175,7 +175,7 @@ def _put_equal(out: Out, value: Any) -> bool:
 
 
 def _put_other(out: Out, value: Any) -> None:
-    """Values of other types, by what makes two of them equal."""
+    """Encode a value of any other type by what makes two such values equal."""
     match value:
         case str():
             _put_text(out, str.__str__(value))
@@ -190,7 +190,7 @@ def _put_other(out: Out, value: Any) -> None:
         case frozenset():
             _put_count(out, b"f", len(value))
             out.extend(sorted(entry_bytes(element)[0] for element in value))
-        case datetime.datetime() if value.tzinfo is not None:  # equal instants in different zones are equal
+        case datetime.datetime() if value.tzinfo is not None:  # the same instant in different zones is equal
             _put_named(out, "instant", value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat())
         case datetime.datetime() | datetime.date() | datetime.time():
             _put_named(out, _calendar(value), _iso(value))
@@ -228,7 +228,7 @@ def _iso(value: datetime.date | datetime.time) -> str:
 
 
 def _put_number(out: Out, value: Any) -> bool:
-    """Equal numbers of different types are the same; answers whether it is a float that stands for itself."""
+    """Encode equal numbers of different types alike; return whether the number is a float that can be read back."""
     if isinstance(value, complex) or (isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)):
         if value.imag != 0:
             out.append(b"c")
@@ -256,7 +256,7 @@ def _put_number(out: Out, value: Any) -> bool:
 
 
 def _as_float(numerator: int, denominator: int) -> bool:
-    """Whether a fraction is exactly a float: then it is equal to that one."""
+    """Return whether a fraction is exactly a float, and so equal to that float."""
     try:
         return (numerator / denominator).as_integer_ratio() == (numerator, denominator)
     except OverflowError:
@@ -267,9 +267,9 @@ def _as_float(numerator: int, denominator: int) -> bool:
 
 
 def read_part(data: bytes, position: int) -> tuple[Any, int]:
-    """The part of an address that begins at a position, and where it ends.
+    """Decode the part of an address that begins at a position; return the part and the position behind it.
 
-    Of a part whose bytes do not say all of it this is not the original, which is then with the value.
+    If the original cannot be read back from the bytes, the result is not the original, which then is with the value.
     """
     try:
         part, end = _READERS[data[position]](data, position)
@@ -281,7 +281,7 @@ def read_part(data: bytes, position: int) -> tuple[Any, int]:
 
 
 def _foreign(data: bytes, position: int) -> StateError:
-    return StateError(f"RocksDB holds an address that was not written here: {preview(data)}, byte {position}")
+    return StateError(f"RocksDB holds an address that tamias did not write: {preview(data)}, byte {position}")
 
 
 def _read_short(data: bytes, position: int) -> tuple[bytes, int]:

@@ -8,15 +8,15 @@ from tamias.storage.scratch_folders import LocalFolder
 
 
 def local_folder(directories: tuple[str, ...], index: int) -> LocalFolder:
-    """Make a new folder for the instance of one subtask. Subtasks use the directories in turn.
+    """Create a folder for the instance of one subtask. Subtasks use the directories in turn.
 
     Raises:
-        ConfigurationError: The folder cannot be made.
+        ConfigurationError: The folder cannot be created.
     """
     directory = directories[index % len(directories)]
     try:
         return LocalFolder(directory)
     except OSError as error:
         raise ConfigurationError(
-            f"{LOCAL_DIRECTORIES.key} is {directory!r}, where this slot cannot make a folder: {error}"
+            f"{LOCAL_DIRECTORIES.key} is {directory!r}, where this slot cannot create a folder: {error}"
         ) from error

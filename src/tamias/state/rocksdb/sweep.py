@@ -1,11 +1,12 @@
-"""What removes expired entries from RocksDB that nobody reads any more.
+"""Remove expired entries from RocksDB that the job no longer reads.
 
-The binding has no compaction filter for us. Instead a sweep walks through the entries of a state, some with every
-epoch, and deletes what has expired; RocksDB then drops it when it merges files, which it does soon for a file with many
-deletions. A round that found nothing to expire before some time rests until then: a state whose entries live for long
-is not looked at in vain.
+rocksdict offers no compaction filter. Instead a sweep walks through the entries of a state, some of them in every
+epoch, and deletes the expired ones; RocksDB drops them when it merges files, which it does soon for a file with many
+deletions. After a round that found no entry to expire before some time, the sweep rests until that time. So the entries
+of a state that live long are not read in vain.
 
-What has changed since it was last written to RocksDB is not touched, nor a list in use: reads remove what they meet.
+A sweep does not touch entries that changed since they were last written to RocksDB, nor lists in use: reads remove
+expired entries that they meet.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from tamias.types.by_value import dumps
 
 ENTRIES_PER_EPOCH = 10_000
 _SEQUENCE_BYTES = 8
-_RANGE_COST = 10  # looking at a key group takes as long as looking at so many entries; there may be thousands of groups
+_RANGE_COST = 10  # starting with a key group costs as much as so many entries; there may be thousands of groups
 
-Pieces = list[tuple[bytes, bytes]]
-"""Addresses and values that are looked at together: an entry, or all pieces of a list."""
+StoredEntries = list[tuple[bytes, bytes]]
+"""Addresses and values that are checked together: one entry, or all pieces of a list."""
 
 
 class Sweep:
-    """The sweep through one state, which goes on where it stopped."""
+    """The sweep through one state. Each step continues where the last one stopped."""
 
     def __init__(
         self,
@@ -49,13 +50,13 @@ class Sweep:
         self._look_at_clock_after = 1000 if strategy is None else max(strategy.get_query_time_after_num_entries(), 1)
         period_ms = 0 if strategy is None else strategy.get_periodic_compaction_time().to_millis()
         self._longest_rest_ms = period_ms or None  # Flink: a period of 0 turns the periodic compaction off
-        self._ranges: Iterator[tuple[bytes, bytes]] | None = None  # of this round, those not begun
-        self._at: tuple[bytes, bytes] | None = None  # from where to where to go on
+        self._ranges: Iterator[tuple[bytes, bytes]] | None = None  # the ranges of this round that are not begun
+        self._at: tuple[bytes, bytes] | None = None  # the rest of the current range
         self._rests_until_ms: int | None = None
-        self._oldest_ms = 0  # the oldest stamp that this round left, or may have missed
+        self._oldest_ms = 0  # the oldest stamp that this round left in place or may have missed
 
     def step(self, limit: int | None = ENTRIES_PER_EPOCH) -> int:
-        """Look at some more entries, or at all that are left of the round; how many were removed."""
+        """Check up to `limit` entries, or the whole rest of the round; return how many were removed."""
         now_ms = self._now_ms()
         if self._ranges is None:
             if self._rests_until_ms is not None and now_ms < self._rests_until_ms:
@@ -83,18 +84,18 @@ class Sweep:
         return removed
 
     def _rest(self) -> None:
-        """The round is over; what was written since it began is no older than that."""
+        """End the round. Entries written since it began are no older than its beginning."""
         self._ranges = None
         self._rests_until_ms = self._oldest_ms + self._ttl_ms
         if self._longest_rest_ms is not None:
             self._rests_until_ms = min(self._rests_until_ms, self._began_ms + self._longest_rest_ms)
 
-    def _together(self, start: bytes, end: bytes) -> Iterator[Pieces]:
+    def _together(self, start: bytes, end: bytes) -> Iterator[StoredEntries]:
         if not isinstance(self._table, ListTable):
             for entry in self._store.scan(start, end):
                 yield [entry]
             return
-        pieces: Pieces = []
+        pieces: StoredEntries = []
         for address, value in self._store.scan(start, end):
             if pieces and not address.startswith(pieces[0][0][:-_SEQUENCE_BYTES]):
                 yield pieces
@@ -103,7 +104,7 @@ class Sweep:
         if pieces:
             yield pieces
 
-    def _clean(self, pieces: Pieces, dead_ms: int, batch: WriteBatch) -> int:
+    def _clean(self, pieces: StoredEntries, dead_ms: int, batch: WriteBatch) -> int:
         if isinstance(self._table, ListTable):
             return self._clean_list(self._table, pieces, dead_ms, batch)
         ((address, value),) = pieces
@@ -115,17 +116,17 @@ class Sweep:
         self._table.forget_one(address, value)
         return 1
 
-    def _clean_list(self, table: ListTable, pieces: Pieces, dead_ms: int, batch: WriteBatch) -> int:
+    def _clean_list(self, table: ListTable, pieces: StoredEntries, dead_ms: int, batch: WriteBatch) -> int:
         before = [pickle.loads(without_original(value)) for _, value in pieces]
         after = [[element for element in piece if element[0] > dead_ms] for piece in before]
         removed = sum(map(len, before)) - sum(map(len, after))
         if removed and table.is_known(pieces[0][0], pieces[0][1]):
-            self._oldest_ms = min(self._oldest_ms, dead_ms)  # it is in use; look again soon
+            self._oldest_ms = min(self._oldest_ms, dead_ms)  # the list is in use; the next round follows soon
             return 0
         alive = [stamp_ms for piece in after for stamp_ms, _ in piece]
         self._oldest_ms = min([self._oldest_ms, *alive])
         for (address, value), old, new in zip(pieces, before, after, strict=True):
-            if new or (alive and address.endswith(bytes(_SEQUENCE_BYTES))):  # the first piece stays while others do
+            if new or (alive and address.endswith(bytes(_SEQUENCE_BYTES))):  # the first piece stays with the others
                 if len(new) < len(old):
                     original = split_original(value)[0]
                     raw = dumps(new)

@@ -1,8 +1,8 @@
-"""Values as bytes: what RocksDB keeps at an address.
+"""Encode values as bytes: what RocksDB keeps at an address.
 
-A value is in the form of a table (`wire.values.stored`): it cannot change, or is a pickle in a `bytearray`. Numbers and
-text have a short form of their own, everything else is a pickle. Before it come, where there are such, the original of
-an address whose bytes do not say all of it, and the stamp of a state that expires:
+A value is in the form of tables (`codecs.py`): immutable, or a pickle in a `bytearray`. Numbers and text have a short
+form of their own, everything else is pickled. Before the value come the original of an address from which it cannot be
+read back, and the stamp of a state that expires, each if there is one:
 
     b"o" size (4 bytes) pickle of the address' parts | b"t" stamp (8 bytes) | value
 """
@@ -26,45 +26,45 @@ STAMP_BYTES = _STAMP.size
 
 
 def encode(value: Any) -> bytes:
-    """A value in the form of a table as bytes."""
+    """Encode a value."""
     put = _ENCODERS.get(value.__class__)
     return _pickled(value) if put is None else put(value)
 
 
 def encode_all(values: list[Any]) -> Iterable[bytes]:
-    """Many values, most often of one type."""
+    """Encode many values, which mostly are of one type."""
     kinds = set(map(type, values))
     return map(_ENCODERS.get(kinds.pop(), encode) if len(kinds) == 1 else encode, values)
 
 
 def decode(data: bytes) -> Any:
-    """Back from `encode`."""
+    """Decode what `encode` returned."""
     tag = data[0] if data else None
     if tag == _PICKLE:
         return pickle.loads(data)
     try:
         return _DECODERS[tag](data)
     except (KeyError, struct.error, UnicodeDecodeError) as error:
-        raise StateError(f"RocksDB holds a value that was not written here: it begins with {data[:8]!r}") from error
+        raise StateError(f"RocksDB holds a value that tamias did not write: it begins with {data[:8]!r}") from error
 
 
 def encode_stamped(kept: tuple[int, Any]) -> bytes:
-    """A value with its stamp as bytes."""
+    """Encode a value with its stamp."""
     return _STAMP.pack(b"t", kept[0]) + encode(kept[1])
 
 
 def encode_all_stamped(values: list[tuple[int, Any]]) -> Iterable[bytes]:
-    """Many values with their stamps."""
+    """Encode many values with their stamps."""
     return map(encode_stamped, values)
 
 
 def decode_stamped(data: bytes) -> tuple[int, Any]:
-    """Back from `encode_stamped`."""
+    """Decode what `encode_stamped` returned."""
     return stamp_of(data), decode(data[STAMP_BYTES:])
 
 
 def stamp_of(data: bytes) -> int:
-    """The stamp alone."""
+    """Decode the stamp alone."""
     if data[:1] != b"t" or len(data) < STAMP_BYTES:
         raise StateError(f"RocksDB holds a value without a stamp: it begins with {data[:8]!r}")
     (_, stamp_ms) = _STAMP.unpack_from(data)
@@ -73,13 +73,13 @@ def stamp_of(data: bytes) -> int:
 
 
 def with_original(parts: Any, data: bytes) -> bytes:
-    """Put the original of an address before a value."""
+    """Prepend the original of an address to an encoded value."""
     original = dumps(parts)
     return _SIZE.pack(b"o", len(original)) + original + data
 
 
 def split_original(data: bytes) -> tuple[Any, bytes]:
-    """The original of an address, or None where the address itself says all, and the value behind it."""
+    """Return the original of the address, or None if there is none, and the encoded value behind it."""
     if data[:1] != b"o":
         return None, data
     end = _end_of_original(data)
@@ -87,7 +87,7 @@ def split_original(data: bytes) -> tuple[Any, bytes]:
 
 
 def without_original(data: bytes) -> bytes:
-    """The value behind the original of an address, if there is one."""
+    """Return the encoded value without the original of the address."""
     return data[_end_of_original(data) :] if data[:1] == b"o" else data
 
 
@@ -101,7 +101,7 @@ def _end_of_original(data: bytes) -> int:
 def _pickled(value: Any) -> bytes:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    except Exception:  # a class that cannot be imported, and whatever else `dumps` has a way for
+    except Exception:  # a class that cannot be imported, or another object that only `dumps` can pickle
         return dumps(value)
 
 
@@ -109,7 +109,7 @@ def _int_bytes(number: int) -> bytes:
     return b"i" + number.to_bytes((number.bit_length() + 8) // 8, "little", signed=True)
 
 
-_PICKLE = 0x80  # how every pickle since protocol 2 begins
+_PICKLE = 0x80  # the first byte of every pickle since protocol 2
 
 _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     int: _int_bytes,
