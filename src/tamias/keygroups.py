@@ -1,12 +1,11 @@
-"""Key -> key group -> subtask. The only place that hashes a key.
+"""Key -> key group -> subtask. The only module that hashes a key.
 
-The hash decides where restored state goes, so it is the same in every process, on every machine and in
-every Python version: never the built-in `hash` of a string, which is salted. Numbers are the exception:
-Python defines their hash for all numeric types alike, unsalted, and equal numbers of different types
-must land in one group.
+The hash decides where restored state goes. It is the same in every process, on every machine and in every Python
+version, so the built-in `hash` of a string, which is salted, is never used. Numbers are the exception: Python defines
+one unsalted hash for all numeric types, and equal numbers of different types must be in one group.
 
-Placement and identity are two things. Keys that compare equal share a group, but `1`, `1.0` and `True`
-are three keys, as in Flink; `state_key` tells them apart.
+The key group of a key is not its identity. Keys that compare equal share a group, but `1`, `1.0` and `True` are three
+keys, as in Flink. `state_key` tells them apart.
 """
 
 from __future__ import annotations
@@ -33,7 +32,9 @@ _NUMERIC_HASH_WIDTH = (1 << 61) - 1  # the modulus of Python's numeric hash on 6
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """The maximum parallelism of an operator that sets none: 1.5 times, a power of two, 128 to 32768.
+    """Return the maximum parallelism of an operator that sets none.
+
+    Flink: the next power of two from 1.5 times the parallelism on, between 128 and 32768.
 
     >>> [default_max_parallelism(p) for p in (1, 85, 86, 171, 1000, 32768)]
     [128, 128, 256, 256, 2048, 32768]
@@ -43,7 +44,7 @@ def default_max_parallelism(parallelism: int) -> int:
 
 
 def key_group(key: Any, max_parallelism: int) -> KeyGroup:
-    """The key group of a key.
+    """Return the key group of a key.
 
     Raises:
         InvalidKeyError: the key is None, or has no hash that is stable between processes.
@@ -53,20 +54,20 @@ def key_group(key: Any, max_parallelism: int) -> KeyGroup:
 
 
 def key_group_of_text(utf8: bytes, max_parallelism: int) -> int:
-    """The key group of a str, given as its bytes; for who has these at hand and is in a hurry."""
+    """Return the key group of a str, given as UTF-8: a fast path for callers that have the bytes."""
     mixed = (zlib.crc32(utf8) * 0x9E3779B1) & _MASK
     return (mixed ^ (mixed >> 15)) % max_parallelism
 
 
 def key_group_of_int(key: int, max_parallelism: int) -> int:
-    """The key group of an int; for who is in a hurry."""
+    """Return the key group of an int: a fast path."""
     number = hash(key) % _NUMERIC_HASH_WIDTH
     mixed = ((number ^ (number >> 32)) & _MASK) * 0x9E3779B1 & _MASK
     return (mixed ^ (mixed >> 15)) % max_parallelism
 
 
 def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
-    """The subtask that owns a key group."""
+    """Return the subtask that owns a key group."""
     return group * parallelism // max_parallelism
 
 
@@ -97,7 +98,7 @@ def key_group_range(max_parallelism: int, parallelism: int, index: int) -> KeyGr
 
 
 def stable_hash(key: Any) -> int:
-    """A 32-bit hash of a key that is the same everywhere."""
+    """Return a 32-bit hash of a key that is the same in all processes."""
     hasher = _HASHERS.get(type(key))
     return hasher(key) if hasher is not None else _hash_other(key)
 
@@ -161,7 +162,7 @@ _BY_IDENTITY: Any = object.__hash__
 
 
 def _hash_other(key: Any) -> int:
-    """Keys of a type that is not a plain value: found by what they are, or refused with the reason."""
+    """Hash a key of any other type, or refuse it with the reason."""
     cls = type(key)
     if key is None:
         raise InvalidKeyError(
@@ -184,7 +185,7 @@ def _hash_other(key: Any) -> int:
         fields = tuple(getattr(key, f.name) for f in dataclasses.fields(key) if f.compare)
         return _hash_tuple((cls.__qualname__, *fields))
     for base in (tuple, str, bytes, int, float, frozenset, datetime.datetime, datetime.date):
-        if isinstance(key, base):  # a named tuple, a str or int of one's own
+        if isinstance(key, base):  # a named tuple, or a subclass of str or int
             return _HASHERS[base](key)
     stable = getattr(key, "__stable_hash__", None)
     if stable is not None:
@@ -197,14 +198,14 @@ def _hash_other(key: Any) -> int:
     )
 
 
-# What `state_key` wraps a key in when equal keys of other types may exist. A tuple of the user's that starts
-# with this very marker is wrapped too, so a wrapped key is never mistaken for a key.
+# `state_key` wraps a key in a tuple that starts with this marker when equal keys of other types may exist. A user's
+# tuple that starts with the marker is wrapped too, so a wrapped key is never mistaken for a plain one.
 _TYPED = b"\x00typed"
 _PLAIN = frozenset({str, int, bytes, type(None)})
 
 
 def state_key(key: Any) -> Any:
-    """The key as state tables hold it: the key itself, or wrapped with its types where `==` is too generous.
+    """Return the key as state tables hold it: the key itself, or wrapped with its types if `==` ignores types.
 
     >>> state_key("a"), state_key(1), state_key(("a", 1))
     ('a', 1, ('a', 1))
@@ -223,7 +224,7 @@ def state_key(key: Any) -> Any:
 
 
 def user_key(stored: Any) -> Any:
-    """The key that `state_key` was given."""
+    """Return the key that `state_key` was given."""
     if type(stored) is tuple and stored and type(stored[0]) is bytes and stored[0] == _TYPED:
         _, signature, key = stored
         return _unspelled(key) if "nan" in signature or "Row" in signature else key
@@ -231,9 +232,9 @@ def user_key(stored: Any) -> Any:
 
 
 def _spelled(key: Any) -> tuple[str, Any]:
-    """What tells the key from equal ones of other types, and the key in a form whose `==` can be relied on.
+    """Return a signature that tells a key from equal keys of other types, and the key in a form with a sound `==`.
 
-    Flink: the two zeros are two keys and NaN is one. Ellipsis, which is no key itself, stands for NaN.
+    Flink: 0.0 and -0.0 are two keys, and NaN is one key. Ellipsis, which is not a valid key, stands for NaN.
     """
     cls = type(key)
     if cls is float and (key == 0.0 or key != key):
@@ -253,5 +254,5 @@ def _unspelled(key: Any) -> Any:
 
 
 def _own_row(key: Row) -> Row:
-    """A row can be changed by whoever holds it; a table's key must not."""
+    """Return a copy of a row: the user may change a row, but the key of a table must not change."""
     return make_row(list(key), key._names, key.get_row_kind())

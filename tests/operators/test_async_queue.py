@@ -17,10 +17,10 @@ class Driven:
         self.left = []
 
     def add(self):
-        entry = PendingRecord(len(self.came), None)
-        self.came.append(entry.kept)
-        self.open.append(entry)
-        self.queue.add(entry)
+        pending = PendingRecord(len(self.came), None)
+        self.came.append(pending.kept)
+        self.open.append(pending)
+        self.queue.add(pending)
 
     def mark(self):
         name = f"mark {len(self.came)}"
@@ -29,10 +29,10 @@ class Driven:
 
     def complete(self, which):
         if self.open:
-            entry = self.open.pop(which % len(self.open))
-            entry.results = []
-            self.completed.append(entry.kept)
-            self.queue.complete(entry)
+            pending = self.open.pop(which % len(self.open))
+            pending.results = []
+            self.completed.append(pending.kept)
+            self.queue.complete(pending)
 
     def take_all(self):
         while (item := self.queue.take()) is not None:
@@ -41,7 +41,7 @@ class Driven:
                 self.left.append(item.kept)
             else:
                 item()
-        waiting = {entry.kept for entry in self.queue.waiting()}
+        waiting = {pending.kept for pending in self.queue.waiting()}
         assert waiting == {name for name in self.came if isinstance(name, int)} - set(self.left)
         assert len(self.queue) == len(waiting)
 

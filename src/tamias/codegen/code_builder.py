@@ -1,8 +1,8 @@
-"""Python source that is written, compiled and run: the loops of a chain.
+"""Builds and compiles Python source: the loops of a chain.
 
-A chain of operators becomes one function with one loop: no call from operator to operator, no list between
-them, and every record goes through the whole chain before the next one starts, as in Flink. The line numbers
-say which operator a line belongs to, so an exception is blamed on the right one at no cost per record.
+A chain of operators becomes one function with one loop. There are no calls from operator to operator and no lists
+between them, and a record passes the whole chain before the next one starts, as in Flink. Each generated line is
+recorded with the operator it belongs to, so an exception is attributed to its operator at no cost per record.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _unique = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class CodeOrigin:
-    """What a generated line does: it runs an operator on the record that a local variable holds."""
+    """Where a generated line comes from: the operator, and the local variable that holds its record."""
 
     operator: int
     record: str
-    key: str | None = None  # the variable with its key, where a line looks the key up
+    key: str | None = None  # the variable with the record's key, if the line looks the key up
 
 
 class CodeBuilder:
@@ -41,27 +41,26 @@ class CodeBuilder:
 
     @property
     def depth(self) -> int:
-        """How deep the next line is indented."""
+        """Return the indentation of the next line, in levels."""
         return self._indent
 
     def line(self, text: str) -> None:
-        """Add a line."""
         self._lines.append("    " * self._indent + text)
         self._origins.append(self._origin)
 
     def position(self) -> tuple[int, int]:
-        """Where the next line of this function goes; `insert` can put a line there later."""
+        """Return the position of the next line of this function, for `insert`."""
         return len(self._lines), self._indent
 
     def insert(self, position: tuple[int, int], text: str) -> None:
-        """Put a line where `position` was taken, before what was written since."""
+        """Insert a line at a position, before the lines that were added since."""
         at, indent = position
         self._lines.insert(at, "    " * indent + text)
         self._origins.insert(at, None)
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
-        """Add a header line and indent what follows."""
+        """Add a header line, and indent the lines added inside."""
         self.line(header)
         self._indent += 1
         before = len(self._lines)
@@ -72,7 +71,7 @@ class CodeBuilder:
 
     @contextmanager
     def function(self, header: str) -> Iterator[None]:
-        """Add a function at the outermost level, whatever is being written now."""
+        """Add a function at module level, also while another function is being built."""
         outer = self._lines, self._origins, self._indent, self._origin
         self._lines, self._origins, self._indent, self._origin = [], [], 0, None
         with self.block(header):
@@ -83,21 +82,21 @@ class CodeBuilder:
 
     @contextmanager
     def at(self, operator: int, record: str) -> Iterator[None]:
-        """Lines added here belong to an operator, and work on the record in this variable."""
+        """Attribute the lines added inside to an operator and to the record in a variable."""
         before, self._origin = self._origin, CodeOrigin(operator, record)
         yield
         self._origin = before
 
     @contextmanager
     def looking_up(self, key: str) -> Iterator[None]:
-        """Lines added here look up the key in this variable."""
+        """Mark the lines added inside as look-ups of the key in a variable."""
         before = self._origin
         self._origin = None if before is None else replace(before, key=key)
         yield
         self._origin = before
 
     def bind(self, value: Any, hint: str) -> str:
-        """A global name for an object; the same object gets the same name."""
+        """Return a global name for an object; always the same name for the same object."""
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = f"{hint}_{next(self._count)}"
@@ -105,11 +104,11 @@ class CodeBuilder:
         return name
 
     def fresh(self, hint: str) -> str:
-        """A new local variable name."""
+        """Return a new local variable name."""
         return f"{hint}{next(self._count)}"
 
     def compile(self, title: str) -> CompiledCode:
-        """Turn the functions into callables."""
+        """Compile the functions."""
         lines: list[str] = []
         origins: list[CodeOrigin | None] = []
         for more_lines, more_origins in self._finished:
@@ -124,7 +123,7 @@ class CodeBuilder:
 
 @dataclass(frozen=True)
 class CompiledCode:
-    """Compiled functions, and which operator each of their lines belongs to."""
+    """Compiled functions, and the origin of each of their lines."""
 
     filename: str
     source: str
@@ -132,14 +131,14 @@ class CompiledCode:
     namespace: dict[str, Any]
 
     def function(self, name: str) -> Callable[..., None]:
-        """One of the functions."""
+        """Return a function by its name."""
         found: Callable[..., None] = self.namespace[name]
         return found
 
     def origin(self, line_number: int) -> CodeOrigin | None:
-        """The operator that a line (from 1) belongs to."""
+        """Return the origin of a line; lines count from 1."""
         return self.origins[line_number - 1] if 0 < line_number <= len(self.origins) else None
 
     def release(self) -> None:
-        """Forget the source kept for tracebacks."""
+        """Drop the source that was kept for tracebacks."""
         linecache.cache.pop(self.filename, None)

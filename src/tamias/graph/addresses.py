@@ -1,4 +1,4 @@
-"""Addresses inside a running job: of a subtask, and of a channel that it receives from."""
+"""Addresses inside a running job: of a subtask, and of an input channel of a subtask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which subtasks an exchange connects: the channels from every sender to its receivers."""
+"""The subtasks that an exchange connects: one channel from each sender to each of its receivers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tamias.graph.specs import Forward, Rescale
 
 
 def targets_of(exchange: Exchange, source: Vertex, target: Vertex, index: int) -> list[int]:
-    """The target subtasks that a sender is connected to."""
+    """Return the target subtasks that a sender is connected to."""
     senders, receivers = source.parallelism, target.parallelism
     match exchange.partitioning:
         case Forward():
@@ -21,5 +21,5 @@ def targets_of(exchange: Exchange, source: Vertex, target: Vertex, index: int) -
 
 
 def senders_of(exchange: Exchange, source: Vertex, target: Vertex, index: int) -> list[int]:
-    """The sending subtasks that a receiver is connected to."""
+    """Return the sending subtasks that a receiver is connected to."""
     return [i for i in range(source.parallelism) if index in targets_of(exchange, source, target, i)]

@@ -1,7 +1,7 @@
 """The job as it runs: vertices (chains of operators), the exchanges between them, and their levels.
 
-Values only. `graph/translation.py` makes them from the stream graph; `runtime` runs a vertex; `engine` moves
-what crosses an exchange.
+These are values only. `graph/translation.py` makes them from the stream graph, `subtask` runs a vertex, and `engine`
+moves blobs over exchanges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFuncti
 from tamias.types.type_information import TypeInformation
 
 VertexId = NewType("VertexId", int)
-OperatorId = NewType("OperatorId", str)  # 32 hex digits: the hash of the uid, or of the place in the graph
+OperatorId = NewType("OperatorId", str)  # 32 hex digits: the hash of the uid, or of the position in the graph
 
 
 @dataclass(frozen=True)
@@ -28,37 +28,37 @@ class Operator:
     uid: str | None
     name: str
     spec: OperatorSpec
-    key: KeySpec | None = None  # set when it runs on a keyed stream
+    key: KeySpec | None = None  # of the first input; None on a stream without keys
     input_type: TypeInformation | None = None
     output_type: TypeInformation | None = None
     description: str | None = None
-    input_types: tuple[TypeInformation | None, ...] = ()  # of an operator with several inputs
-    keys: tuple[KeySpec | None, ...] = ()  # likewise
-    buffer_timeout_ms: int | None = None  # set for this operator; None: as the job says
-    parameters: dict[str, str] = field(default_factory=dict)  # for its function to read
+    input_types: tuple[TypeInformation | None, ...] = ()  # by input, of an operator with several inputs
+    keys: tuple[KeySpec | None, ...] = ()  # by input, of an operator with several inputs
+    buffer_timeout_ms: int | None = None  # None: the job's default
+    parameters: dict[str, str] = field(default_factory=dict)  # that the function can read
 
     def key_of(self, input_index: int) -> KeySpec | None:
-        """How the key of an input's records is found."""
+        """Return how the key of an input's records is found; None for an input without keys."""
         return self.keys[input_index] if self.keys else self.key
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Flink: every operator's function is serialized by itself. Two operators that were given one function, or
-        # functions that close over one list, share neither once they run.
-        return _alone, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Operator)
+        # Flink: every operator's function is serialized separately. Two operators that were given one function object,
+        # or two functions that close over one list, do not share it once they run.
+        return _unpickle, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Operator)
 
 
 @dataclass(frozen=True)
 class ChainLink:
-    """Inside a chain: what operator `source` emits (under a side output's tag id, or mainly) goes to `target`."""
+    """Connects two operators inside a chain: operator `source` emits to `target`, on the output with `tag`."""
 
     source: int
     target: int
-    tag: str | None = None
+    tag: str | None = None  # of a side output; None: the main output
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Between vertices: what operator `source_operator` of the source's chain emits goes to the target's head."""
+    """Connects two vertices: `source_operator` of the source's chain emits to the head of the target's chain."""
 
     id: int
     source: VertexId
@@ -70,17 +70,17 @@ class Exchange:
     type_info: TypeInformation | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _alone, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Exchange)
+        return _unpickle, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Exchange)
 
 
-def _alone(pickled: bytes, cls: type) -> Any:
-    """An object whose parts were pickled apart from everything else."""
+def _unpickle(pickled: bytes, cls: type) -> Any:
+    """Return an object whose fields were pickled separately from all other objects."""
     return cls(*pickle.loads(pickled))
 
 
 @dataclass(frozen=True)
 class Vertex:
-    """A chain of operators that runs as one in each of its subtasks; operator 0 is the head."""
+    """A chain of operators that run together in each subtask. Operator 0 is the head."""
 
     id: VertexId
     name: str
@@ -90,17 +90,17 @@ class Vertex:
     max_parallelism: int
     slot_group: str = "default"
     level: int = 0
-    max_parallelism_set: bool = False  # by the user: then a checkpoint with another one cannot be restored
+    max_parallelism_set: bool = False  # by the user: checkpoints with another one are refused
 
     @property
     def is_source(self) -> bool:
-        """True when nothing flows into the head from another vertex."""
+        """Whether the head is a source."""
         return isinstance(self.operators[0].spec, (SourceSpec, SourceFunctionSpec))
 
 
 @dataclass(frozen=True)
 class CachedFile:
-    """A file or folder that reaches every slot under a name."""
+    """A file or folder that is available in every slot under a name."""
 
     name: str
     path: str
@@ -109,7 +109,7 @@ class CachedFile:
 
 @dataclass(frozen=True)
 class ExecutionSettings:
-    """What the whole job runs with, parsed from the configuration."""
+    """Settings of the whole job, parsed from the configuration."""
 
     batch: bool = False
     object_reuse: bool = False
@@ -118,7 +118,7 @@ class ExecutionSettings:
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: tuple[CachedFile, ...] = ()
     checkpointing: bool = False
-    releases_at_once: bool = False  # AT_LEAST_ONCE: what sinks wrote does not wait for its checkpoint
+    releases_at_once: bool = False  # AT_LEAST_ONCE: sinks do not wait for their checkpoint to complete
 
 
 @dataclass(frozen=True)
@@ -131,21 +131,21 @@ class JobGraph:
     settings: ExecutionSettings
 
     def inputs_of(self, vertex: VertexId) -> tuple[Exchange, ...]:
-        """The exchanges that end in a vertex."""
+        """Return the exchanges that end in a vertex."""
         return tuple(e for e in self.exchanges if e.target == vertex)
 
     def outputs_of(self, vertex: VertexId) -> tuple[Exchange, ...]:
-        """The exchanges that start in a vertex."""
+        """Return the exchanges that start in a vertex."""
         return tuple(e for e in self.exchanges if e.source == vertex)
 
     @property
     def levels(self) -> tuple[tuple[Vertex, ...], ...]:
-        """Vertices by topological depth."""
+        """The vertices by topological depth."""
         depth = max(v.level for v in self.vertices) + 1
         return tuple(tuple(v for v in self.vertices if v.level == d) for d in range(depth))
 
     def slot_of(self, vertex: Vertex, subtask: int) -> int:
-        """The slot that hosts a subtask: slot-sharing groups side by side, subtask i in its group's slot i."""
+        """Return the slot of a subtask: slot-sharing groups side by side, subtask i in slot i of its group."""
         first = 0
         for group, size in self.slot_groups():
             if group == vertex.slot_group:
@@ -154,7 +154,7 @@ class JobGraph:
         raise AssertionError(f"vertex {vertex.name!r} is in no slot-sharing group")
 
     def slot_groups(self) -> tuple[tuple[str, int], ...]:
-        """Each slot-sharing group with the slots it needs: the highest parallelism inside it."""
+        """Return each slot-sharing group with its number of slots: the highest parallelism in the group."""
         sizes: dict[str, int] = {}
         for vertex in self.vertices:
             sizes[vertex.slot_group] = max(sizes.get(vertex.slot_group, 0), vertex.parallelism)
@@ -162,5 +162,5 @@ class JobGraph:
 
     @property
     def slot_count(self) -> int:
-        """How many slots the job needs."""
+        """The number of slots the job needs."""
         return sum(size for _, size in self.slot_groups())

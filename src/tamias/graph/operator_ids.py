@@ -1,7 +1,8 @@
-"""Who an operator is from one run of the program to the next: the id under which its state is saved.
+"""The ids under which the state of operators is saved, stable from one run of the program to the next.
 
-The hash of its uid, or the hash given for it. Without either the id comes from its place in the graph: what
-it is, and what it reads from. It stays the same while the part of the program before it does.
+The id of an operator is the hash of its uid, or the uid hash that was given. Without either, the id is derived from
+the operator's position in the graph: its kind and its inputs. Such an id stays the same as long as the part of the
+program upstream of the operator does.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from tamias.graph.stream_graph import Node
 
 
 def operator_ids(nodes: Sequence[Node], *, auto_generate: bool = True) -> dict[int, OperatorId]:
-    """The id of each node, which come with inputs first.
+    """Return the operator id of each node, by node id.
 
     Args:
-        nodes: all operators of the job.
-        auto_generate: give ids to operators without a uid; otherwise they are an error.
+        nodes: All operators of the job, inputs first.
+        auto_generate: Generate ids for operators without a uid; otherwise such operators are an error.
     """
     if not auto_generate:
         _require_uids(nodes)
@@ -33,26 +34,26 @@ def operator_ids(nodes: Sequence[Node], *, auto_generate: bool = True) -> dict[i
         elif node.uid is not None:
             ids[node.id] = id_of_uid(node.uid)
         else:
-            ids[node.id] = _id_of_place(node, ids, twins)
+            ids[node.id] = _id_of_position(node, ids, twins)
     _require_distinct(nodes, ids)
     return ids
 
 
 def id_of_uid(uid: str) -> OperatorId:
-    """The operator id that stands for a uid."""
+    """Return the operator id of a uid."""
     return _hash(f"uid\n{uid}")
 
 
-def _id_of_place(node: Node, ids: dict[int, OperatorId], twins: Counter[str]) -> OperatorId:
+def _id_of_position(node: Node, ids: dict[int, OperatorId], twins: Counter[str]) -> OperatorId:
     what = type(node.spec).__name__
     if isinstance(node.spec, WithStateSpec):
         what += f":{node.spec.form}"
     reads = [f"{ids[edge.source.id]}:{edge.tag or ''}:{edge.input_index}" for edge in node.inputs]
-    place = "\n".join(["place", what, *reads])
-    # Two alike in one place are told apart by their order. A number over all operators, as Flink has, would
-    # change the id of everything that is written after a new branch.
-    twins[place] += 1
-    return _hash(f"{place}\n{twins[place]}")
+    position = "\n".join(["place", what, *reads])
+    # Operators of one kind with the same inputs are told apart by their order. Flink: numbers all operators, which
+    # changes the ids of all operators that are written after a new branch.
+    twins[position] += 1
+    return _hash(f"{position}\n{twins[position]}")
 
 
 def _hash(text: str) -> OperatorId:

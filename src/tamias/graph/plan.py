@@ -1,4 +1,4 @@
-"""A job graph for reading: Flink's JSON plan for tools, and a page of text for people."""
+"""Shows a job graph: as Flink's JSON plan for tools, and as text for people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SINKS = (SinkFunctionSpec, WriterSpec, PrintSpec, CollectSpec)
 
 
 def execution_plan(graph: JobGraph) -> str:
-    """The plan as JSON in the shape that Flink's plan visualizer reads: one node per operator."""
+    """Return the plan as JSON in the format of Flink's plan visualizer: one node per operator."""
     numbers = _numbers(graph)
     predecessors: dict[int, list[dict[str, Any]]] = {number: [] for number in numbers.values()}
     for vertex in graph.vertices:
@@ -39,8 +39,8 @@ def execution_plan(graph: JobGraph) -> str:
         predecessors[target].append({"id": source, "ship_strategy": strategy, "side": "second"})
     nodes = []
     for vertex in graph.vertices:
-        for place, operator in enumerate(vertex.operators):
-            number = numbers[vertex.id, place]
+        for position, operator in enumerate(vertex.operators):
+            number = numbers[vertex.id, position]
             node: dict[str, Any] = {
                 "id": number,
                 "type": operator.name,
@@ -55,11 +55,11 @@ def execution_plan(graph: JobGraph) -> str:
 
 
 def explain(graph: JobGraph, slot_resources: Mapping[str, str] | None = None) -> str:
-    """The job as text: levels, vertices with their chains, and the exchanges that leave them.
+    """Return the job as text: levels, vertices with their chains, and the exchanges that leave them.
 
     Args:
-        graph: the job.
-        slot_resources: what is asked for each slot of a slot-sharing group, as text.
+        graph: The job.
+        slot_resources: The resources of each slot, as text, by slot-sharing group.
     """
     mode = "BATCH" if graph.settings.batch else "STREAMING"
     lines = [
@@ -87,10 +87,10 @@ def _vertex_lines(graph: JobGraph, vertex: Vertex) -> list[str]:
         f"    parallelism {vertex.parallelism}, max parallelism {vertex.max_parallelism}{chosen}{group}",
     ]
     fed_by = {link.target: link for link in vertex.links}
-    for place, operator in enumerate(vertex.operators):
-        lines.append(f"    {place}. {_operator_text(operator)}")
-        link = fed_by.get(place)
-        if link is not None and (link.source != place - 1 or link.tag is not None):
+    for position, operator in enumerate(vertex.operators):
+        lines.append(f"    {position}. {_operator_text(operator)}")
+        link = fed_by.get(position)
+        if link is not None and (link.source != position - 1 or link.tag is not None):
             lines[-1] += f", fed by {link.source}{_side(link.tag)}"
     lines += [f"    {_exchange_text(graph, exchange)}" for exchange in graph.outputs_of(vertex.id)]
     return lines
@@ -132,7 +132,7 @@ def _key_text(key: KeySpec) -> str:
 
 
 def function_text(function: Any) -> str:
-    """A function in a few words: fields, a class, or the name and line of a plain one."""
+    """Return a short description of a function: fields, a class, or name and line of a plain function."""
     if isinstance(function, FieldKeySelector):
         return f"fields {', '.join(map(repr, function.fields))}"
     code = getattr(function, "__code__", None)
@@ -153,8 +153,8 @@ def _pact(operator: Operator) -> str:
 
 
 def _numbers(graph: JobGraph) -> dict[tuple[int, int], int]:
-    places = [(vertex.id, place) for vertex in graph.vertices for place in range(len(vertex.operators))]
-    return {place: number for number, place in enumerate(places, start=1)}
+    positions = [(vertex.id, position) for vertex in graph.vertices for position in range(len(vertex.operators))]
+    return {position: number for number, position in enumerate(positions, start=1)}
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

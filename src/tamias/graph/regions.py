@@ -1,8 +1,7 @@
-"""Which subtasks fail together: those that records can pass between.
+"""Regions: the subtasks that fail together, because records can pass between them.
 
-Pipelines that share no exchange are regions of their own, and so are the slices of a job whose records never change
-their subtask. A region that fails goes back to the last checkpoint by itself; nothing outside of it has seen
-anything of it.
+Pipelines that share no exchange are separate regions. So are the slices of a job whose records never change their
+subtask. A region that fails is restored from the last checkpoint alone: no record has left the region.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from tamias.graph.job_graph import JobGraph
 
 
 def regions(graph: JobGraph) -> dict[SubtaskId, int]:
-    """The region of every subtask, numbered from 0 in the order of their first subtasks."""
+    """Return the region of every subtask. Regions are numbered from 0 in the order of their first subtasks."""
     leader: dict[SubtaskId, SubtaskId] = {
         SubtaskId(vertex.id, index): SubtaskId(vertex.id, index)
         for vertex in graph.vertices
@@ -37,7 +36,7 @@ def regions(graph: JobGraph) -> dict[SubtaskId, int]:
 
 
 def in_regions_of(graph: JobGraph, failed: frozenset[SubtaskId]) -> frozenset[SubtaskId]:
-    """All subtasks that some failed ones take with them."""
+    """Return all subtasks in the regions of failed subtasks."""
     by_subtask = regions(graph)
     hit = {by_subtask[subtask] for subtask in failed}
     return frozenset(subtask for subtask, region in by_subtask.items() if region in hit)

@@ -1,4 +1,4 @@
-"""What an operator is, as a value: frozen, printable, comparable. `operators/build.py` makes them run."""
+"""Operators as values: frozen, printable, comparable. `operators/build.py` builds running operators from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UserFunction = Any  # a Function object or a plain callable, as the user gave it
 
 @dataclass(frozen=True)
 class KeySpec:
-    """How a record's key is found."""
+    """How the key of a record is found."""
 
     selector: UserFunction
     type_info: TypeInformation | None = None
@@ -68,7 +68,7 @@ class ProcessSpec:
 
 @dataclass(frozen=True)
 class ReduceSpec:
-    """A rolling reduce per key; also sum, min, max, min_by and max_by, whose function is ours."""
+    """A rolling reduce per key; also sum, min, max, min_by and max_by, whose functions are built in."""
 
     function: UserFunction
 
@@ -113,7 +113,7 @@ class AggregateContents:
 
 @dataclass(frozen=True)
 class FoldContents:
-    """A window keeps one value: its records folded into a copy of the initial one."""
+    """A window keeps one value: its records folded into a copy of the initial value."""
 
     initial: Any
     function: UserFunction
@@ -124,10 +124,10 @@ WindowContents = ListContents | ReduceContents | AggregateContents | FoldContent
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """Windows of a keyed stream, or with a constant key of a whole stream.
+    """Windows of a keyed stream; a constant key makes them windows of the whole stream.
 
-    `function` is what the contents are handed to when a window fires; without one the value that a reduce, an
-    aggregate or a fold kept is itself the result.
+    When a window fires, `function` gets its contents. Without a function the value of a reduce, an aggregate or a fold
+    is itself the result.
     """
 
     assigner: WindowAssigner[Any, Any]
@@ -152,12 +152,12 @@ class IntervalJoinSpec:
 
 @dataclass(frozen=True)
 class FeedbackHeadSpec:
-    """Where a loop begins: what its tail took comes out here again, beside the input or among it.
+    """The start of a feedback loop: emits the records that the tail took.
 
     Args:
-        loop: which loop; its tail has the same number.
-        max_wait_ms: the loop ends once its input has and nothing was fed back for so long; 0: it does not end.
-        tag: the side output on which fed-back records leave; None: they leave with the input.
+        loop: The number of the loop; its tail has the same number.
+        max_wait_ms: The loop ends once its input has ended and nothing was fed back for this long; 0: never.
+        tag: The side output for records that were fed back; None: the main output, together with the input.
     """
 
     loop: int
@@ -167,7 +167,7 @@ class FeedbackHeadSpec:
 
 @dataclass(frozen=True)
 class FeedbackTailSpec:
-    """Where a loop closes: takes what is to be fed back to the head of the same subtask."""
+    """The end of a feedback loop: takes the records to feed back to the head in the same subtask."""
 
     loop: int
 
@@ -195,7 +195,7 @@ class CoProcessSpec:
 
 @dataclass(frozen=True)
 class BroadcastProcessSpec:
-    """A stream (input 0) beside a broadcast one (input 1), which alone may write the broadcast states."""
+    """A stream (input 0) connected to a broadcast stream (input 1). Only input 1 may write the broadcast states."""
 
     function: UserFunction
     descriptors: tuple[MapStateDescriptor, ...]
@@ -206,9 +206,9 @@ class AsyncSpec:
     """Requests to other systems by an `AsyncFunction`, or with a batch size by an `AsyncBatchFunction`.
 
     Args:
-        timeout_ms: of a request with all its attempts; 0: none.
-        capacity: requests whose results have not left, at most.
-        batch_timeout_ms: how long a batch may wait to be full; None: until it is, or the input ends.
+        timeout_ms: Of a request with all its attempts; 0: no timeout.
+        capacity: The maximum number of requests whose results have not left.
+        batch_timeout_ms: How long a batch may wait to be full; None: until it is full, or the input ends.
     """
 
     function: UserFunction
@@ -222,7 +222,7 @@ class AsyncSpec:
 
 @dataclass(frozen=True)
 class SplitSpec:
-    """Gives a record out as it came, and under a tag for each selection (see `contracts.selection`) that takes it."""
+    """Emits every record, and a copy on the tag of each selection (`functions/selection.py`) that selects it."""
 
     selector: UserFunction
 
@@ -234,7 +234,7 @@ class SinkFunctionSpec:
 
 @dataclass(frozen=True)
 class WriterSpec:
-    """A `Sink` given to `sink_to`: a writer per subtask, and its committer."""
+    """A `Sink` given to `sink_to`: a writer per subtask, and a committer."""
 
     sink: Sink[Any]
 
@@ -246,7 +246,7 @@ class PrintSpec:
 
 @dataclass(frozen=True)
 class CollectSpec:
-    """Records go to the driver with the epoch's acknowledgements, for `execute_and_collect`."""
+    """Records sent to the driver with the acknowledgement of the epoch, for `execute_and_collect`."""
 
     key: KeySpec | None = None
 
@@ -292,7 +292,7 @@ class Rebalance:
 
 @dataclass(frozen=True)
 class Rescale:
-    """Round robin over the subtasks of the pointwise subset."""
+    """Round robin over the target subtasks that this subtask is connected to."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Hash:
 
 @dataclass(frozen=True)
 class Custom:
-    """To the subtask that the user's partitioner names for the key."""
+    """To the subtask that the user's partitioner returns for the key."""
 
     partitioner: UserFunction
     key: KeySpec

@@ -1,7 +1,7 @@
-"""The job as it is drawn: operators that the program may still name and tune, and the edges between them.
+"""The job as the program draws it: operators that can still be named and tuned, and the edges between them.
 
-Nothing is decided here. What a call can be told at once to be wrong about (a parallelism of 0, a uid hash
-that is none) raises where it is written; what depends on the whole graph waits for `graph/translation.py`.
+Nothing is decided here. A mistake that is visible at the call (a parallelism of 0, a malformed uid hash) raises at the
+call. Mistakes that depend on the whole graph are found by `graph/translation.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tamias.graph.specs import Custom, KeySpec, OperatorSpec, Partitioning
 from tamias.keygroups import MAX_PARALLELISM
 from tamias.types.type_information import TypeInformation
 
-PARALLELISM_DEFAULT = -1  # Flink: "whatever the environment says", where a number is expected
+PARALLELISM_DEFAULT = -1  # Flink: stands for the environment's parallelism where a number is expected
 DEFAULT_SLOT_GROUP = "default"
 
 _UID_HASH = re.compile(r"[0-9a-f]{32}")
@@ -27,15 +27,15 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 class Chaining(enum.Enum):
-    """With which neighbours an operator may share a vertex."""
+    """Which neighbours an operator may share a vertex with."""
 
     ALWAYS = "always"
-    HEAD = "head"  # not with what comes before it
+    HEAD = "head"  # not with its input
     NEVER = "never"
 
 
 class Kind(enum.Enum):
-    """Where an operator stands."""
+    """The position of an operator in the graph."""
 
     SOURCE = "source"
     OPERATOR = "operator"
@@ -44,24 +44,24 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """From an operator to the next one: which of its outputs, and how its records are spread.
+    """Leads from an output of an operator to the next operator, with a partitioning.
 
-    A stream is a tuple of these whose end is still open: one for each input of a union.
+    A stream is a tuple of edges whose target does not exist yet: one edge for each input of a union.
     """
 
     source: Node
-    partitioning: Partitioning | None = None  # None: forward where the parallelism allows it, else round robin
+    partitioning: Partitioning | None = None  # None: forward if both parallelisms are equal, else rebalance
     tag: str | None = None
     tag_type: TypeInformation | None = None
     input_index: int = 0
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """Type of the records on this edge."""
+        """The type of the records on this edge."""
         return self.source.output_type if self.tag is None else self.tag_type
 
     def partitioned(self, partitioning: Partitioning) -> Edge:
-        """The same with another partitioning: the last one asked for counts."""
+        """Return the edge with another partitioning. The last partitioning counts."""
         return replace(self, partitioning=partitioning)
 
 
@@ -75,11 +75,11 @@ class Node:
     spec: OperatorSpec
     inputs: tuple[Edge, ...] = ()
     key: KeySpec | None = None
-    keys: tuple[KeySpec | None, ...] = ()  # of each input, where there are two
+    keys: tuple[KeySpec | None, ...] = ()  # by input, of an operator with two inputs
     output_type: TypeInformation | None = None
     written_at: str = ""
     non_parallel: bool = False
-    like_input: bool = False  # takes its input's parallelism, so that nothing has to be exchanged
+    like_input: bool = False  # has the parallelism of its input, so that no exchange is needed
     parallelism: int | None = None
     max_parallelism: int | None = None
     uid: str | None = None
@@ -88,42 +88,41 @@ class Node:
     slot_group: str | None = None
     chaining: Chaining = Chaining.ALWAYS
     buffer_timeout_ms: int | None = None
-    parameters: dict[str, str] = field(default_factory=dict)  # for its function to read
+    parameters: dict[str, str] = field(default_factory=dict)  # that the function can read
     input_types: tuple[TypeInformation | None, ...] = field(default=())
-    side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs asked for
-    beside: Node | None = None  # subtask by subtask in the slots of this one
+    side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs in use
+    beside: Node | None = None  # runs in the slots of this node, subtask by subtask
 
     @property
     def full_name(self) -> str:
-        """The name as it is shown: sources and sinks say what they are."""
+        """The name as shown: with a prefix for sources and sinks."""
         prefix = {Kind.SOURCE: "Source: ", Kind.OPERATOR: "", Kind.SINK: "Sink: "}[self.kind]
         return prefix + self.name
 
     @property
     def where(self) -> str:
-        """The operator in an error message: its name, and the line of the program that made it."""
+        """The operator as named in error messages: its name, and the line of the program that created it."""
         return f"operator {self.full_name!r}" + (f" (written at {self.written_at})" if self.written_at else "")
 
     def set_name(self, name: str) -> None:
-        """Give it a name."""
         if not isinstance(name, str) or not name:
             raise ValueError(f"the name of an operator must be a non-empty string, got {name!r}")
         self.name = name
 
     def set_description(self, description: str) -> None:
-        """Give it a longer text for plans."""
+        """Set the text shown in plans."""
         if not isinstance(description, str):
             raise TypeError(f"the description of an operator must be a string, got {description!r}")
         self.description = description
 
     def set_uid(self, uid: str) -> None:
-        """Give it the name under which its state is saved."""
+        """Set the name under which the operator's state is saved."""
         if not isinstance(uid, str) or not uid:
             raise ValueError(f"the uid of an operator must be a non-empty string, got {uid!r}")
         self.uid = uid
 
     def set_uid_hash(self, uid_hash: str) -> None:
-        """Give it an operator id as found in a checkpoint."""
+        """Set the operator id, as a checkpoint lists it."""
         if not isinstance(uid_hash, str) or not _UID_HASH.fullmatch(uid_hash):
             raise ValueError(
                 f"a uid hash is 32 lower-case hex digits, as a checkpoint lists them, got {uid_hash!r}; "
@@ -132,28 +131,28 @@ class Node:
         self.uid_hash = uid_hash
 
     def set_parallelism(self, parallelism: int) -> None:
-        """Set how many subtasks it has."""
+        """Set the number of subtasks."""
         self._refuse_for_non_parallel("parallelism", parallelism)
         self.parallelism = checked_parallelism(parallelism)
 
     def set_max_parallelism(self, max_parallelism: int) -> None:
-        """Set how many key groups its state is cut into."""
+        """Set the number of key groups of the operator's state."""
         self._refuse_for_non_parallel("max parallelism", max_parallelism)
         self.max_parallelism = checked_max_parallelism(max_parallelism)
 
     def force_non_parallel(self) -> None:
-        """Fix it to one subtask."""
+        """Limit the operator to one subtask."""
         self.non_parallel = True
         self.parallelism = self.max_parallelism = None
 
     def set_buffer_timeout(self, timeout_ms: int) -> None:
-        """Set how long its output may wait to be sent with more; -1 for until enough is there."""
+        """Set how long output may wait to be sent in a larger batch; -1: until the batch is full."""
         if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int) or timeout_ms < -1:
             raise ValueError(f"a buffer timeout is a number of milliseconds from 0 on, or -1, got {timeout_ms!r}")
         self.buffer_timeout_ms = timeout_ms
 
     def side_output(self, tag: str, type_info: TypeInformation | None) -> Edge:
-        """One of its side outputs, which is of one type however often it is asked for."""
+        """Return the edge of a side output. All requests for one tag must declare the same type."""
         known = self.side_types.setdefault(tag, type_info)
         if known != type_info:
             raise UnsupportedOperationError(
@@ -168,36 +167,36 @@ class Node:
 
 
 class StreamGraph:
-    """What an environment has been asked to run so far."""
+    """The operators that an environment has been asked to run."""
 
     def __init__(self) -> None:
         self._pending: list[Node] = []
         self._count = 0
 
     def source(self, name: str, spec: OperatorSpec, output_type: TypeInformation | None, **more: Any) -> Node:
-        """Add a source. It runs only when something is made of it."""
+        """Add a source. A source runs only if an operator or a sink reads it."""
         return self._node(Kind.SOURCE, name, spec, (), output_type=output_type, **more)
 
     def operator(
         self, name: str, spec: OperatorSpec, inputs: Iterable[Edge], output_type: TypeInformation | None, **more: Any
     ) -> Node:
-        """Add an operator behind some edges."""
+        """Add an operator that reads edges."""
         node = self._node(Kind.OPERATOR, name, spec, tuple(inputs), output_type=output_type, **more)
         self._pending.append(node)
         return node
 
     def sink(self, name: str, spec: OperatorSpec, inputs: Iterable[Edge], **more: Any) -> Node:
-        """Add a sink behind some edges."""
+        """Add a sink that reads edges."""
         node = self._node(Kind.SINK, name, spec, tuple(inputs), **more)
         self._pending.append(node)
         return node
 
     def discard(self, node: Node) -> None:
-        """Take back an operator that nothing was made of."""
+        """Remove an operator that nothing reads."""
         self._pending = [pending for pending in self._pending if pending is not node]
 
     def nodes(self) -> list[Node]:
-        """All operators that are to run and what they read from, inputs first."""
+        """Return all operators to run and the operators they read, inputs first."""
         found: dict[int, Node] = {}
         open_nodes = list(self._pending)
         while open_nodes:
@@ -205,10 +204,10 @@ class StreamGraph:
             if node.id not in found:
                 found[node.id] = node
                 open_nodes.extend(edge.source for edge in node.inputs)
-        return [found[node_id] for node_id in sorted(found)]  # an operator is made after its inputs
+        return [found[node_id] for node_id in sorted(found)]  # an operator is created after its inputs
 
     def clear(self) -> None:
-        """Forget what is to run: it was handed over. Streams already drawn can be built upon again."""
+        """Forget the operators to run, after their submission. Existing streams can be extended again."""
         self._pending.clear()
 
     def _node(self, kind: Kind, name: str, spec: OperatorSpec, inputs: tuple[Edge, ...], **more: Any) -> Node:
@@ -218,7 +217,7 @@ class StreamGraph:
 
 
 def checked_parallelism(parallelism: int) -> int | None:
-    """A parallelism as given by the user; None for "as the environment says"."""
+    """Return the parallelism given by the user; None stands for the environment's."""
     if isinstance(parallelism, bool) or not isinstance(parallelism, int):
         raise TypeError(f"a parallelism is a whole number, got {parallelism!r}")
     if parallelism == PARALLELISM_DEFAULT:
@@ -229,7 +228,7 @@ def checked_parallelism(parallelism: int) -> int | None:
 
 
 def checked_max_parallelism(max_parallelism: int) -> int:
-    """A maximum parallelism as given by the user."""
+    """Return the maximum parallelism given by the user."""
     if isinstance(max_parallelism, bool) or not isinstance(max_parallelism, int):
         raise TypeError(f"a max parallelism is a whole number, got {max_parallelism!r}")
     if not 1 <= max_parallelism <= MAX_PARALLELISM:
@@ -238,7 +237,7 @@ def checked_max_parallelism(max_parallelism: int) -> int:
 
 
 def uses_custom_partitioning(nodes: Iterable[Node]) -> Node | None:
-    """The first operator that is fed through `partition_custom`, if any."""
+    """Return the first operator that reads a stream partitioned with `partition_custom`, if any."""
     for node in nodes:
         if any(isinstance(edge.partitioning, Custom) for edge in node.inputs):
             return node
@@ -246,7 +245,7 @@ def uses_custom_partitioning(nodes: Iterable[Node]) -> Node | None:
 
 
 def calling_line() -> str:
-    """File and line of the innermost caller outside of this package: where the program wrote the call."""
+    """Return file and line of the innermost caller outside of this package: the line of the user's program."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         if frame.f_back is None:

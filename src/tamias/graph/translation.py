@@ -1,4 +1,4 @@
-"""From the graph as drawn to the graph as run: parallelism, partitioning, chains, levels."""
+"""Translates the stream graph (as drawn) to the job graph (as run): parallelism, partitioning, chains, levels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tamias.types.type_information import TypeInformation
 
 @dataclass(frozen=True)
 class GraphSettings:
-    """What the environment says about the job as a whole."""
+    """Settings of the environment that decide the job graph."""
 
     name: str = "job"
     parallelism: int = 1
@@ -57,7 +57,11 @@ class GraphSettings:
 
 
 def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
-    """Turn what was drawn into what is run, or say what is wrong with it."""
+    """Translate a stream graph to a job graph.
+
+    Raises:
+        InvalidProgramError: The job as a whole cannot run.
+    """
     nodes = graph.nodes()
     if not nodes:
         raise InvalidProgramError(
@@ -70,10 +74,12 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
     if checkpointing and settings.unaligned_checkpoints and not settings.force_unaligned:
         _refuse_custom_partitioning(nodes)
     sizes = _sizes(nodes, settings)
-    ways = {(node.id, i): _way(edge, node, sizes) for node in nodes for i, edge in enumerate(node.inputs)}
-    chains = _chains(nodes, sizes, ways, settings)
+    partitionings = {
+        (node.id, i): _partitioning(edge, node, sizes) for node in nodes for i, edge in enumerate(node.inputs)
+    }
+    chains = _chains(nodes, sizes, partitionings, settings)
     ids = operator_ids(nodes, auto_generate=settings.auto_generate_uids)
-    vertices, exchanges = _vertices(chains, sizes, ways, ids)
+    vertices, exchanges = _vertices(chains, sizes, partitionings, ids)
     execution = replace(settings.execution, batch=batch, checkpointing=checkpointing)
     return JobGraph(settings.name, vertices, exchanges, execution)
 
@@ -98,7 +104,7 @@ def _runs_as_batch(nodes: Sequence[Node], mode: RuntimeExecutionMode) -> bool:
 def _is_endless(node: Node) -> bool:
     if isinstance(node.spec, SourceSpec):
         return node.spec.source.boundedness is not Boundedness.BOUNDED
-    # Flink: a SourceFunction cannot say that it ends, so it counts as one that does not.
+    # Flink: a SourceFunction cannot declare that it is bounded, so it counts as unbounded.
     return isinstance(node.spec, SourceFunctionSpec)
 
 
@@ -121,7 +127,7 @@ def _refuse_custom_partitioning(nodes: Sequence[Node]) -> None:
         )
 
 
-# ------------------------------------------------------------------------------------------ each operator
+# ------------------------------------------------------------------- parallelism, slots and partitioning
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,7 @@ def _sizes(nodes: Sequence[Node], settings: GraphSettings) -> dict[int, _Size]:
 def _parallelism(node: Node, sizes: Mapping[int, _Size], settings: GraphSettings) -> int:
     if node.beside is not None:
         return sizes[node.beside.id].parallelism
-    if isinstance(node.spec, FeedbackHeadSpec):  # Flink: a loop is as parallel as its input
+    if isinstance(node.spec, FeedbackHeadSpec):  # Flink: a loop has the parallelism of its input
         return sizes[node.inputs[0].source.id].parallelism
     if node.non_parallel:
         return 1
@@ -170,8 +176,8 @@ def _slot_group(node: Node, sizes: Mapping[int, _Size]) -> str:
     return groups.pop() if len(groups) == 1 else DEFAULT_SLOT_GROUP
 
 
-def _way(edge: Edge, target: Node, sizes: Mapping[int, _Size]) -> Partitioning:
-    """How the records of an edge are spread, once both parallelisms are known."""
+def _partitioning(edge: Edge, target: Node, sizes: Mapping[int, _Size]) -> Partitioning:
+    """Return the partitioning of an edge, now that both parallelisms are known."""
     before, after = sizes[edge.source.id].parallelism, sizes[target.id].parallelism
     if edge.partitioning is None:
         return Forward() if before == after else Rebalance()
@@ -185,51 +191,55 @@ def _way(edge: Edge, target: Node, sizes: Mapping[int, _Size]) -> Partitioning:
 
 # ------------------------------------------------------------------------------------------------- chains
 
-Ways = Mapping[tuple[int, int], Partitioning]
+Partitionings = Mapping[tuple[int, int], Partitioning]
 
 
 @dataclass
 class _Chain:
-    """A tree of operators: the first is the head, and each further one hangs on an earlier one."""
+    """A tree of operators: the first member is the head, and every other member has an earlier one as its parent."""
 
     members: list[Node]
     parents: list[tuple[int, Edge] | None]
 
 
-def _chains(nodes: Sequence[Node], sizes: Mapping[int, _Size], ways: Ways, settings: GraphSettings) -> list[_Chain]:
-    hangs_on: dict[int, Edge] = {}
+def _chains(
+    nodes: Sequence[Node], sizes: Mapping[int, _Size], partitionings: Partitionings, settings: GraphSettings
+) -> list[_Chain]:
+    parent_edges: dict[int, Edge] = {}
     children: dict[int, list[Node]] = {}
     for node in nodes:
-        if _joins_its_input(node, sizes, ways, settings):
+        if _joins_its_input(node, sizes, partitionings, settings):
             edge = node.inputs[0]
-            hangs_on[node.id] = edge
+            parent_edges[node.id] = edge
             children.setdefault(edge.source.id, []).append(node)
-    return [_chain_below(node, children, hangs_on) for node in nodes if node.id not in hangs_on]
+    return [_chain_below(node, children, parent_edges) for node in nodes if node.id not in parent_edges]
 
 
-def _joins_its_input(node: Node, sizes: Mapping[int, _Size], ways: Ways, settings: GraphSettings) -> bool:
+def _joins_its_input(
+    node: Node, sizes: Mapping[int, _Size], partitionings: Partitionings, settings: GraphSettings
+) -> bool:
     if not settings.chaining or len(node.inputs) != 1 or node.chaining is not Chaining.ALWAYS:
         return False
     before = node.inputs[0].source
     here, there = sizes[node.id], sizes[before.id]
     return (
         before.chaining is not Chaining.NEVER
-        and isinstance(ways[node.id, 0], Forward)
+        and isinstance(partitionings[node.id, 0], Forward)
         and here.parallelism == there.parallelism
         and here.slot_group == there.slot_group
         and (settings.chain_different_max_parallelism or here.max_parallelism == there.max_parallelism)
     )
 
 
-def _chain_below(head: Node, children: Mapping[int, list[Node]], hangs_on: Mapping[int, Edge]) -> _Chain:
+def _chain_below(head: Node, children: Mapping[int, list[Node]], parent_edges: Mapping[int, Edge]) -> _Chain:
     chain = _Chain([], [])
     open_nodes: list[tuple[Node, int | None]] = [(head, None)]
-    while open_nodes:  # depth first, in the order in which the program drew the branches
+    while open_nodes:  # depth first, branches in the order of the program
         node, parent = open_nodes.pop()
-        place = len(chain.members)
+        position = len(chain.members)
         chain.members.append(node)
-        chain.parents.append(None if parent is None else (parent, hangs_on[node.id]))
-        open_nodes.extend((child, place) for child in reversed(children.get(node.id, ())))
+        chain.parents.append(None if parent is None else (parent, parent_edges[node.id]))
+        open_nodes.extend((child, position) for child in reversed(children.get(node.id, ())))
     return chain
 
 
@@ -237,26 +247,30 @@ def _chain_below(head: Node, children: Mapping[int, list[Node]], hangs_on: Mappi
 
 
 def _vertices(
-    chains: Sequence[_Chain], sizes: Mapping[int, _Size], ways: Ways, ids: Mapping[int, OperatorId]
+    chains: Sequence[_Chain], sizes: Mapping[int, _Size], partitionings: Partitionings, ids: Mapping[int, OperatorId]
 ) -> tuple[tuple[Vertex, ...], tuple[Exchange, ...]]:
-    # Chains are ordered by their heads' creation. An exchange leads from an operator to a head made after it,
-    # whose own head was made before it: the order is topological.
-    home = {node.id: (number, place) for number, chain in enumerate(chains) for place, node in enumerate(chain.members)}
+    # Chains are ordered by the creation of their heads. An exchange leads from an operator to a head that was created
+    # after the operator, and the operator's own head was created before the operator: the order is topological.
+    positions = {
+        node.id: (number, position)
+        for number, chain in enumerate(chains)
+        for position, node in enumerate(chain.members)
+    }
     exchanges: list[Exchange] = []
     levels: list[int] = []
     for number, chain in enumerate(chains):
         head = chain.members[0]
         level = 0
         for i, edge in enumerate(head.inputs):
-            source, place = home[edge.source.id]
+            source, position = positions[edge.source.id]
             level = max(level, levels[source] + 1)
             exchanges.append(
                 Exchange(
                     id=len(exchanges),
                     source=VertexId(source),
-                    source_operator=place,
+                    source_operator=position,
                     target=VertexId(number),
-                    partitioning=ways[head.id, i],
+                    partitioning=partitionings[head.id, i],
                     tag=edge.tag,
                     input_index=edge.input_index,
                     type_info=edge.type_info,
@@ -271,8 +285,8 @@ def _vertex(
     number: int, chain: _Chain, sizes: Mapping[int, _Size], ids: Mapping[int, OperatorId], level: int
 ) -> Vertex:
     head = sizes[chain.members[0].id]
-    # Key groups belong to the head: what is chained to it has no keyed state. A chain without keys takes the
-    # widest, so that a source fixed to one subtask does not fix those behind it for ever.
+    # Key groups belong to the head: the operators chained to it have no keyed state. A chain without keys takes the
+    # highest max parallelism of its members, so that a source limited to one subtask does not limit the others.
     width = head
     if chain.members[0].key is None:
         width = max((sizes[node.id] for node in chain.members), key=lambda size: size.max_parallelism)
@@ -281,8 +295,8 @@ def _vertex(
         name=_chain_name(chain),
         operators=tuple(_operator(node, ids[node.id]) for node in chain.members),
         links=tuple(
-            ChainLink(parent[0], place, parent[1].tag)
-            for place, parent in enumerate(chain.parents)
+            ChainLink(parent[0], position, parent[1].tag)
+            for position, parent in enumerate(chain.parents)
             if parent is not None
         ),
         parallelism=head.parallelism,
@@ -311,22 +325,22 @@ def _operator(node: Node, operator_id: OperatorId) -> Operator:
 
 
 def _types_by_input(node: Node) -> tuple[TypeInformation | None, ...]:
-    """The type of each input of an operator with two; nothing for others."""
+    """Return the type of each input of an operator with several inputs; empty for other operators."""
     types = {edge.input_index: edge.type_info for edge in node.inputs}
     return tuple(types[index] for index in sorted(types)) if len(types) > 1 else ()
 
 
 def _chain_name(chain: _Chain) -> str:
-    """`Source: a -> Map -> (Filter, Sink: b)`."""
+    """Return the name of a chain, such as `Source: a -> Map -> (Filter, Sink: b)`."""
     children: dict[int, list[int]] = {}
-    for place, parent in enumerate(chain.parents):
+    for position, parent in enumerate(chain.parents):
         if parent is not None:
-            children.setdefault(parent[0], []).append(place)
+            children.setdefault(parent[0], []).append(position)
     names = [node.full_name for node in chain.members]
-    for place in range(len(names) - 1, -1, -1):  # children come after their parents, so their names are complete
-        branches = [names[child] for child in children.get(place, ())]
+    for position in range(len(names) - 1, -1, -1):  # children first: they come after their parents
+        branches = [names[child] for child in children.get(position, ())]
         if len(branches) == 1:
-            names[place] += f" -> {branches[0]}"
+            names[position] += f" -> {branches[0]}"
         elif branches:
-            names[place] += f" -> ({', '.join(branches)})"
+            names[position] += f" -> ({', '.join(branches)})"
     return names[0]

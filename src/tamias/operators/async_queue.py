@@ -1,7 +1,7 @@
-"""In which order the results of requests leave: as the records came, or as the answers come.
+"""The order in which the results of requests leave: in the order of the records, or in the order of the answers.
 
-No threads and no clocks: entries and marks are put in, entries are said to be complete, and what may leave is taken
-out. A mark is a watermark or a change of idleness; no record's results ever pass one, in either queue.
+There are no threads and no clocks here. Pending records and marks are added, records are completed, and whatever may
+leave is taken out. A mark is a watermark or a change of idleness. In both queues no result ever overtakes a mark.
 """
 
 from __future__ import annotations
@@ -11,60 +11,60 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 Mark = Callable[[], None]
-"""Says on what has been held back; called when everything before it has left."""
+"""Forwards a watermark or idleness. Called when all results before the mark have left."""
 
 
 class PendingRecord:
-    """A record whose results have not left yet. `kept` is the record as state tables keep it."""
+    """A record whose results have not left yet. `kept` is the record in the form state tables hold."""
 
     __slots__ = ("kept", "request", "results", "segment", "time")
 
     def __init__(self, kept: Any, time: int | None) -> None:
         self.kept = kept
         self.time = time
-        self.results: list[Any] | None = None  # once it is complete
+        self.results: list[Any] | None = None  # once the record is complete
         self.request: Any = None
         self.segment: _Segment | None = None
 
 
 class Queue(Protocol):
-    """What waits, and what of it may leave."""
+    """Pending records and marks, and which of them may leave."""
 
-    def add(self, entry: PendingRecord) -> None:
-        """A record has come."""
+    def add(self, record: PendingRecord) -> None:
+        """Add a record."""
 
     def add_mark(self, mark: Mark) -> None:
-        """A mark has come."""
+        """Add a mark."""
 
-    def complete(self, entry: PendingRecord) -> None:
-        """A record's results are there."""
+    def complete(self, record: PendingRecord) -> None:
+        """Take note that the results of a record have arrived."""
 
     def take(self) -> PendingRecord | Mark | None:
-        """The next that may leave now, if any."""
+        """Remove and return the next record or mark that may leave now, if any."""
 
     def waiting(self) -> Iterator[PendingRecord]:
-        """The records whose results have not left."""
+        """Return the records whose results have not left."""
 
     def __len__(self) -> int:
-        """How many records' results have not left."""
+        """Return how many records are pending."""
 
 
 class OrderedQueue:
-    """Everything leaves in the order in which it came."""
+    """Records and marks leave in the order in which they were added."""
 
     def __init__(self) -> None:
         self._items: deque[PendingRecord | Mark] = deque()
-        self._entries = 0
+        self._pending_count = 0
 
-    def add(self, entry: PendingRecord) -> None:
-        self._items.append(entry)
-        self._entries += 1
+    def add(self, record: PendingRecord) -> None:
+        self._items.append(record)
+        self._pending_count += 1
 
     def add_mark(self, mark: Mark) -> None:
         self._items.append(mark)
 
-    def complete(self, entry: PendingRecord) -> None:
-        pass  # its turn comes
+    def complete(self, record: PendingRecord) -> None:
+        pass  # the record leaves when its turn comes
 
     def take(self) -> PendingRecord | Mark | None:
         if not self._items:
@@ -73,52 +73,52 @@ class OrderedQueue:
         if isinstance(first, PendingRecord):
             if first.results is None:
                 return None
-            self._entries -= 1
+            self._pending_count -= 1
         return self._items.popleft()
 
     def waiting(self) -> Iterator[PendingRecord]:
         return (item for item in self._items if isinstance(item, PendingRecord))
 
     def __len__(self) -> int:
-        return self._entries
+        return self._pending_count
 
 
 class _Segment:
-    """What came between two marks, and the mark behind it."""
+    """The records between two marks, and the mark behind them."""
 
     __slots__ = ("done", "mark", "open")
 
     def __init__(self) -> None:
-        self.open: dict[PendingRecord, None] = {}  # in the order in which they came
-        self.done: deque[PendingRecord] = deque()  # in the order in which their results came
+        self.open: dict[PendingRecord, None] = {}  # in the order in which they were added
+        self.done: deque[PendingRecord] = deque()  # in the order in which they were completed
         self.mark: Mark | None = None
 
 
 class UnorderedQueue:
-    """Between two marks whatever is complete leaves first."""
+    """Between two marks, records leave in the order in which they are completed."""
 
     def __init__(self) -> None:
         self._segments: deque[_Segment] = deque([_Segment()])
-        self._entries = 0
+        self._pending_count = 0
 
-    def add(self, entry: PendingRecord) -> None:
-        entry.segment = self._segments[-1]
-        entry.segment.open[entry] = None
-        self._entries += 1
+    def add(self, record: PendingRecord) -> None:
+        record.segment = self._segments[-1]
+        record.segment.open[record] = None
+        self._pending_count += 1
 
     def add_mark(self, mark: Mark) -> None:
         self._segments[-1].mark = mark
         self._segments.append(_Segment())
 
-    def complete(self, entry: PendingRecord) -> None:
-        assert entry.segment is not None
-        del entry.segment.open[entry]
-        entry.segment.done.append(entry)
+    def complete(self, record: PendingRecord) -> None:
+        assert record.segment is not None
+        del record.segment.open[record]
+        record.segment.done.append(record)
 
     def take(self) -> PendingRecord | Mark | None:
         first = self._segments[0]
         if first.done:
-            self._entries -= 1
+            self._pending_count -= 1
             return first.done.popleft()
         if first.open or first.mark is None:
             return None
@@ -131,4 +131,4 @@ class UnorderedQueue:
             yield from segment.open
 
     def __len__(self) -> int:
-        return self._entries
+        return self._pending_count

@@ -1,8 +1,8 @@
-"""The event loop of an async operator: a thread on which all requests of one subtask are made.
+"""The event loop of an async operator: a thread that makes all requests of one subtask.
 
-The subtask's thread sends requests and picks up those that are done; everything between (attempts, pauses, timeouts)
-happens on the loop's thread, where the user's coroutines and `timeout` run one at a time. Timeouts and pauses go by
-the event loop's own clock, since they are about the world outside.
+The subtask's thread sends requests and takes the finished ones. Attempts, pauses and timeouts happen on the loop's
+thread, where the user's coroutines and `timeout` run one at a time. Timeouts and pauses follow the event loop's own
+clock, since they concern other systems.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from tamias.operators.async_queue import PendingRecord
 from tamias.types.by_value import loaded
 
 _log = logging.getLogger(__name__)
-_STOP_S = 2.0  # for requests to take note of their cancellation
+_STOP_S = 2.0  # the time that cancelled requests have to end
 
 
 class Request:
-    """One question to another system: for one record, or for a batch of them."""
+    """One request to another system: for one record, or for a batch of records."""
 
-    __slots__ = ("argument", "entries", "error", "left", "results", "settled", "timer")
+    __slots__ = ("argument", "error", "left", "records", "results", "settled", "timer")
 
     def __init__(self) -> None:
-        self.entries: list[PendingRecord] = []
-        self.argument: Any = None  # what the user's function is given
-        self.results: list[list[Any]] = []  # of each entry
+        self.records: list[PendingRecord] = []
+        self.argument: Any = None  # of the user's function
+        self.results: list[list[Any]] = []  # by record
         self.error: BaseException | None = None
-        self.settled = False  # it has its outcome; whatever its coroutine still does is of no interest
-        self.left = 0  # entries whose results have not left the operator
+        self.settled = False  # the outcome is known; what the coroutine does from now on has no effect
+        self.left = 0  # records whose results have not left the operator
         self.timer: asyncio.TimerHandle | None = None
 
 
 @dataclass(frozen=True)
 class Calls:
-    """How the user's function is called, and how its results are read: for single records or for batches.
+    """How the user's function is called and how its results are read: for single records or for batches.
 
     Args:
-        argument: What the function is given for a request's records.
-        invoke: Asks.
-        timeout: Called in place of an answer that did not come.
-        results_of: What an answer means for each record; raises if it is none.
+        argument: Makes the argument of the function from a request's records.
+        invoke: Makes the request.
+        timeout: Called when no answer came in time.
+        results_of: Returns the results of each record, given argument and answer; raises if the answer is invalid.
     """
 
     argument: Callable[[list[Any]], Any]
@@ -56,7 +56,7 @@ class Calls:
 
 
 class Requests:
-    """Makes requests; those that are done, one way or the other, are found in `done`."""
+    """Makes requests. Finished requests, successful or failed, are added to `done`."""
 
     def __init__(self, calls: Calls, timeout_ms: int, retry: AsyncRetryStrategy[Any], name: str) -> None:
         self.done: deque[Request] = deque()
@@ -67,7 +67,7 @@ class Requests:
         self._retry_result = predicate.result_predicate()
         self._retry_exception = predicate.exception_predicate()
         self._outgoing: deque[Request] = deque()
-        self._called = False  # the loop has been told that there is something outgoing
+        self._called = False  # the loop was told that a request is outgoing
         self._news = threading.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: set[asyncio.Future[None]] = set()
@@ -79,30 +79,30 @@ class Requests:
     # ------------------------------------------------------------------------------- on the subtask's thread
 
     def send(self, request: Request) -> None:
-        """Make a request, soon."""
-        request.left = len(request.entries)
-        request.argument = self._calls.argument([loaded(entry.kept) for entry in request.entries])
+        """Hand a request to the event loop."""
+        request.left = len(request.records)
+        request.argument = self._calls.argument([loaded(pending.kept) for pending in request.records])
         self._outgoing.append(request)
         if not self._called:
             self._called = True
             self._loop.call_soon_threadsafe(self._begin)
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until a request is done, or the time is up."""
+        """Wait until a request is finished, or the time is up."""
         if not self.done:
             self._news.wait(seconds)
-        self._news.clear()  # before the caller looks at `done`: what comes later sets it again
+        self._news.clear()  # before the caller looks at `done`: a request that finishes later sets the event again
 
     def now_s(self) -> float:
-        """What the event loop's clock says."""
+        """Return the time of the event loop's clock."""
         return self._loop.time()
 
     def hurry(self) -> None:
-        """Make the next attempt of every request that waits for one now."""
+        """Retry every request that is pausing before its next attempt now."""
         self._loop.call_soon_threadsafe(self._end_pauses)
 
     def stop(self) -> None:
-        """Give up all requests and end the thread."""
+        """Cancel all requests and end the thread."""
         if self._loop.is_closed():
             return
         self._stopping = True
@@ -119,7 +119,7 @@ class Requests:
             while not self._stopping:
                 try:
                     self._loop.run_forever()
-                except BaseException as error:  # SystemExit in a task that a coroutine left running; not in ours
+                except BaseException as error:  # SystemExit in a task that a coroutine left running
                     _log.warning("a task of an async function ended with %r", error)
             for task in self._tasks:
                 task.cancel()
@@ -130,7 +130,7 @@ class Requests:
             self._loop.close()
 
     def _begin(self) -> None:
-        self._called = False  # before looking: what is sent from now on calls again
+        self._called = False  # before looking: a request sent from now on calls again
         while self._outgoing:
             request = self._outgoing.popleft()
             task = self._loop.create_task(self._attend(request))
@@ -140,7 +140,7 @@ class Requests:
                 request.timer = self._loop.call_later(self._timeout_s, self._expire, request, task)
 
     async def _attend(self, request: Request) -> None:
-        """Ask until there is an outcome that counts."""
+        """Make attempts until one succeeds or no retry is left."""
         attempts = 0
         try:
             while True:
@@ -151,14 +151,14 @@ class Requests:
                 await self._pause(self._retry.get_backoff_time_millis(attempts) / 1000)
             self._settle(request, results, error)
         except asyncio.CancelledError:
-            raise  # ours: the request timed out or the job ends
-        except BaseException as failure:  # of a retry strategy of the user's
+            raise  # cancelled by this class: the request timed out, or the job ends
+        except BaseException as failure:  # raised by the user's retry strategy
             self._settle(request, None, failure)
 
     async def _attempt(self, request: Request) -> tuple[Any, BaseException | None]:
         try:
             return await self._calls.invoke(request.argument), None
-        except BaseException as error:  # whatever it is, it is the outcome; nothing else would report it
+        except BaseException as error:  # any exception is the outcome of the attempt, and is reported nowhere else
             if isinstance(error, asyncio.CancelledError) and (request.settled or self._stopping):
                 raise
             return None, error
@@ -185,12 +185,12 @@ class Requests:
             _end_pause(pause)
 
     def _expire(self, request: Request, task: asyncio.Task[None]) -> None:
-        """The time is up: what `timeout` gives counts, and the coroutine is told to end."""
+        """Settle a request whose time is up with the result of `timeout`, and cancel its coroutine."""
         if request.settled:
             return
         try:
             self._settle(request, self._calls.timeout(request.argument), None)
-        except BaseException as error:  # most often the TimeoutError of the default
+        except BaseException as error:  # usually the TimeoutError of the default `timeout`
             self._settle(request, None, error)
         task.cancel()
 
@@ -200,7 +200,7 @@ class Requests:
         if error is None:
             try:
                 request.results = self._calls.results_of(request.argument, results)
-            except BaseException as misfit:  # also what an iterator of the user's raises
+            except BaseException as misfit:  # also raised by the user's iterator
                 error = misfit
         request.settled = True
         request.error = error

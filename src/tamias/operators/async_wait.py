@@ -1,8 +1,7 @@
-"""Asynchronous I/O: requests to other systems are in flight while the next records come.
+"""Asynchronous I/O: requests to other systems are in flight while the next records are processed.
 
-An epoch does not wait for its requests, but for a moment at its end: what is in flight stays so, and its results come
-out in a later epoch. What is in flight at a checkpoint is in it, as the records that were asked about, and is asked
-again after a restore.
+An epoch waits only a moment for its requests: results that come later are emitted in a later epoch. A checkpoint
+contains the records whose requests are in flight, and after a restore their requests are made again.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
-_LINGER_S = 0.05  # at the end of an epoch: most answers come sooner, and need not wait for the next one
+_LINGER_S = 0.05  # wait at the end of an epoch: most answers come sooner, and need not wait for the next epoch
 
 
 class AsyncWaitOperator(RuntimeOperator):
-    """An `AsyncFunction` or an `AsyncBatchFunction`, with at most `capacity` requests whose results have not left."""
+    """An `AsyncFunction` or an `AsyncBatchFunction`. At most `capacity` requests have results that have not left."""
 
     needs_out = True
     holds_watermarks = True
@@ -41,10 +40,10 @@ class AsyncWaitOperator(RuntimeOperator):
         self._spec = spec
         self._function = spec.function
         self._queue: Queue = OrderedQueue() if spec.ordered else UnorderedQueue()
-        self._filling: Request | None = None  # a batch that is not full
-        self._due_ms: int | None = None  # when it is sent all the same
+        self._filling: Request | None = None  # the batch that is being filled
+        self._due_ms: int | None = None  # when the batch is sent even if it is not full
         self._sent = 0  # requests whose results have not all left
-        self._to_repeat: list[tuple[Any, int | None]] = []  # what was in flight at the checkpoint restored
+        self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
         self._requests: Requests | None = None
         self._hurried = False
 
@@ -73,11 +72,11 @@ class AsyncWaitOperator(RuntimeOperator):
             self._sent += 1
             if self._spec.batch_timeout_ms is not None:
                 self._due_ms = self.environment.clock.now_ms() + self._spec.batch_timeout_ms
-        entry = PendingRecord(stored(value), time)
-        entry.request = self._filling
-        self._filling.entries.append(entry)
-        self._queue.add(entry)
-        if len(self._filling.entries) >= (self._spec.batch_size or 1):
+        pending = PendingRecord(stored(value), time)
+        pending.request = self._filling
+        self._filling.records.append(pending)
+        self._queue.add(pending)
+        if len(self._filling.records) >= (self._spec.batch_size or 1):
             self._send()
         else:
             self._send_if_due(self.environment.clock.now_ms())
@@ -102,34 +101,36 @@ class AsyncWaitOperator(RuntimeOperator):
     # ------------------------------------------------------------------------------------------- results leave
 
     def _let_out(self) -> None:
-        """Emit what may leave; raise what went wrong."""
+        """Emit the results that may leave; raise the error of a failed request."""
         assert self._requests is not None
         done, queue = self._requests.done, self._queue
         while done:
             request = done.popleft()
             if request.error is not None:
                 raise self._blame(request, request.error)
-            for entry, results in zip(request.entries, request.results, strict=True):
-                entry.results = results
-                queue.complete(entry)
+            for pending, results in zip(request.records, request.results, strict=True):
+                pending.results = results
+                queue.complete(pending)
         while (item := queue.take()) is not None:
             if isinstance(item, PendingRecord):
                 self._emit(item)
             else:
                 item()
 
-    def _emit(self, entry: PendingRecord) -> None:
-        entry.request.left -= 1
-        if entry.request.left == 0:
+    def _emit(self, pending: PendingRecord) -> None:
+        pending.request.left -= 1
+        if pending.request.left == 0:
             self._sent -= 1
-        assert entry.results is not None
-        for result in entry.results:
-            self.out(result, entry.time)
+        assert pending.results is not None
+        for result in pending.results:
+            self.out(result, pending.time)
 
     def _blame(self, request: Request, error: BaseException) -> BaseException:
-        values = [loaded(entry.kept) for entry in request.entries]
+        values = [loaded(pending.kept) for pending in request.records]
         record = values[0] if self._spec.batch_size is None else values
-        frames = error.__traceback__.tb_next if error.__traceback__ is not None else None  # the first is ours
+        frames = (
+            error.__traceback__.tb_next if error.__traceback__ is not None else None
+        )  # the first frame is not the user's
         return user_error(error, self.operator, self.environment.index, preview(record), frames)
 
     def _wait_while(self, condition: Callable[[], bool]) -> None:
@@ -157,7 +158,7 @@ class AsyncWaitOperator(RuntimeOperator):
 
     @property
     def _in_flight(self) -> int:
-        """How many requests have been made and not come to their end."""
+        """Return how many requests are in flight."""
         return self._sent - (self._filling is not None)
 
     def next_timer_ms(self) -> int | None:
@@ -166,25 +167,25 @@ class AsyncWaitOperator(RuntimeOperator):
     # ------------------------------------------------------------------------------------------- the end
 
     def may_finish(self, now_ms: int) -> bool:
-        """Once all answers are there. Until then epochs go on, and checkpoints with them."""
+        """Return whether all answers have arrived. Until then epochs continue, and checkpoints with them."""
         assert self._requests is not None
         if self._filling is not None:
             self._send()
-        if not self._hurried:  # Flink: at the end of the input a request that waits to be tried again is so at once
+        if not self._hurried:  # Flink: at the end of the input a request that waits for its retry is retried at once
             self._requests.hurry()
             self._hurried = True
         self._let_out()
         return len(self._queue) == 0
 
     def finish(self) -> None:
-        """The operators before this one may have had something left."""
+        """Wait for the requests of records that the operators before this one emitted at the end."""
         if self._filling is not None:
             self._send()
         self._wait_while(lambda: len(self._queue) > 0)
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         super().before_snapshot(checkpoint_id, now_ms)
-        waiting = [(loaded(entry.kept), entry.time) for entry in self._queue.waiting()]
+        waiting = [(loaded(pending.kept), pending.time) for pending in self._queue.waiting()]
         self.states.get_list_state(_IN_FLIGHT).update(waiting + self._to_repeat)
 
     def close(self) -> None:
@@ -192,13 +193,13 @@ class AsyncWaitOperator(RuntimeOperator):
         super().close()
 
     def stop(self) -> None:
-        """Give up what is in flight."""
+        """Cancel the requests in flight."""
         if self._requests is not None:
             self._requests.stop()
 
 
 def _single(function: AsyncFunction[Any, Any]) -> Calls:
-    """A request for every record."""
+    """Return the calls that make one request per record."""
     return Calls(itemgetter(0), function.async_invoke, function.timeout, _results_of_record)
 
 
@@ -212,7 +213,7 @@ def _results_of_record(value: Any, results: Any) -> list[list[Any]]:
 
 
 def _batched(function: AsyncBatchFunction[Any, Any]) -> Calls:
-    """A request for several records."""
+    """Return the calls that make one request per batch of records."""
     return Calls(list, function.async_invoke_batch, function.timeout, _results_of_batch)
 
 

@@ -1,6 +1,6 @@
-"""A stream beside a broadcast one: the broadcast side writes state that every subtask holds, the other side reads it.
+"""A stream connected to a broadcast stream: broadcast records write a state that every subtask holds, others read it.
 
-The broadcast records of an epoch are read before the others of that epoch; in BATCH mode all of them come first.
+The broadcast records of an epoch are read before the other records of the epoch; in BATCH mode all of them come first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Apply = Callable[[StateDescriptor, KeyedStateFunction], None]
 
 
 class BroadcastProcessOperator(TwoInputOperator):
-    """`process` on a stream without keys beside a broadcast one."""
+    """`process` on a stream without keys that is connected to a broadcast stream."""
 
     first_input = SECOND
 
@@ -76,7 +76,7 @@ class BroadcastProcessOperator(TwoInputOperator):
 
 
 class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
-    """`process` on a keyed stream beside a broadcast one: keyed state and timers on the keyed side."""
+    """`process` on a keyed stream that is connected to a broadcast stream. Only the keyed side has state and timers."""
 
     first_input = SECOND
 
@@ -124,7 +124,7 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
 class DataContext(
     ElementContext, BroadcastProcessFunction.ReadOnlyContext, KeyedBroadcastProcessFunction.ReadOnlyContext
 ):
-    """Handed to `process_element`."""
+    """The context of `process_element`."""
 
     def __init__(self, clocks: TimerService, cell: list[Any] | None, views: dict[str, BroadcastView]) -> None:
         super().__init__(clocks, cell)
@@ -138,11 +138,11 @@ class DataContext(
 
 
 class TimerContext(DataContext, OnTimerContext, KeyedBroadcastProcessFunction.OnTimerContext):
-    """Handed to `on_timer`."""
+    """The context of `on_timer`."""
 
 
 class BroadcastContext(ElementContext, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
-    """Handed to `process_broadcast_element`: there is no key, so there are no timers."""
+    """The context of `process_broadcast_element`: without a key there are no timers."""
 
     def __init__(self, clocks: TimerService, stores: dict[str, BroadcastStore], apply: Apply) -> None:
         super().__init__(clocks, None)

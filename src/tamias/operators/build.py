@@ -1,4 +1,4 @@
-"""The list of operators: one function turns a spec into a running one."""
+"""The list of operators: one function builds a running operator from its spec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tamias.operators.windows.layout_choice import build_window_operator
 
 
 def build(operator: Operator, environment: SubtaskEnvironment, driver_output: sinks.DriverOutput) -> RuntimeOperator:
-    """Make one operator of a subtask."""
+    """Build one operator of a subtask."""
     match operator.spec:
         case specs.SourceSpec() as spec:
             return SplitSourceOperator(operator, spec, environment)

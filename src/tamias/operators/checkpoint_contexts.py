@@ -7,7 +7,7 @@ from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
 
 
 class SnapshotContext(FunctionSnapshotContext):
-    """Handed to `snapshot_state`."""
+    """The argument of `snapshot_state`."""
 
     def __init__(self, checkpoint_id: int, timestamp_ms: int) -> None:
         self._id = checkpoint_id
@@ -21,7 +21,7 @@ class SnapshotContext(FunctionSnapshotContext):
 
 
 class InitializationContext(FunctionInitializationContext):
-    """Handed to `initialize_state`."""
+    """The argument of `initialize_state`."""
 
     def __init__(
         self,

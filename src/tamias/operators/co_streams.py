@@ -1,4 +1,4 @@
-"""Functions over two connected streams: one loop for each input, state and timers shared where there are keys."""
+"""Functions over two connected streams: one loop per input; keyed streams share their state and timers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FIRST, SECOND = 0, 1
 
 
 class TwoInputOperator(RuntimeOperator):
-    """The head of a chain that two streams flow into: `generate` is for the first, `generate_second` for the second."""
+    """The head of a chain with two inputs: `generate` is for the first input, `generate_second` for the second."""
 
     def inputs(self) -> tuple[GenerateRecord, ...]:
         return self.generate, self.generate_second
 
     @abstractmethod
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        """Generate the statements that take one record of the second input."""
+        """Generate the statements that process one record of the second input."""
 
 
 class CoMapOperator(TwoInputOperator):
@@ -50,7 +50,7 @@ class CoMapOperator(TwoInputOperator):
     def _generate_map(code: CodeBuilder, call: str, value: str, time: str, emit: Emit) -> None:
         result = code.fresh("v")
         code.line(f"{result} = {call}({value})")
-        with code.block(f"if {result} is not None:"):  # Flink: PyFlink's co-map leaves None out, unlike its map
+        with code.block(f"if {result} is not None:"):  # Flink: PyFlink's co-map drops None, unlike its map
             emit(result, time)
 
 
@@ -79,7 +79,7 @@ class CoFlatMapOperator(TwoInputOperator):
 
 
 class CoProcessOperator(TwoInputOperator):
-    """`process` on two streams without keys: both clocks can be read."""
+    """`process` on two streams without keys: no timers, but the watermark and the processing time can be read."""
 
     def __init__(self, operator: Operator, spec: CoProcessSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
@@ -103,7 +103,7 @@ class CoProcessOperator(TwoInputOperator):
 
 
 class KeyedCoProcessOperator(KeyedProcessOperator, TwoInputOperator):
-    """`process` on two keyed streams: a key's state and timers are the same for both."""
+    """`process` on two keyed streams, which share the state and timers of a key."""
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)

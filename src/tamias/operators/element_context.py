@@ -14,7 +14,7 @@ from tamias.types.time_bounds import MIN_TIMESTAMP
 
 
 class Clocks(TimerService):
-    """The timer service of an operator without timers: both clocks can be read."""
+    """The timer service of an operator without timers: it gives the watermark and the processing time."""
 
     def __init__(self, environment: SubtaskEnvironment) -> None:
         self._clock = environment.clock
@@ -43,7 +43,7 @@ class Clocks(TimerService):
 
 
 class ElementContext(KeyedProcessFunction.Context, SinkContext):
-    """Handed to process functions and sinks with each record; `time` is set by the generated loop."""
+    """The context of process functions and sinks. The generated loop sets `time` for each record."""
 
     __slots__ = ("_cell", "_clocks", "time")
 

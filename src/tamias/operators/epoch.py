@@ -1,4 +1,4 @@
-"""What a subtask is told before an epoch, and what it answers after it. Plain values: they cross processes."""
+"""What a subtask is told before an epoch, and what it answers afterwards. Plain values, sent between processes."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from tamias.types.time_bounds import MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class SavepointOrder:
-    """The checkpoint that an epoch carries is a savepoint: all state, by itself, in a directory of its own."""
+    """Makes the checkpoint of an epoch a savepoint: the complete state, in a directory of its own."""
 
     directory: str  # in the form `open_files` takes
-    native: bool = False  # in the backend's own format, instead of the one that all backends read
+    native: bool = False  # in the backend's own format; else in the format that all backends read
 
 
 @dataclass(frozen=True, slots=True)
 class EpochOrder:
-    """One epoch: how much sources may read, and the checkpoint it carries, if any."""
+    """One epoch: how much sources may read, and the checkpoint that the epoch carries, if any."""
 
     number: int
     max_records: int = 1 << 30
     max_source_ms: int = 1 << 30
     checkpoint_id: int | None = None
-    checkpoint_ms: int | None = None  # when it was triggered
-    settled: frozenset[SubtaskId] = frozenset()  # subtasks that had finished in an earlier checkpoint
-    group_watermarks: dict[str, int] = field(default_factory=dict)  # the least of each watermark alignment group
-    open_loops: frozenset[int] | None = None  # loops that go on, as the subtasks said last; None: not asked yet
+    checkpoint_ms: int | None = None  # when the checkpoint was triggered
+    settled: frozenset[SubtaskId] = frozenset()  # subtasks finished in an earlier checkpoint
+    group_watermarks: dict[str, int] = field(default_factory=dict)  # lowest, by alignment group
+    open_loops: frozenset[int] | None = None  # feedback loops that subtasks keep open; None: not known yet
     savepoint: SavepointOrder | None = None
-    drain: bool = False  # sources end here and now, though there is more to read
+    drain: bool = False  # sources end now, even if there is more to read
 
 
 @dataclass(slots=True)
 class Ack:
-    """How one subtask's epoch went."""
+    """One subtask's answer after an epoch."""
 
     vertex: int
     subtask: int
@@ -47,8 +47,8 @@ class Ack:
     finished: bool = False
     watermark: int = MIN_TIMESTAMP
     next_timer_ms: int | None = None
-    group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by its watermark alignment group
-    open_loops: frozenset[int] = frozenset()  # loops in which this subtask has something to wait for
+    group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by alignment group
+    open_loops: frozenset[int] = frozenset()  # feedback loops that this subtask keeps open
     busy_ms: float = 0.0
     bytes_out: int = 0
     lines: list[str] = field(default_factory=list)

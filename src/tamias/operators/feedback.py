@@ -1,8 +1,8 @@
-"""Loops: what the tail takes in one epoch, the head of the same subtask gives out in the next.
+"""Feedback loops: the head of a loop emits in one epoch what the tail of the same subtask took in the epoch before.
 
-Head and tail stand in one slot, so nothing is sent: they share a queue. At a checkpoint the tail, which comes after
-the head in every epoch, saves what the queue holds. That is all there is between them, so a loop loses and repeats
-nothing when the job fails, where Flink loses what is under way.
+Head and tail are in one slot and share a queue, so nothing is sent. The tail comes after the head in every epoch, and
+saves the content of the queue in each checkpoint. The queue holds all records in flight, so a loop loses and repeats
+nothing when the job fails. Flink: records in flight are lost.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tamias.types.by_value import own
 
 _log = logging.getLogger(__name__)
 _UNDER_WAY = ListStateDescriptor("_under_way")
-_SPIN_MS = 100  # a loop inside one subtask goes round many times an epoch, for this long
-_SPIN_ROUNDS = 10_000  # and so often at most
+_SPIN_MS = 100  # a loop inside one subtask runs many rounds per epoch, for this long at most
+_SPIN_ROUNDS = 10_000  # and for this many rounds at most
 
 
 class FeedbackHead(RuntimeOperator):
-    """Gives out the input, and what was fed back.
+    """Emits the input and the records that were fed back.
 
-    A loop ends for all subtasks at once: when every head has waited long enough and no tail has anything. A head
-    cannot decide that by itself, since what is fed back may be sent to any of them.
+    A loop ends for all subtasks at once: when every head has waited long enough and no tail has records left. A head
+    cannot decide that alone, since a record that is fed back may be sent to any head.
     """
 
     needs_out = True
@@ -41,7 +41,7 @@ class FeedbackHead(RuntimeOperator):
         self._max_wait_ms = spec.max_wait_ms
         self._tag = spec.tag
         self._queue = environment.feedback_queues.setdefault((spec.loop, environment.index), deque())
-        self._waiting_since_ms: int | None = None  # for something to be fed back, the input having ended
+        self._waiting_since_ms: int | None = None  # since the input ended and nothing was fed back
         self._over = False
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -52,7 +52,7 @@ class FeedbackHead(RuntimeOperator):
         self._drain()
 
     def end_epoch(self) -> None:
-        # Only a tail in this subtask can have put something here during the epoch.
+        # Only a tail in this subtask can have added to the queue during the epoch.
         until_ms = self.environment.clock.monotonic() * 1000 + _SPIN_MS
         for _ in range(_SPIN_ROUNDS):
             if not self._queue or self.environment.clock.monotonic() * 1000 >= until_ms:
@@ -61,7 +61,7 @@ class FeedbackHead(RuntimeOperator):
 
     def _drain(self) -> None:
         out = self.out if self._tag is None else self.side_out.get(self._tag)
-        for _ in range(len(self._queue)):  # a tail in this subtask adds to it meanwhile
+        for _ in range(len(self._queue)):  # a tail in this subtask may add to the queue meanwhile
             self._waiting_since_ms = None
             value, time = self._queue.popleft()
             if out is not None:
@@ -85,7 +85,7 @@ class FeedbackHead(RuntimeOperator):
 
 
 class FeedbackTail(RuntimeOperator):
-    """Takes what is to be fed back."""
+    """Takes the records to feed back."""
 
     def __init__(self, operator: Operator, spec: FeedbackTailSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
@@ -94,17 +94,17 @@ class FeedbackTail(RuntimeOperator):
 
     def initialize(self) -> None:
         super().initialize()
-        self._queue.clear()  # what an attempt left that has failed
+        self._queue.clear()  # a failed attempt may have left records
         self._queue.extend(self.states.get_list_state(_UNDER_WAY).get())
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._queue.append, 'feed_back')}(({code.bind(own, 'own')}({value}), {time}))")
 
     def finish(self) -> None:
-        if self._queue:  # the head finished first
+        if self._queue:  # the head has finished already
             _log.warning(
                 "%d records were fed back to %s after the loop had ended, and are lost; "
-                "raise max_wait_time_millis if that is too early",
+                "raise max_wait_time_millis to keep the loop open for longer",
                 len(self._queue),
                 self.environment.name,
             )

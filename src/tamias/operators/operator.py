@@ -1,4 +1,4 @@
-"""What every operator in a chain is: it writes its part of the loop, and takes part in the subtask's life."""
+"""The base class of operators: an operator generates its part of the loop, and takes part in the subtask's life."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from tamias.storage.file_store import FileStore
 
 
 def _list_checkpointed(number: int) -> ListStateDescriptor:
-    """Where an operator's `ListCheckpointed` functions keep their parts; a window may have two functions."""
+    """Return the state in which a `ListCheckpointed` function of an operator is saved; a window has two functions."""
     return ListStateDescriptor("_list_checkpointed" if number == 0 else f"_list_checkpointed/{number}")
 
 
 def _parts(function: ListCheckpointed[Any], given: Any) -> list[Any]:
-    """What a `ListCheckpointed` gave; a text, say, is not the list of its letters."""
+    """Return the list that a `ListCheckpointed` returned. A str is iterable too, but not a list of its letters."""
     if given is not None and (isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable)):
         raise TypeError(
-            f"{type(function).__name__}.snapshot_state returned {preview(given)}; it gives a list of parts, each of "
-            f"which may go to another subtask, or None; state that cannot be split is a list with one part"
+            f"{type(function).__name__}.snapshot_state returned {preview(given)}; return None or a list of parts, each "
+            f"of which may go to another subtask; return state that cannot be split as a list with one part"
         )
     return list(given or ())
 
@@ -48,13 +48,13 @@ class RuntimeOperator(ABC):
     """One operator of a chain in one subtask."""
 
     needs_out = False
-    """Whether it emits outside the loop too (from timers, at the end); `out` is then set before `open`."""
+    """Whether the operator also emits outside the loop (from timers, at the end); the compiler then sets `out`."""
 
     holds_watermarks = False
     """Whether the operator itself forwards watermarks and idleness, through `forward_watermark` and `forward_idle`."""
 
     first_input: int | None = None
-    """The input, if any, whose records of an epoch come before all others', and in BATCH mode all of them."""
+    """The input that is read first: in each epoch before the other inputs, in BATCH mode to its end; None: no input."""
 
     def __init__(self, operator: Operator, environment: SubtaskEnvironment) -> None:
         self.operator = operator
@@ -70,23 +70,30 @@ class RuntimeOperator(ABC):
 
     @abstractmethod
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        """Generate the statements that take one record, held by variable `value`, with its time (or `None`)."""
+        """Generate the statements that process one record.
+
+        Args:
+            value: The variable that holds the record.
+            time: The variable that holds the record's timestamp, or `None`.
+            emit: Generates the statements for an emitted record.
+            side: The same for each side output that is read, by tag id.
+        """
 
     def inputs(self) -> tuple[GenerateRecord, ...]:
-        """What writes the loop of each input: one, but for those that take two streams, the head of a chain each."""
+        """Return what generates the loop of each input. Only the head of a chain can have two inputs."""
         return (self.generate,)
 
     def functions(self) -> Iterable[Any]:
-        """The user's function objects in this operator."""
+        """Return the user's function objects in this operator."""
         return ()
 
     def _innermost(self) -> Iterator[Any]:
-        """The functions as the user gave them: those may take part in checkpoints."""
+        """Yield the functions as the user gave them: they may take part in checkpoints."""
         for function in self.functions():
             yield function.wrapped if isinstance(function, WrappingFunction) else function
 
     def restore(self, restored: OperatorRestore | None, parts: OperatorState | None, store: FileStore | None) -> None:
-        """Take over restored state; comes first."""
+        """Take over restored state. Called before all other methods."""
         self._restored = restored
         if restored is None:
             return
@@ -97,7 +104,7 @@ class RuntimeOperator(ABC):
             self.backend.restore(restored, store, self.key_groups(), self.translate)
 
     def translate(self, tables: RestoredTables) -> None:  # noqa: B027
-        """Give restored tables the form in which this operator keeps them."""
+        """Convert restored tables to the layout that this operator uses."""
 
     def key_groups(self) -> KeyGroupRange:
         """Return the key groups of this subtask."""
@@ -105,7 +112,7 @@ class RuntimeOperator(ABC):
         return key_group_range(vertex.max_parallelism, vertex.parallelism, self.environment.index)
 
     def initialize(self) -> None:
-        """Let the user's functions ask for their state."""
+        """Let the user's functions register and read their state."""
         restored = self._restored
         context = InitializationContext(
             restored.restored_checkpoint_id if restored is not None else None,
@@ -129,12 +136,12 @@ class RuntimeOperator(ABC):
                 function.open(context)
 
     def runtime_context(self) -> RuntimeContext:
-        """The context given to `open`."""
+        """Return the context that `open` is given."""
         metrics, parameters = self.metric_group(), self.operator.parameters
         return SubtaskContext(self.environment, self.backend, self.operator.name, metrics, parameters)
 
     def metric_group(self) -> MetricGroup:
-        """Where the operator's metrics are, its function's among them."""
+        """Return the group of the operator's metrics, which include its function's metrics."""
         environment, operator = self.environment, self.operator
         variables = {
             "job_id": environment.job_id,
@@ -151,40 +158,40 @@ class RuntimeOperator(ABC):
         self.forward_idle = forward_idle
 
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
-        """Event time has advanced; emit what is due. The subtask forwards the watermark, unless it is held here."""
+        """Advance event time and emit what is due. Afterwards the subtask forwards the watermark, unless held here."""
 
     def on_idle(self, idle: bool) -> None:  # noqa: B027
         """Take note that the input is idle, or active again."""
 
     def on_clock(self, now_ms: int) -> None:  # noqa: B027
-        """Processing time has advanced; emit what is due."""
+        """Advance processing time and emit what is due."""
 
     def begin_epoch(self, order: EpochOrder) -> None:  # noqa: B027
-        """An epoch begins; nothing of it has been processed."""
+        """Prepare for an epoch, before its first record."""
 
     def end_epoch(self) -> None:  # noqa: B027
-        """The epoch's records have all been processed."""
+        """Complete an epoch, after its last record."""
 
     def next_timer_ms(self) -> int | None:
-        """When the wall clock is next awaited."""
+        """Return the next processing time at which the operator has something to do."""
         return None
 
     def end_key(self) -> None:  # noqa: B027
-        """BATCH: the records of the current key have ended."""
+        """Complete the current key, after its last record. BATCH mode only."""
 
     def may_finish(self, now_ms: int) -> bool:
-        """Whether nothing but the input brings it records. Asked once the input has ended, in every epoch."""
+        """Return whether the operator gets no more records. Asked in every epoch once the input has ended."""
         return True
 
     def open_loop(self, now_ms: int) -> int | None:
-        """The loop that has to go on for this operator's sake."""
+        """Return the feedback loop that this operator keeps open, if any."""
         return None
 
     def finish(self) -> None:  # noqa: B027
-        """The input has ended for good: emit what is left."""
+        """Emit what is left, after the last record of the input."""
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        """Bring operator state up to date."""
+        """Bring operator state up to date for a snapshot."""
         context = SnapshotContext(checkpoint_id, now_ms)
         for number, function in enumerate(self._innermost()):
             if isinstance(function, CheckpointedFunction):
@@ -197,7 +204,7 @@ class RuntimeOperator(ABC):
         """Continue after the state of all operators of the subtask was captured, or could not be."""
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete on all subtasks."""
+        """Take note that a checkpoint is complete on all subtasks."""
         if self.backend is not None:
             self.backend.snapshot_completed(checkpoint_id)
         for function in self._innermost():
@@ -205,21 +212,21 @@ class RuntimeOperator(ABC):
                 function.notify_checkpoint_complete(checkpoint_id)
 
     def checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """A checkpoint was given up."""
+        """Take note that a checkpoint was aborted."""
         for function in self._innermost():
             if isinstance(function, CheckpointListener):
                 function.notify_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
-        """Close the user's functions; the first error is raised when all have been closed."""
+        """Close all of the user's functions, then raise the first error."""
         errors: list[Exception] = []
-        if self.backend is not None:  # the last record's key is nobody's any more
+        if self.backend is not None:  # `close` has no current key
             self.backend.cell[0] = self.backend.window_cell[0] = NO_KEY
         for function in self.functions():
             if isinstance(function, Function):
                 try:
                     function.close()
-                except Exception as error:  # the others still have something to release
+                except Exception as error:  # the other functions still have resources to release
                     errors.append(error)
         if self.backend is not None:
             self.backend.close()
@@ -227,7 +234,7 @@ class RuntimeOperator(ABC):
             raise errors[0]
 
     def infos(self) -> tuple[StateInfo, ...]:
-        """What states the operator has."""
+        """Return the descriptions of the operator's states."""
         keyed = self.backend.infos() if self.backend is not None else ()
         return keyed + self.states.infos()
 
@@ -235,14 +242,14 @@ class RuntimeOperator(ABC):
 
 
 def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:
-    """The method of a function object, or the plain callable itself."""
+    """Return the method of a function object, or the plain callable itself."""
     found: Callable[..., Any] = getattr(function, name) if isinstance(function, kind) else function
     return found
 
 
 def _nothing_held(news: Any) -> None:
-    raise AssertionError("this operator said that it holds no watermarks back")
+    raise AssertionError("an operator without holds_watermarks must not forward watermarks")
 
 
 def _nowhere(value: Any, time: int | None) -> None:
-    raise AssertionError("this operator said that it emits in the loop only")
+    raise AssertionError("an operator without needs_out must not emit outside the loop")

@@ -20,7 +20,7 @@ from tamias.operators.timers import Timers
 
 
 class ProcessOperator(RuntimeOperator):
-    """`process` on a stream without keys: both clocks can be read."""
+    """`process` on a stream without keys: no timers, but the watermark and the processing time can be read."""
 
     def __init__(self, operator: Operator, spec: ProcessSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
@@ -83,7 +83,7 @@ class KeyedProcessOperator(RuntimeOperator):
         return self.timers.next_timer_ms()
 
     def end_key(self) -> None:
-        # Flink: in BATCH mode what a timer emits has no time of its own to be late or early for.
+        # Flink: in BATCH mode the records that a timer emits have no time to be late or early for.
         self.timers.end_key(self._on_event_time, self._on_processing_time)
 
     def _on_event_time(self, key: Any, time_ms: int) -> None:  # hot
@@ -105,7 +105,7 @@ class KeyedProcessOperator(RuntimeOperator):
 
 
 class OnTimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
-    """Handed to `on_timer`."""
+    """The context of `on_timer`."""
 
     domain = TimeDomain.EVENT_TIME
 
@@ -132,7 +132,7 @@ def generate_process_call(
 
 
 def generate_results(code: CodeBuilder, results: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-    """Generate the loop over what a process function gave back: records, and pairs of a tag and a record."""
+    """Generate the loop over the results of a process function: records, and pairs of a tag and a record."""
     result, tag = code.fresh("v"), code.bind(OutputTag, "OutputTag")
     with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
         tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"
@@ -150,11 +150,11 @@ def generate_results(code: CodeBuilder, results: str, time: str, emit: Emit, sid
 
 
 def emit_results(results: Iterable[Any], time_ms: int | None, out: Out, side_out: dict[str, Out]) -> None:
-    """The same outside the loop: for timers and windows."""
+    """Emit the results of a process function outside the loop: for timers and windows."""
     for result in results:
         if result.__class__ is tuple and len(result) == 2 and result[0].__class__ is OutputTag:
             to_side = side_out.get(result[0].tag_id)
-            if to_side is not None:  # nobody reads the others
+            if to_side is not None:  # side outputs without a reader are dropped
                 to_side(result[1], time_ms)
         else:
             out(result, time_ms)

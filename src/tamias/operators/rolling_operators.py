@@ -1,7 +1,7 @@
-"""Rolling aggregates: reduce (and sum, min, max, min_by, max_by, which are reduces), fold, and the with-state forms.
+"""Rolling aggregates: reduce (also sum, min, max, min_by and max_by), fold, and the with-state forms.
 
-In STREAMING mode every record gives a result. In BATCH mode records come key by key and only the last result
-of a key is emitted, when its records have ended.
+In STREAMING mode every record gives a result. In BATCH mode records come key by key, and only the last result
+of a key is emitted, after its last record.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tamias.types.time_bounds import MAX_TIMESTAMP
 
 
 class _SoFar(ValueStateDescriptor):
-    """What it holds is also emitted, and held against its declared type where it leaves the chain."""
+    """A state whose values are also emitted: they are checked against the declared type where they leave the chain."""
 
     checks_values = False
 
 
 class _OneValuePerKey(RuntimeOperator):
-    """An operator whose own state is one value per key, beside what its function keeps."""
+    """An operator with one value per key as its own state, beside the state of its function."""
 
     def __init__(self, operator: Operator, environment: SubtaskEnvironment, function: Any, state_name: str) -> None:
         super().__init__(operator, environment)
@@ -49,7 +49,6 @@ class _OneValuePerKey(RuntimeOperator):
         super().open()
 
     def end_key(self) -> None:
-        """BATCH: the current key's records have ended."""
         result = self.value.value()
         if result is not None:
             self.out(result, MAX_TIMESTAMP)
@@ -94,7 +93,7 @@ class FoldOperator(_OneValuePerKey):
 
 
 class WithStateOperator(_OneValuePerKey):
-    """`map_with_state` and its kin: `function(value, state) -> (result, state)`; a state of None clears it."""
+    """`map_with_state` and its filter and flat-map forms. A returned state of None clears the state."""
 
     def __init__(self, operator: Operator, spec: WithStateSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment, spec.function, "_with_state")
@@ -103,7 +102,7 @@ class WithStateOperator(_OneValuePerKey):
         self.needs_out = False
 
     def end_key(self) -> None:
-        """Every record gave its result already."""
+        """Emit nothing: every record gave its result already."""
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)

@@ -35,7 +35,7 @@ A = TypeVar("A", bound=Accumulator[Any, Any])
 
 
 class StateStore(KeyedStateStore):
-    """Asks the operator's backend for keyed state; an operator without keys has none."""
+    """Gives access to the keyed state of an operator. An operator without keys has none."""
 
     def __init__(self, backend: KeyedStates | None, operator_name: str) -> None:
         self._backend = backend

@@ -1,9 +1,9 @@
 """Sinks: functions, writers with committers, printing, collecting. Two-phase transactions are in `two_phase.py`.
 
-Transactional output follows one rule: what was written before a checkpoint becomes visible only when that
-checkpoint is complete, and becomes visible again, harmlessly, if the job restarts from it. Without checkpoints
-there is nothing to wait for: everything is committed at the end of the input. With the mode AT_LEAST_ONCE nothing
-waits for a checkpoint to complete: a writer's output is committed when one is taken.
+Transactional output follows one rule. Output written before a checkpoint becomes visible only when the checkpoint is
+complete, and is committed again, without effect, if the job restarts from the checkpoint. Without checkpoints all
+output is committed at the end of the input. In the mode AT_LEAST_ONCE a writer's output is committed when a
+checkpoint is taken, before the checkpoint is complete.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SinkFunctionOperator(RuntimeOperator):
 
 
 class WriterOperator(RuntimeOperator):
-    """A `Sink`: its writer, and the committables that wait for their checkpoint."""
+    """A `Sink`: its writer, and the committables whose checkpoint is not complete yet."""
 
     def __init__(self, operator: Operator, spec: WriterSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
@@ -102,7 +102,7 @@ class WriterOperator(RuntimeOperator):
     def finish(self) -> None:
         self._writer.finish()
         if not self._checkpointing:
-            # What waits was prepared for a savepoint, and savepoints commit nothing.
+            # The waiting committables were prepared for a savepoint, and savepoints commit nothing.
             self._commit([c for _, c in self._waiting] + list(self._writer.prepare_commit()))
             self._waiting.clear()
 
@@ -127,14 +127,14 @@ class DriverOutput:
         self.records: list[Any] = []
 
     def take(self) -> tuple[list[str], list[Any]]:
-        """What gathered since the last call."""
+        """Return the lines and records added since the last call."""
         lines, self.lines = self.lines, []
         records, self.records = self.records, []
         return lines, records
 
 
 class PrintOperator(RuntimeOperator):
-    """`print`: a line per record, shown by the driver."""
+    """`print`: one line per record, printed by the driver."""
 
     def __init__(
         self, operator: Operator, spec: PrintSpec, environment: SubtaskEnvironment, driver_output: DriverOutput
@@ -153,7 +153,7 @@ class PrintOperator(RuntimeOperator):
 
 
 class CollectOperator(RuntimeOperator):
-    """`execute_and_collect`: records travel to the driver with the epoch's acknowledgements."""
+    """`execute_and_collect`: records reach the driver with the acknowledgement of the epoch."""
 
     def __init__(
         self, operator: Operator, spec: CollectSpec, environment: SubtaskEnvironment, driver_output: DriverOutput

@@ -17,10 +17,10 @@ from tamias.operators.watermarks import SourceEvent
 
 
 class SourceFunctionOperator(SourceHead):
-    """Runs a `SourceFunction` on a thread and hands over what it collected.
+    """Runs a `SourceFunction` on a thread and takes the records that it collected.
 
-    The function's thread and the job meet under the checkpoint lock: a batch is taken, and its offset
-    snapshotted, while the function is between two steps of its own.
+    The checkpoint lock separates the function's thread from the job's. Records are taken, and the function's offset is
+    captured, while the function is between two of its locked steps.
     """
 
     def __init__(self, operator: Operator, spec: SourceFunctionSpec, environment: SubtaskEnvironment) -> None:
@@ -29,7 +29,7 @@ class SourceFunctionOperator(SourceHead):
         self._context = _Collector()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._hold: _Hold | None = None  # between `cut` and `after_snapshot`
+        self._hold: _LockHolder | None = None  # between `cut` and `after_snapshot`
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
@@ -37,7 +37,7 @@ class SourceFunctionOperator(SourceHead):
     def _run(self) -> None:
         try:
             self._function.run(self._context)
-        except BaseException as error:
+        except BaseException as error:  # `read` raises it on the job's thread
             if not self._context.cancelled:
                 self._error = error
         finally:
@@ -50,7 +50,7 @@ class SourceFunctionOperator(SourceHead):
         clock = self.environment.clock
         stop_ms = clock.now_ms() + budget.max_ms
         while True:
-            ended = self._context.finished  # before looking: what it collected last is then seen below
+            ended = self._context.finished  # read first: the records collected last are then seen below
             items = self._context.take(wait_s=0.002 if not progress.records else 0.0)
             if self._error is not None:
                 raise self._error
@@ -63,47 +63,47 @@ class SourceFunctionOperator(SourceHead):
                 return
 
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-        # The function may hold the lock while it waits for room in the buffer, so keep taking until we have it.
+        # The function may hold the lock while it waits for room in the buffer: take records until the lock is free.
         items: list[Any] = []
-        self._hold = _Hold(self._context.lock)
-        while not self._hold.has_it.wait(0.005):
+        self._hold = _LockHolder(self._context.lock)
+        while not self._hold.acquired.wait(0.005):
             items += self._context.take(wait_s=0.0)
         items += self._context.take(wait_s=0.0)
         yield from _runs(items, progress)
 
     def after_snapshot(self) -> None:
         if self._hold is not None:
-            self._hold.let_go()
+            self._hold.release()
             self._hold = None
 
     def close(self) -> None:
         self._context.cancel()
-        self.after_snapshot()  # of an epoch that failed behind its cut
+        self.after_snapshot()  # of an epoch that failed after its cut
         if self._thread is not None and self._thread.is_alive():
             self._function.cancel()
             self._thread.join(timeout=10.0)
         super().close()
 
 
-class _Hold:
-    """Holds the checkpoint lock on a thread of its own: who lets go of it may be another thread than who took it."""
+class _LockHolder:
+    """Holds the checkpoint lock on a thread of its own, since acquirer and releaser may be different threads."""
 
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
-        self.has_it = threading.Event()
-        self._over = threading.Event()
+        self.acquired = threading.Event()
+        self._released = threading.Event()
         self._thread = threading.Thread(target=self._run, name="checkpoint-lock", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         with self._lock:
-            self.has_it.set()
-            self._over.wait()
+            self.acquired.set()
+            self._released.wait()
 
-    def let_go(self) -> None:
-        """The lock is free when this returns; or will be let go of when it is had, should it not be ours yet."""
-        self._over.set()
-        if self.has_it.is_set():
+    def release(self) -> None:
+        """Release the lock now, or as soon as the pending acquire succeeds."""
+        self._released.set()
+        if self.acquired.is_set():
             self._thread.join()
 
 
@@ -147,12 +147,12 @@ class _Collector(SourceContext[Any]):
         return self.lock
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release nothing: the operator owns the buffer."""
 
     def _put(self, item: Any) -> None:
         with self._changed:
-            # The function may hold the checkpoint lock here. A full buffer is emptied without that lock, so
-            # waiting for room cannot wait for ourselves.
+            # The function may hold the checkpoint lock here. A full buffer is emptied without the lock, so waiting
+            # for room cannot deadlock.
             while len(self._items) >= self._CAPACITY and not self.cancelled:
                 self._changed.wait()
             if self.cancelled:
@@ -162,7 +162,7 @@ class _Collector(SourceContext[Any]):
                 self._changed.notify_all()
 
     def take(self, wait_s: float) -> list[Any]:
-        """What was collected; waits a moment for the first item."""
+        """Remove and return all items; wait at most `wait_s` for the first."""
         with self._changed:
             if not self._items and not self.finished and wait_s:
                 self._changed.wait(wait_s)
@@ -183,11 +183,11 @@ class _Collector(SourceContext[Any]):
 
 
 class _Cancelled(BaseException):
-    """Unwinds a source function that is still collecting when the job has ended."""
+    """Ends a source function that still collects after the job has ended."""
 
 
 def _runs(items: list[Any], progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-    """Items as runs of records that all have, or all lack, a timestamp, with events between them."""
+    """Yield items as runs of records, with events between them. All or none of a run's records have timestamps."""
     values: list[Any] = []
     times: list[int] = []
     for item in items:

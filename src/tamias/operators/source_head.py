@@ -19,19 +19,19 @@ from tamias.operators.watermarks import SourceEvent
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a source subtask may read in one epoch."""
+    """Limits what a source subtask reads in one epoch."""
 
     max_records: int
     max_ms: int
-    group_watermarks: Mapping[str, int] = field(default_factory=dict)  # how far each alignment group has come
+    group_watermarks: Mapping[str, int] = field(default_factory=dict)  # lowest, by alignment group
 
 
 @dataclass(slots=True)
 class SourceProgress:
-    """How an epoch went for a source subtask."""
+    """What a source subtask read in one epoch."""
 
     records: int = 0
-    backlog: bool = False  # it stopped because its budget was spent: there was more
+    backlog: bool = False  # the budget was spent before all available records were read
     finished: bool = False
 
 
@@ -40,10 +40,10 @@ class SourceHead(RuntimeOperator):
 
     @abstractmethod
     def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-        """Runs of records and what lies between them, until the budget is spent or nothing more is there."""
+        """Yield runs of records, and events between them, until the budget is spent or no records are available."""
 
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-        """Stop the source where it stands; what it had handed over by then. `after_snapshot` lets it go on."""
+        """Stop the source, and yield what it had handed over until then. It continues after `after_snapshot`."""
         return iter(())
 
     def group_watermarks(self) -> dict[str, int]:

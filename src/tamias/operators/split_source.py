@@ -21,13 +21,13 @@ _SPLITS = ListStateDescriptor("_splits")
 
 
 class SplitSourceOperator(SourceHead):
-    """Reads the splits of a `Source` that fall to this subtask, in turn."""
+    """Reads the splits of a `Source` that belong to this subtask, in turn."""
 
     def __init__(self, operator: Operator, spec: SourceSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         self._source = spec.source
         self._readers: dict[str, tuple[Split, SplitReader]] = {}
-        self._known: set[str] = set()  # every split ever seen, by any subtask, so that none is read twice
+        self._known: set[str] = set()  # all splits ever discovered, by any subtask, so that none is read twice
         self._done: dict[str, Split] = {}
         self._next_discovery_ms: int | None = None
         self.watermarks: SplitWatermarks | None = None
@@ -42,9 +42,9 @@ class SplitSourceOperator(SourceHead):
 
     def initialize(self) -> None:
         super().initialize()
-        # Flink keeps splits in the enumerator. Here a source that looks for new splits shows every subtask all of
-        # them (union), so that none is taken for new; each then takes its own. Without such search a subtask needs
-        # its own only, and a plain list lets subtasks finish one by one: their splits are needed no more.
+        # Flink: the enumerator keeps the splits. Here, where a source discovers new splits, the union list state shows
+        # every subtask all known splits, so that none is taken for a new one, and each subtask keeps its own. Without
+        # discovery a subtask needs only its own splits, and a plain list state lets subtasks finish one by one.
         saved = list(self._saved.get())
         for split_id, what, position, finished in saved:
             self._known.add(split_id)
@@ -65,7 +65,7 @@ class SplitSourceOperator(SourceHead):
         return (self.states.get_union_list_state if self._searches else self.states.get_list_state)(_SPLITS)
 
     def _is_mine(self, split_id: str) -> bool:
-        # By its id alone: subtasks look at different times, so what is third for one may be fourth for another.
+        # The id alone decides: subtasks discover at different times, so the number of a split differs between them.
         return stable_hash(split_id) % self.environment.vertex.parallelism == self.environment.index
 
     def open(self) -> None:
@@ -128,7 +128,7 @@ class SplitSourceOperator(SourceHead):
             yield batch
             return
         yield from self.watermarks.stamp(split_id, batch)
-        if self.alignment is not None:  # to know in time that it is too far ahead
+        if self.alignment is not None:  # to notice in time that this source is too far ahead
             yield from self.watermarks.emit_periodic()
 
     def group_watermarks(self) -> dict[str, int]:
@@ -137,7 +137,7 @@ class SplitSourceOperator(SourceHead):
         return {self.alignment.group: self.watermarks.watermark_ms}
 
     def _is_too_far_ahead(self, budget: Budget) -> bool:
-        """Whether others of its alignment group have to catch up before it may read on."""
+        """Return whether other sources of the alignment group have to catch up first."""
         if self.alignment is None or self.watermarks is None:
             return False
         slowest_ms = budget.group_watermarks.get(self.alignment.group)

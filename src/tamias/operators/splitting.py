@@ -1,4 +1,4 @@
-"""`split`: a record leaves on the side output of every selection that takes it, and on the main output in any case."""
+"""`split`: a record leaves on the side output of every selection that selects it, and always on the main output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SplitOperator(RuntimeOperator):
             code.line(f"{names} = {code.bind(self._names_of, 'names_of')}({value})")
             for tag, emit_side in side.items():
                 with code.block(f"if not {names}.isdisjoint({code.bind(names_in(tag), 'wanted')}):"):
-                    copy = code.fresh("v")  # every selection may change what it gets
+                    copy = code.fresh("v")  # every selection may change its record
                     code.line(f"{copy} = {code.bind(own, 'own')}({value})")
                     emit_side(copy, time)
         emit(value, time)

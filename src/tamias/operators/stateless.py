@@ -1,4 +1,4 @@
-"""Map, flat map, filter and project: each a few lines of the loop, with keyed state where there are keys."""
+"""Map, flat map, filter and project. On a keyed stream their functions have keyed state."""
 
 from __future__ import annotations
 

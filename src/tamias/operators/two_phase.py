@@ -1,4 +1,4 @@
-"""Sinks with transactions: one is open, some wait for their checkpoint, and after a failure all of them are settled."""
+"""Sinks with transactions: one is open, prepared ones wait for their checkpoint, a restart commits or aborts all."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tamias.operators.sink_operators import SinkFunctionOperator
 log = logging.getLogger(__name__)
 
 # One element per subtask, {"prepared": [(checkpoint, begun, transaction), ...], "open": (begun, transaction) or None,
-# "context": ...}: after a change of parallelism another subtask settles what this one began.
+# "context": ...}. After a change of parallelism another subtask may settle the transactions of this one.
 _TRANSACTIONS = ListStateDescriptor("_transactions")
 
 
 class TwoPhaseOperator(SinkFunctionOperator):
-    """A `TwoPhaseCommitSinkFunction`: one open transaction, and those that wait for their checkpoint."""
+    """A `TwoPhaseCommitSinkFunction`: one open transaction, and prepared ones that wait for their checkpoint."""
 
     _function: TwoPhaseCommitSinkFunction[Any, Any]
 
     def __init__(self, operator: Operator, spec: SinkFunctionSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, spec, environment)
-        self._waiting: list[tuple[int, int, Any]] = []  # (checkpoint, when it was begun, transaction), oldest first
+        self._waiting: list[tuple[int, int, Any]] = []  # (checkpoint, begun at, transaction), oldest first
         self._open: Any = None
         self._begun_ms = 0
         self._is_open = False
-        self._wrote = False  # in the open transaction, in this epoch
+        self._wrote = False  # to the open transaction, in this epoch
         self._ended = False  # the input
         settings = environment.graph.settings
         self._checkpointing = settings.checkpointing
@@ -52,7 +52,7 @@ class TwoPhaseOperator(SinkFunctionOperator):
             function._user_context = function.initialize_user_context()
 
     def _settle(self, saved: dict[str, Any]) -> None:
-        """What a subtask had prepared is committed; what it had open is given up."""
+        """Commit the transactions that a subtask had prepared, and abort the one that it had open."""
         function, handled = self._function, []
         function._user_context = saved["context"]
         for _, begun_ms, transaction in saved["prepared"]:
@@ -109,13 +109,13 @@ class TwoPhaseOperator(SinkFunctionOperator):
         super().finish()
         self._function.finish_processing(self._open)
         self._ended = True
-        if not self._checkpointing:  # what waits was prepared for a savepoint, and savepoints commit nothing
+        if not self._checkpointing:  # waiting ones were prepared for a savepoint, and savepoints commit nothing
             self._commit_up_to(None)
         if not self._checkpointing or self._at_once:
             self._release()
 
     def _release(self) -> None:
-        """Prepare and commit at once."""
+        """Prepare and commit the open transaction at once."""
         self._function.pre_commit(self._open)
         self._commit(self._begun_ms, self._open)
         self._open, self._is_open = None, False
@@ -129,7 +129,7 @@ class TwoPhaseOperator(SinkFunctionOperator):
             self._open, self._is_open = None, False
             if not self._ended:
                 self._begin()
-        # Of what is released at once, a checkpoint must know nothing: it would be aborted after it was committed.
+        # A transaction that is released at once must not be in a checkpoint: a restore would abort it after its commit.
         is_known = self._is_open and not self._at_once
         saved = {
             "prepared": list(self._waiting),
@@ -168,7 +168,7 @@ class TwoPhaseOperator(SinkFunctionOperator):
             )
 
     def close(self) -> None:
-        # What is prepared belongs to a checkpoint that may yet be restored: only the open one is dropped.
+        # Prepared transactions belong to a checkpoint that may still be restored: only the open one is aborted.
         if self._is_open:
             self._function.abort(self._open)
             self._open, self._is_open = None, False

@@ -1,8 +1,8 @@
-"""BATCH mode: what an operator does not get as it arrives, because all of something else has to come first.
+"""BATCH mode: records that an operator does not get on arrival, because other records have to come first.
 
-A keyed operator gets its whole input key by key, each key's records in order of their timestamps: they are sorted by
-key, in memory while they are few and in sorted runs on local disk once they are many. Beside a broadcast input, records
-wait until that has ended.
+A keyed operator gets its whole input key by key, and the records of a key in the order of their timestamps. Records
+are sorted in memory while they are few, and in sorted runs on local disk once they are many. Records of an operator
+with a broadcast input wait until the broadcast input has ended.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from typing import Any, NamedTuple
 from tamias.types.by_value import dumps
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
-_IN_MEMORY = 500_000  # records of an input that are held, or sorted, at once
-_CHUNK = 10_000
+_IN_MEMORY = 500_000  # records of an input that are held, or sorted, in memory
+_CHUNK = 10_000  # records that are read or written at once
+
+_NOTHING: Any = object()
 
 Scratch = Callable[[], str]
 """Makes a folder on local disk."""
 
 
 class Part(NamedTuple):
-    """Records of one input that come one after the other."""
+    """A run of records of one input."""
 
     input_index: int
     values: list[Any]
@@ -35,28 +37,28 @@ class Part(NamedTuple):
 
 
 class Held(ABC):
-    """Records that an operator gets when its whole input has been read."""
+    """Holds records until the whole input has been read."""
 
     @abstractmethod
     def holds(self, input_index: int) -> bool:
-        """Whether records of an input are held; the others are processed as they arrive."""
+        """Return whether the records of an input are held. Other records are processed on arrival."""
 
     @abstractmethod
     def add(self, values: list[Any], times: list[int | None] | None, input_index: int = 0) -> None:
-        """Take a run of records."""
+        """Add a run of records."""
 
     @abstractmethod
     def groups(self) -> Iterator[list[Part]]:
-        """All records, in groups that belong together, such as those of a key; can be asked for once."""
+        """Yield all records in groups, such as the records of one key. Can be called once."""
 
 
 class KeySorter(Held):
-    """Takes records in any order and gives them back by key.
+    """Takes records in any order and returns them by key.
 
     Args:
-        key_of: finds the key of a record of each input; None for an input without keys, which is not held.
-        sort_key: what to sort a key by.
-        scratch: where to put what does not fit into memory.
+        key_of: By input, the function that finds a record's key; None for an input without keys, which is not held.
+        sort_key: Returns what a key is sorted by.
+        scratch: Makes a folder for records that do not fit into memory.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class KeySorter(Held):
     ) -> None:
         self._key_of = key_of
         self._sort_key = sort_key
-        # Of a record: sort key, time, number, value, time as given.
+        # A stored record is (sort key, time, number, value, time as given).
         self._records = {n: _Records(scratch, itemgetter(0, 1, 2)) for n, f in enumerate(key_of) if f is not None}
         self._count = itertools.count()
 
@@ -92,10 +94,10 @@ class KeySorter(Held):
 
 
 class HeldBack(Held):
-    """Keeps the records of some inputs in order of arrival; with two of them they take turns."""
+    """Holds the records of some inputs in the order of arrival. Records of two inputs take turns."""
 
     def __init__(self, inputs: Iterable[int], scratch: Scratch) -> None:
-        self._records = {n: _Records(scratch) for n in inputs}  # of a record: value, time
+        self._records = {n: _Records(scratch) for n in inputs}  # a stored record is (value, time)
 
     def holds(self, input_index: int) -> bool:
         return input_index in self._records
@@ -110,7 +112,7 @@ class HeldBack(Held):
 
 
 class _Records:
-    """Records of one input, on disk once they are many; sorted by `key` if there is one."""
+    """Records of one input, spilled to disk once they are many; sorted by `key` if there is one."""
 
     def __init__(self, scratch: Scratch, key: Callable[[Any], Any] | None = None) -> None:
         self._scratch = scratch
@@ -124,7 +126,7 @@ class _Records:
             self._spill()
 
     def read(self) -> Iterator[Any]:
-        """All of them; once."""
+        """Return all records. Can be called once."""
         self._sort()
         pieces: list[Iterator[Any]] = [*(_read_run(path) for path in self._paths), iter(self._held)]
         self._held = []
@@ -153,9 +155,9 @@ def _read_run(path: str) -> Iterator[Any]:
 
 
 def _in_turn(streams: dict[int, Iterator[Any]], key: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
-    """Merge sorted streams by key; each record comes with the number of its stream.
+    """Merge sorted streams by key; yield each record with the number of its stream.
 
-    Flink: of several that are equal, the one whose stream has waited longest comes first, so two streams take turns.
+    Flink: of several equal keys, the stream that has waited longest comes first, so that streams take turns.
     """
     waiting: list[tuple[Any, int, int, Any]] = []
     turn = itertools.count()
@@ -173,10 +175,7 @@ def _in_turn(streams: dict[int, Iterator[Any]], key: Callable[[Any], Any]) -> It
             heapq.heapreplace(waiting, (key(following), next(turn), number, following))
 
 
-_NOTHING: Any = object()
-
-
 def _runs(numbered: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """Neighbours of one stream together."""
+    """Group consecutive records of one stream into runs."""
     for number, run in itertools.groupby(numbered, key=itemgetter(0)):
         yield number, [record for _, record in run]

@@ -1,7 +1,7 @@
-"""The input channels of a subtask: how far each has come, and what that makes of the whole.
+"""The input channels of a subtask: their watermarks, their idleness, and the watermark of the subtask.
 
-The watermark of an operator is the least over its active channels, each of which only moves forward. A channel
-that comes back from idleness joins again once it has caught up, so that time never goes back.
+The watermark of a subtask is the minimum over its active channels, and the watermark of a channel only advances. A
+channel that was idle counts again once it has caught up, so that time never goes back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _InputChannel:
     def __init__(self) -> None:
         self.watermark_ms = MIN_TIMESTAMP
         self.idle = False
-        self.aligned = True  # counts in the minimum
+        self.aligned = True  # counts for the minimum
         self.ended = False
 
 
@@ -31,7 +31,7 @@ class InputChannels:
         self.idle = False
 
     def advance(self, channel_id: ChannelId, watermark_ms: int) -> int | None:
-        """Take a channel's watermark; the subtask's new one if that moved it."""
+        """Advance the watermark of a channel; return the subtask's new watermark if it advanced too."""
         channel = self._channels[channel_id]
         if channel.idle or watermark_ms <= channel.watermark_ms:
             return None
@@ -41,7 +41,7 @@ class InputChannels:
         return self._least()
 
     def set_idle(self, channel_id: ChannelId, idle: bool) -> int | None:
-        """Take a channel out of the minimum, or back in; the subtask's new watermark if that moved it."""
+        """Mark a channel as idle or active; return the subtask's new watermark if it advanced."""
         channel = self._channels[channel_id]
         if channel.idle == idle:
             return None
@@ -53,20 +53,20 @@ class InputChannels:
         channel.aligned = False
         if all(c.idle for c in self._channels.values()):
             self.idle = True
-            # Flink: when the last active channel held the minimum, time first jumps to the furthest channel.
+            # Flink: when the last active channel held the minimum, time first jumps to the channel that is furthest.
             if channel.watermark_ms == self.watermark_ms:
                 return self._move_to(max(c.watermark_ms for c in self._channels.values()))
             return None
         return self._least()
 
     def end(self, channel_id: ChannelId) -> bool:
-        """A channel has ended; True when it was the last one."""
+        """Take note that a channel has ended; return whether all channels have ended."""
         self._channels[channel_id].ended = True
         return self.all_ended
 
     @property
     def all_ended(self) -> bool:
-        """Whether nothing will ever come again."""
+        """Whether all channels have ended."""
         return all(c.ended for c in self._channels.values())
 
     def _least(self) -> int | None:

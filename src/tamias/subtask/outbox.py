@@ -1,4 +1,4 @@
-"""Where records leave a subtask: a channel per exchange and target, cut into blobs."""
+"""The output of a subtask: one channel per exchange and target subtask, cut into blobs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tamias.keygroups import key_group, subtask_of
 from tamias.subtask.wire.frames import END, RECORDS, Blob, Frame
 from tamias.types.by_value import dumps
 
-FULL_RUN = 8192  # records in a channel that make it worth a blob of its own
-_ROUTES_KEPT = 1 << 17  # keys whose route is remembered: some 10 MB
+FULL_RUN = 8192  # records that fill a blob
+_ROUTES_KEPT = 1 << 17  # keys whose channel is remembered: some 10 MB
 
 
 class OutputChannel:
@@ -38,7 +38,7 @@ class OutputChannel:
 
 
 class ExchangeWriter:
-    """One exchange, as its sending subtask sees it."""
+    """The sending side of one exchange in one subtask."""
 
     def __init__(self, exchange: Exchange, targets: list[int], *, sender: int) -> None:
         self.exchange = exchange
@@ -49,20 +49,20 @@ class ExchangeWriter:
         self.conform = exchange.type_info.conform if exchange.type_info is not None else None
 
     def set_timed(self, timed: bool) -> None:
-        """Say whether the records that follow come with timestamps; runs are all of one kind."""
+        """State whether the records that follow have timestamps. All or none of a run's records have."""
         if timed is not self.timed:
             for channel in self.channels:
                 self._close_run(channel)
             self.timed = timed
 
     def broadcast(self, frame: Frame) -> None:
-        """Put a watermark or a mark behind what was sent so far, on every channel."""
+        """Add a frame behind the records sent so far, on every channel."""
         for channel in self.channels:
             self._close_run(channel)
             channel.frames.append(frame)
 
     def take(self, least: int) -> Iterator[Blob]:
-        """Blobs for the channels that hold at least so many records, or any frame if `least` is 0."""
+        """Yield the blobs of channels with at least `least` records; 0: of channels with any frame."""
         for channel in self.channels:
             if len(channel.values) >= least:
                 self._close_run(channel)
@@ -74,7 +74,7 @@ class ExchangeWriter:
                     yield blob
 
     def restart(self) -> None:
-        """A new epoch: number blobs from 0 again."""
+        """Number blobs from 0 again, for a new epoch."""
         for channel in self.channels:
             channel.sequence = 0
 
@@ -95,7 +95,7 @@ class ExchangeWriter:
 
 
 class Outbox:
-    """All exchanges that leave one subtask."""
+    """The sending side of all exchanges of one subtask."""
 
     def __init__(self, graph: JobGraph, vertex: Vertex, index: int) -> None:
         self.writers = {
@@ -111,12 +111,12 @@ class Outbox:
         }
 
     def take_full(self) -> Iterator[Blob]:
-        """Blobs of the channels that have filled up."""
+        """Yield the blobs of channels that are full."""
         for writer in self.writers.values():
             yield from writer.take(FULL_RUN)
 
     def flush(self) -> Iterator[Blob]:
-        """All that is left: the end of an epoch."""
+        """Yield all remaining blobs, at the end of an epoch."""
         for writer in self.writers.values():
             yield from writer.take(0)
             writer.restart()
@@ -131,17 +131,17 @@ class Outbox:
         return records, bytes_taken
 
     def mark(self, frame: Frame) -> None:
-        """Send a mark everywhere."""
+        """Send a frame over all exchanges."""
         for writer in self.writers.values():
             writer.broadcast(frame)
 
     def end(self) -> None:
-        """Say on every channel that nothing will follow."""
+        """Send END over all exchanges: no frame follows."""
         self.mark((END,))
 
 
 class Router:
-    """Finds the channel for a record of one exchange; used by the generated loops."""
+    """Finds the channel for a record of one exchange. Used by the generated loops."""
 
     def __init__(self, writer: ExchangeWriter, target: Vertex, seed: int) -> None:
         self.writer = writer
@@ -160,7 +160,7 @@ class Router:
         self.routes: dict[Any, Append] = {}
 
     def resolve(self, key: Any) -> Append:
-        """The channel of a key not met lately, remembered for the next time."""
+        """Return the channel of a key that is not remembered, and remember it."""
         target = self._target
         group = key_group(key, target.max_parallelism)
         found = self.appends[subtask_of(group, target.max_parallelism, target.parallelism)]
@@ -170,7 +170,7 @@ class Router:
         return found
 
     def custom(self, index: Any) -> Append:
-        """The channel that a user's partitioner named."""
+        """Return the channel of the index that a user's partitioner returned."""
         if type(index) is not int or not 0 <= index < len(self.appends):
             raise InvalidProgramError(
                 f"the partitioner answered {index!r}; it must answer an int from 0 to {len(self.appends) - 1}"
