@@ -2,30 +2,31 @@
 
     python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only epoch,checkpoints] [--full-state]
 
-Every figure comes from a process of its own, one after another, on two cores. Peers get fewer records than Tamias
-where they are slow, and a time limit after which an upper bound of their rate is taken: always in their favour.
+Every figure comes from a process of its own; the processes run one after another, on two cores. A slow peer receives
+fewer records than Tamias. A peer that exceeds the time limit is given an upper bound of its rate. Both favour the peer.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+REPOSITORY = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One way to run a workload on another engine."""
+    """An API of another engine that runs a workload."""
 
     engine: str
     api: str
-    records: dict[int, int]  # by number of keys
+    records: dict[int, int]  # number of keys -> number of records
 
     def label(self) -> str:
         return f"{self.engine} {self.api}"
@@ -52,14 +53,18 @@ WORKLOADS: list[tuple[str, int, list[Peer]]] = [
 
 
 def main() -> None:
-    """Run what was asked for and print it."""
+    """Run the chosen benchmarks and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pyflink", help="the Python of an environment that has apache-flink; without it no PyFlink")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the records: to see that everything runs")
+    parser.add_argument(
+        "--pyflink", help="the Python of an environment with apache-flink; without it PyFlink is left out"
+    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the records, to check that everything runs")
     parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints,backends")
-    parser.add_argument("--full-state", action="store_true", help="the state backends at up to 20 million keys")
-    parser.add_argument("--workloads", help="of the throughput table only these, with commas between")
-    parser.add_argument("--limit-seconds", type=float, default=120.0, help="for one run of a peer")
+    parser.add_argument(
+        "--full-state", action="store_true", help="measure the state backends with up to 20 million keys"
+    )
+    parser.add_argument("--workloads", help="the workloads of the throughput table, separated by commas")
+    parser.add_argument("--limit-seconds", type=float, default=120.0, help="the time limit of one run of a peer")
     options = parser.parse_args()
     parts = {
         "throughput": throughput,
@@ -78,7 +83,7 @@ def main() -> None:
 
 
 def throughput(options: argparse.Namespace) -> None:
-    """Records per second, and how many times that of each peer."""
+    """Print records per second, and the ratio to each peer."""
     heading("records per second, parallelism 2")
     wanted = options.workloads.split(",") if options.workloads else None
     for workload, keys, peers in WORKLOADS:
@@ -91,11 +96,11 @@ def throughput(options: argparse.Namespace) -> None:
         for peer in peers:
             if peer.engine == "pyflink" and not options.pyflink:
                 continue
-            python = options.pyflink if peer.engine == "pyflink" else sys.executable
-            script = HERE / "peers" / f"{peer.engine}_jobs.py"
+            python = os.path.abspath(options.pyflink) if peer.engine == "pyflink" else sys.executable
             found = run(
-                python, script, "--workload", workload, "--api", peer.api, "--keys", keys,
+                f"peers.{peer.engine}_jobs", "--workload", workload, "--api", peer.api, "--keys", keys,
                 "--records", max(4_000, sized(peer.records[keys], options)), "--limit-seconds", options.limit_seconds,
+                python=python,
             )  # fmt: skip
             show(peer.label(), found, ours)
             best[peer.engine] = max(best.get(peer.engine, 0.0), rate(found))
@@ -104,7 +109,7 @@ def throughput(options: argparse.Namespace) -> None:
 
 
 def tamias(workload: str, records: int, keys: int) -> dict[str, Any]:
-    return run(sys.executable, HERE / "tamias_jobs.py", "--workload", workload, "--records", records, "--keys", keys)
+    return run("tamias_jobs", "--workload", workload, "--records", records, "--keys", keys)
 
 
 def show(label: str, found: dict[str, Any], ours: dict[str, Any] | None = None) -> None:
@@ -121,32 +126,32 @@ def rate(found: dict[str, Any]) -> float:
 
 
 def epoch(options: argparse.Namespace) -> None:
-    """The cost of an epoch without records, beside a Spark job of the same two stages that does nothing."""
+    """Print the time of an epoch without records, and of a Spark job with the same two stages that does nothing."""
     heading("an empty epoch (two levels, two subtasks each)")
-    found = run(sys.executable, HERE / "epoch_cost.py", "--rounds", 20 if options.quick else 100)
+    found = run("epoch_cost", "--rounds", 20 if options.quick else 100)
     print(f"    tamias epoch   {found['epoch_ms']:>7.1f} ms (median)")
     print(f"    bare Spark job {found['bare_ms']:>7.1f} ms (median), same shape: ratio {found['ratio']:.2f}")
 
 
 def first_result(options: argparse.Namespace) -> None:
-    """From `execute()` to the first record in the driver's hands."""
+    """Print the time from `execute()` to the first record in the driver."""
     heading("from execute() to the first result")
-    found = run(sys.executable, HERE / "first_result.py")
+    found = run("first_result")
     print(f"    with a running Spark session   {found['warm_seconds']:.2f} s")
     print(f"    with Spark to be started       {found['cold_seconds']:.2f} s")
 
 
 def memory(options: argparse.Namespace) -> None:
-    """Resident memory of the slots per million keys of heap state with a long value."""
+    """Print the resident memory of the slots per million keys of heap state with a long value."""
     heading("memory of heap state")
-    found = run(sys.executable, HERE / "state_memory.py", "--keys", sized(3_000_000, options))
+    found = run("state_memory", "--keys", sized(3_000_000, options))
     print(
         f"    {found['mb_per_million_keys']:.0f} MB per million keys ({found['keys']:,} keys, {found['key_kind']} keys)"
     )
 
 
 def linear(options: argparse.Namespace) -> None:
-    """Ten times the records, ten times the keys: the rate should hardly change."""
+    """Print the rate with ten times the records, and with ten times the keys: it should hardly change."""
     heading("cost grows linearly (keyed count)")
     base = tamias("keyed-count", sized(3_000_000, options), 10_000)
     more_records = tamias("keyed-count", sized(30_000_000, options), 10_000)
@@ -156,12 +161,10 @@ def linear(options: argparse.Namespace) -> None:
 
 
 def checkpoints(options: argparse.Namespace) -> None:
-    """The rate with a checkpoint every second, beside the rate without, on both state backends."""
+    """Print the rate with a checkpoint every second and the rate without, on both state backends."""
     heading("a checkpoint every second (keyed count, 100,000 keys)")
     for backend, records in (("hashmap", 12_000_000), ("rocksdb", 12_000_000)):
-        found = run(
-            sys.executable, HERE / "checkpoint_cost.py", "--records", sized(records, options), "--backend", backend
-        )
+        found = run("checkpoint_cost", "--records", sized(records, options), "--backend", backend)
         print(
             f"    {backend:<10}{found['with_per_second']:>12,.0f}/s with, {found['without_per_second']:>12,.0f}/s "
             f"without: {found['ratio']:.2f}; one every {found['seconds_between_checkpoints']:.1f} s",
@@ -170,14 +173,14 @@ def checkpoints(options: argparse.Namespace) -> None:
 
 
 def backends(options: argparse.Namespace) -> None:
-    """RocksDB beside the heap: rates, sizes and durations of checkpoints, restores and rescales, memory."""
+    """Print the figures of RocksDB and of the heap: rates, checkpoints, restores, rescales and memory."""
     heading("state backends (one process, without Spark)")
     size = ["--full"] if options.full_state else ["--keys", str(sized(1_000_000, options))]
     command = [sys.executable, "-m", "benchmarks.state_backends", *size, "--records", str(sized(2_000_000, options))]
-    with subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         for line in running.stdout:
-            if line.strip() and not line.startswith("{"):  # those are for programs
+            if line.strip() and not line.startswith("{"):  # JSON lines are for programs
                 print(f"    {line}", end="", flush=True)
     if running.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
@@ -186,10 +189,10 @@ def backends(options: argparse.Namespace) -> None:
 # ------------------------------------------------------------------------------------------------------ running
 
 
-def run(python: str, script: Path, *arguments: object) -> dict[str, Any]:
-    """Run a measuring script; the last line it prints is its result."""
-    command = [str(python), str(script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(module: str, *arguments: object, python: str = sys.executable) -> dict[str, Any]:
+    """Run a module of this package in a process of its own, and return the JSON of its last line."""
+    command = [python, "-m", f"benchmarks.{module}", *map(str, arguments)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
         raise SystemExit(f"{' '.join(command)} gave no result:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}")

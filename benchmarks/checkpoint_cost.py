@@ -1,6 +1,8 @@
-"""What a checkpoint every second costs: the keyed count with and without, in turn, on embedded Spark.
+"""The cost of a checkpoint every second: the keyed count with and without checkpoints, alternating, on embedded Spark.
 
-python benchmarks/checkpoint_cost.py --records 12000000 --keys 100000 [--backend rocksdb]
+    python -m benchmarks.checkpoint_cost --records 12000000 --keys 100000 [--backend rocksdb]
+
+The last line of the output is JSON with the medians.
 """
 
 from __future__ import annotations
@@ -11,13 +13,12 @@ import statistics
 import tempfile
 import time
 
-from tamias_jobs import Discard, draw, environment
-
+from benchmarks.tamias_jobs import Discard, draw, environment
 from tamias.common import Configuration
 
 
 def seconds(records: int, keys: int, backend: str, interval_ms: int | None) -> tuple[float, int]:
-    """How long a job takes, from `execute` to its end, and how many checkpoints it completed."""
+    """Run a job; return the seconds from `execute` to its end, and the number of completed checkpoints."""
     env = environment(2)
     configuration = Configuration()
     configuration.set_string("state.backend.type", backend)

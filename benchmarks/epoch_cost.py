@@ -1,4 +1,4 @@
-"""The median time of an epoch without records, and of a bare Spark job of the same shape, in one session by turns."""
+"""The median time of an epoch without records, and of a bare Spark job of the same shape, measured in turns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import json
 import statistics
 import time
 
-from tamias_jobs import Discard, environment
-
+from benchmarks.tamias_jobs import Discard, environment
 from tamias.common import WatermarkStrategy
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.engine.spark.driver_side.spark_engine import SparkEngine
 
 
 def bare(context, partitions: int = 2) -> float:
-    """Two Python stages and a shuffle that do nothing, collected."""
+    """Run two Python stages and a shuffle that do nothing; return the milliseconds."""
 
     def level(index, rows):
         for _ in rows:
@@ -31,7 +30,7 @@ def bare(context, partitions: int = 2) -> float:
 
 
 def main() -> None:
-    """Measure both, alternating, so that whatever else the machine does hits both alike."""
+    """Measure both, alternating, so that other load on the machine affects both alike."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=100)
     rounds = parser.parse_args().rounds

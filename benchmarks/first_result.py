@@ -1,18 +1,17 @@
-"""Seconds from `execute()` to the first record in the driver's hands: Spark to be started, and running already."""
+"""The seconds from `execute()` to the first record in the driver, with and without the start of Spark."""
 
 from __future__ import annotations
 
 import json
 import time
 
-from tamias_jobs import environment
-
+from benchmarks.tamias_jobs import environment
 from tamias.common import WatermarkStrategy
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 
 
 def first_result() -> float:
-    """One job, until its first result."""
+    """Run one job until its first result, and return the seconds."""
     env = environment(2)
     numbers = env.from_source(NumberSequenceSource(1, 1000), WatermarkStrategy.no_watermarks(), "numbers")
     sums = numbers.key_by(lambda n: n % 10).reduce(lambda a, b: a + b)

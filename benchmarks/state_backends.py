@@ -1,17 +1,17 @@
-"""RocksDB beside the heap, in one process, without Spark: throughput, checkpoints, restores, memory.
+"""RocksDB and the heap, compared in one process without Spark: throughput, checkpoints, restores, memory.
 
     python -m benchmarks.state_backends [--keys 1000000] [--records 2000000] [--only throughput,...] [--full]
 
-    throughput     a count per key through the operator that a job would have; records a second
-    checkpoints    everything once, then fifty times after 1 in 100 keys, at random, has changed: bytes written, how
-                   long the subtask stood still and the writing took, what is on disk, and what a read costs
-    restore        back into one subtask, and into two: how long for how many keys
-    memory         resident memory of a process with so many keys in RocksDB
+    throughput     records per second of a count per key, through the operator that a job would have
+    checkpoints    a full checkpoint, then fifty more, each after a change of 1 in 100 keys at random: bytes written,
+                   the pause of the subtask, the time of writing, bytes on disk, and the cost of a read
+    restore        the time to restore one checkpoint into one subtask, and into two, by number of keys
+    memory         the resident memory of a process, by number of keys in RocksDB
 
-`--full` is for the sizes that the documents speak of: 5,000,000 keys in checkpoints and restores, 20,000,000 in memory;
-it takes half an hour on two cores. Rates, and what a read costs, are of processor time, so that a machine busy with
-other things tells the same; durations are as a clock shows. Every figure of `memory` is from a process of its own. One
-line of JSON per figure, and a table for people at the end.
+`--full` measures the sizes that the documentation names: 5,000,000 keys in checkpoints and restores, 20,000,000 in
+memory; it takes half an hour on two cores. Rates and the cost of a read are in processor time, so that other load does
+not change them; durations are in wall-clock time. Every figure of `memory` is from a process of its own. The output is
+one line of JSON per figure, and a table at the end.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Figure = dict[str, Any]
 
 
 class Count(KeyedProcessFunction):
-    """One read and one write of state per record; says nothing."""
+    """Reads and writes state once per record, and emits nothing."""
 
     def open(self, runtime_context: Any) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
@@ -63,7 +63,7 @@ class Count(KeyedProcessFunction):
 
 
 def make(backend: str, folder: str, groups: KeyGroupRange = EVERYTHING) -> KeyedStateBackend:
-    """An empty backend."""
+    """Create an empty backend."""
     if backend == "heap":
         return HeapStateBackend(tracked=True)
     return RocksDBKeyedBackend(tempfile.mkdtemp(dir=folder), max_parallelism=GROUPS, key_groups=groups)
@@ -73,7 +73,7 @@ def make(backend: str, folder: str, groups: KeyGroupRange = EVERYTHING) -> Keyed
 
 
 def throughput(folder: str, keys: int, records: int) -> Iterator[Figure]:
-    """Records a second: few keys, many, and as many as asked for; what is on disk at the end is part of it."""
+    """Measure the rate with few keys, many keys and the given number; flushing to disk at the end is included."""
     for count in dict.fromkeys((1_000, 100_000, keys)):
         for backend in BACKENDS:
             yield {
@@ -85,7 +85,7 @@ def throughput(folder: str, keys: int, records: int) -> Iterator[Figure]:
 
 
 def measure_throughput(backend: str, keys: int, records: int) -> float:
-    """Records a second of processor time, each key as likely as any other."""
+    """Return the records per second of processor time, with keys at random."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.enable_checkpointing(10_000)
     stream = env.from_collection([("0", 1)], Types.PICKLED_BYTE_ARRAY()).key_by(lambda r: r[0])
@@ -101,7 +101,7 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
     started = time.process_time()
     for run in runs:
         subtask.intake.process(run, None)
-    if backend == "rocksdb":  # the heap has nothing to catch up with
+    if backend == "rocksdb":  # the heap has nothing to flush
         subtask.operators[0].backend._rocks.flush()
     taken = time.process_time() - started
     host.shutdown()
@@ -112,7 +112,7 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
 
 
 class Target:
-    """Where the files of one checkpoint go."""
+    """Writes the files of one checkpoint."""
 
     def __init__(self, store: FileStore, checkpoint_id: int) -> None:
         self._store, self._checkpoint_id, self._number = store, checkpoint_id, 0
@@ -134,7 +134,7 @@ class Target:
 
 
 def fill(backend: KeyedStateBackend, keys: Any, value: int) -> None:
-    """Give each key a value."""
+    """Set the value of each key."""
     state, cell = backend.value_state(ValueStateDescriptor("count")), backend.cell
     for key in keys:
         cell[0] = key
@@ -160,7 +160,7 @@ def checkpoint(
 
 
 def checkpoints(folder: str, keys: int, records: int) -> Iterator[Figure]:
-    """A first checkpoint, and a series of those after 1 in 100 keys, at random, has changed."""
+    """Measure a first checkpoint, and a series of checkpoints, each after a change of 1 in 100 keys at random."""
     for kind in BACKENDS:
         backend, store, chance = make(kind, folder), open_files(tempfile.mkdtemp(dir=folder)), random.Random(7)
         about = {"figure": "checkpoint", "backend": kind, "keys": keys}
@@ -186,13 +186,13 @@ def _percent(some: int, full: Figure) -> float:
 
 
 def _at_rest(backend: KeyedStateBackend, keys: int) -> Figure:
-    """Of RocksDB: its files, and what reading a key costs that is not in use."""
+    """Return the size of RocksDB's files, and the cost of reading a key that is not cached in the backend."""
     if not isinstance(backend, RocksDBKeyedBackend):
         return {}
     rocks, chance = backend._rocks, random.Random(8)
     files, table = rocks.store.files(), rocks.by_name["count"]
     addresses = [table.address(chance.randrange(keys))[0] for _ in range(50_000)]
-    for address in addresses[:10_000]:  # fills the cache of blocks
+    for address in addresses[:10_000]:  # fills the block cache
         rocks.store.get(address)
     started = time.process_time()
     for address in addresses[10_000:]:
@@ -209,7 +209,7 @@ def _bytes(figure: Figure) -> int:
 
 
 def restore(folder: str, keys: int, records: int) -> Iterator[Figure]:
-    """From one subtask to one and to two, and from two back to one, at several sizes and between backends."""
+    """Measure restores from one subtask to one and to two, and from two to one, by size and across backends."""
     for count in dict.fromkeys((keys // 10, keys)):
         for before, after in (("heap", "heap"), ("rocksdb", "rocksdb"), ("heap", "rocksdb"), ("rocksdb", "heap")):
             store = open_files(tempfile.mkdtemp(dir=folder))
@@ -229,7 +229,7 @@ def restore(folder: str, keys: int, records: int) -> Iterator[Figure]:
 
 
 def saved(backend: str, folder: str, store: FileStore, keys: int, parallelism: int) -> tuple[list[KeyedFiles], Any]:
-    """A checkpoint of some subtasks that have all keys between them."""
+    """Take a checkpoint of several subtasks, which together have all keys."""
     from tamias.keygroups import key_group
 
     parts, infos = [], ()
@@ -249,7 +249,7 @@ def _plan(parts: list[KeyedFiles], infos: Any, groups: tuple[int, int]) -> Opera
 
 
 def restored(backend: str, folder: str, store: FileStore, plan: OperatorRestore, groups: tuple[int, int]) -> float:
-    """How long one subtask takes until it can read its first key."""
+    """Return the seconds until one restored subtask can read its first key."""
     started = time.perf_counter()
     made = make(backend, folder, groups)
     made.restore(plan, store, groups)
@@ -263,7 +263,7 @@ def restored(backend: str, folder: str, store: FileStore, plan: OperatorRestore,
 
 
 def memory(folder: str, keys: int, records: int) -> Iterator[Figure]:
-    """Resident memory of a process that counts this many keys, by number of keys."""
+    """Measure the resident memory of a process that counts keys, by number of keys."""
     for count in dict.fromkeys((1_000, keys)):
         command = [sys.executable, "-m", "benchmarks.state_backends", "--keys", str(count), "--only", "resident"]
         command += ["--folder", folder]
@@ -272,7 +272,7 @@ def memory(folder: str, keys: int, records: int) -> Iterator[Figure]:
 
 
 def resident(folder: str, keys: int, records: int) -> Iterator[Figure]:
-    """In this process: count every key twice, with checkpoints on the way, and look at the memory all along."""
+    """Count every key twice in this process, with checkpoints on the way, and sample the memory."""
     backend, store = make("rocksdb", folder), open_files(tempfile.mkdtemp(dir=folder))
     state, cell = backend.value_state(ValueStateDescriptor("count")), backend.cell
     highest, started, chance = 0.0, time.perf_counter(), random.Random(7)
@@ -300,7 +300,7 @@ def resident(folder: str, keys: int, records: int) -> Iterator[Figure]:
 
 
 def resident_mb() -> float:
-    """Of this process."""
+    """Return the resident memory of this process in megabytes."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
@@ -317,13 +317,13 @@ FIGURES: dict[str, Callable[[str, int, int], Iterator[Figure]]] = {
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Measure the chosen figures and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--only", default="throughput,checkpoints,restore,memory")
-    parser.add_argument("--full", action="store_true", help="the sizes of docs/state_backends.md, whatever --keys says")
-    parser.add_argument("--folder", help="where state and checkpoints go; by default the folder for temporary files")
+    parser.add_argument("--full", action="store_true", help="the sizes of docs/state_backends.md instead of --keys")
+    parser.add_argument("--folder", help="the folder of state and checkpoints; by default that of temporary files")
     given = parser.parse_args()
     found = []
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:

@@ -1,4 +1,4 @@
-"""Resident memory of the slots with so many keys of heap state, a long value each, beside slots with hardly any."""
+"""The resident memory of slots with many keys of heap state, one long value each, and of slots with few keys."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import argparse
 import json
 from pathlib import Path
 
-from tamias_jobs import Count, Discard, environment
-
+from benchmarks.tamias_jobs import Count, Discard, environment
 from tamias.common import WatermarkStrategy
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 
 
 def resident_mb(pids: tuple[int, ...]) -> float:
-    """Of these processes together."""
+    """Return the resident memory of these processes together."""
     lines = [line for pid in pids for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
     return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 def run(keys: int) -> float:
-    """Memory after every key has been counted once, while the job still has a record to go."""
+    """Return the memory after every key has been counted once, while the job waits for its last record."""
     env = environment(2)
     numbers = env.from_source(NumberSequenceSource(0, keys * 2 - 1), WatermarkStrategy.no_watermarks(), "numbers")
     numbers.map(lambda i: ("user_%d" % (i % keys), i)).key_by(lambda pair: pair[0]).process(Count()).add_sink(Discard())  # noqa: UP031

@@ -1,19 +1,16 @@
-"""The benchmark workloads on Tamias, on embedded Spark; the same records and functions as the peers'.
+"""The benchmark workloads on Tamias and embedded Spark.
 
-python benchmarks/tamias_jobs.py --workload keyed-count --records 4000000 --keys 1000
+    python -m benchmarks.tamias_jobs --workload keyed-count --records 4000000 --keys 1000
+
+The records and functions are those of the peers; `peers/measuring.py` describes the workloads.
 """
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from functools import partial
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).with_name("peers")))
-
-from measuring import arguments, measure
-
+from benchmarks.peers.measuring import arguments, measure
 from tamias.common import Configuration, Time, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import FlatMapFunction, KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
@@ -53,7 +50,7 @@ class Remind(KeyedProcessFunction):
 
 
 class SharedCount(KeyedCoProcessFunction):
-    """Both inputs count in one state."""
+    """Counts up for one input and down for the other, in one state."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -73,7 +70,7 @@ RULES = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
 
 
 class ApplyRules(KeyedBroadcastProcessFunction):
-    """Each record meets the rule of its number, and counts in the state of its key."""
+    """Reads the rule of each record's number, and counts in the state of its key."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -108,7 +105,7 @@ class Discard(SinkFunction):
 
 
 def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int):
-    """The workload as a stream."""
+    """Draw the workload as a stream."""
     numbers = env.from_source(NumberSequenceSource(0, records - 1), WatermarkStrategy.no_watermarks(), "numbers")
     pairs = numbers.map(lambda i: ("user_%d" % (i * 7919 % keys), i), PAIR)  # noqa: UP031 - as in the other engines
     if workload == "stateless-chain":
@@ -138,14 +135,14 @@ def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int
 
 
 def environment(parallelism: int) -> StreamExecutionEnvironment:
-    """An environment on two local cores, as the peers have."""
+    """Create an environment on two local cores, as the peers have."""
     configuration = Configuration()
     configuration.set_string("spark.master", "local[2]")
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
 
 
 def job(options: Namespace, records: int) -> None:
-    """Run the workload over so many records."""
+    """Run the workload over a number of records."""
     env = environment(options.parallelism)
     draw(env, options.workload, records, options.keys).add_sink(Discard())
     env.execute(options.workload)

@@ -1,9 +1,11 @@
-"""What windows and timers cost in one process, without Spark: the records are decoded already, results go nowhere.
+"""The cost of windows and timers in one process, without Spark.
 
-python benchmarks/windows_in_process.py [records] [keys]     records per second through one operator
-python benchmarks/windows_in_process.py --slices [keys ...]  sliding windows in slices and in panes, side by side
-python benchmarks/windows_in_process.py --slices-size        the same: bytes in memory and in checkpoints
-python benchmarks/windows_in_process.py --timers-memory      bytes that a timer takes, of a million
+    python -m benchmarks.windows_in_process [records] [keys]     records per second through one operator
+    python -m benchmarks.windows_in_process --slices [keys ...]  sliding windows in slices and in panes, compared
+    python -m benchmarks.windows_in_process --slices-size        the same windows: bytes in memory and in checkpoints
+    python -m benchmarks.windows_in_process --timers-memory      bytes per timer, with a million timers
+
+The records are decoded before the measurement, and the results are discarded.
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ WORKLOADS: dict[str, Callable[[Any], Any]] = {
 
 
 def deployed(draw: Callable[[Any], Any], *, checkpoints: bool) -> tuple[SlotHost, Subtask]:
-    """A keyed operator and what hosts it."""
+    """Deploy a keyed operator; return its host and its subtask."""
     env = StreamExecutionEnvironment.get_execution_environment()
     if checkpoints:
         env.enable_checkpointing(10_000)
@@ -108,9 +110,9 @@ def advance(subtask: Subtask, watermark_ms: int) -> None:
 
 
 def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints: bool) -> float:
-    """Records per second; a watermark follows every 1,000 records."""
+    """Return the records per second; a watermark follows every 1,000 records."""
     host, subtask = deployed(draw, checkpoints=checkpoints)
-    # 10 records a millisecond, each key's turn after the other's
+    # 10 records per millisecond, with the keys in turn
     runs = [
         (
             RECORDS,
@@ -138,7 +140,7 @@ def throughput(records: int, keys: int) -> None:
 # ------------------------------------------------------------------------------------------- sliding windows
 
 SLIDE = 1000
-MOST = 3_000_000  # records that a case may take
+MOST = 3_000_000  # the largest number of records of a case
 
 
 class ExactCount(Count):
@@ -153,7 +155,7 @@ SLIDING: dict[str, Callable[[Any], Any]] = {
 
 
 def sliding(function: str, windows: int, *, in_slices: bool, checkpoints: bool = False) -> tuple[SlotHost, Subtask]:
-    """Windows of so many slides, kept as asked, whether that pays or not."""
+    """Deploy windows of that many slides in the given form, whether or not the form pays."""
 
     def draw(keyed: Any) -> Any:
         return SLIDING[function](keyed.window(SlidingEventTimeWindows.of(ms(windows * SLIDE), ms(SLIDE))))
@@ -163,7 +165,7 @@ def sliding(function: str, windows: int, *, in_slices: bool, checkpoints: bool =
 
 
 def slides(keys: int, each: int, count: int) -> Iterator[tuple[int, list[Any], list[int]]]:
-    """The records of one slide after another: so many of each key in each."""
+    """Yield the records of one slide after another: `each` records of every key in a slide."""
     names = [str(key) for key in range(keys)]
     for number in range(count):
         values = [(name, (number * 7 + n) % 100) for n in range(each) for name in names]
@@ -171,7 +173,7 @@ def slides(keys: int, each: int, count: int) -> Iterator[tuple[int, list[Any], l
 
 
 def compare(function: str, windows: int, keys: int, each: int, *, lag: int = 0) -> tuple[float, float]:
-    """Microseconds a record in panes and in slices, once windows are full; the watermark lags by so many slides."""
+    """Return the microseconds per record in panes and in slices, once windows are full; the watermark lags by `lag`."""
     both = [sliding(function, windows, in_slices=False), sliding(function, windows, in_slices=True)]
     taken, records = [0.0, 0.0], 0
     warm = windows + lag
@@ -205,7 +207,7 @@ def slices(all_keys: list[int]) -> None:
 
 
 def sizes(function: str, windows: int, each: int, *, in_slices: bool) -> tuple[float, float, float]:
-    """Of a record in full windows: bytes in memory, in a full checkpoint, and in the one that follows a slide later."""
+    """Return the bytes per record in full windows: in memory, in a full checkpoint, and in the one a slide later."""
     keys, memory, full, later = 200, 0, 0, 0
     host, subtask = sliding(function, windows, in_slices=in_slices, checkpoints=True)
     assert subtask.operators[0].backend is not None
@@ -250,7 +252,7 @@ def resident_bytes() -> int:
 
 
 def timer_bytes(distinct_times: int, tracked: bool) -> float:
-    """Bytes a timer, when a million keys have one each, at so many different times."""
+    """Return the bytes per timer of a million keys with one timer each, at that many different times."""
     keys = [f"user_{n}" for n in range(TIMERS)]
     table = TimerTable("timers", tracked=tracked)
     gc.collect()
@@ -264,7 +266,9 @@ def timers_memory() -> None:
     print(f"bytes a timer, {TIMERS:,} of them, without their keys; without checkpoints, and before the next one")
     for distinct in (1, 1000, TIMERS):
         cases = [(distinct, False), (distinct, True)]
-        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:  # what one frees the next takes
+        with multiprocessing.get_context("spawn").Pool(
+            1, maxtasksperchild=1
+        ) as pool:  # a process would reuse the freed memory of the case before
             plain, tracked = pool.starmap(timer_bytes, cases, chunksize=1)
         print(f"{distinct:10,} distinct times {plain:8.0f} {tracked:8.0f}", flush=True)
 

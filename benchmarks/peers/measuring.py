@@ -1,24 +1,24 @@
-"""What the peers' benchmark scripts share: the command line, the time limit, the line of JSON at the end.
+"""The common part of the benchmark scripts: the command line, the time limit, the line of JSON at the end.
 
-The workloads, the same for every engine. Records are pairs made from the numbers i = 0 .. records-1:
+The workloads are the same for every engine. Records are pairs made from the numbers i = 0 .. records-1:
 ("user_%d" % (i * 7919 % keys), i).
 
     keyed-count      by key: read the count, write it plus one, emit (key, count)
     rolling-reduce   by key: emit the pair of the key and the sum of the values so far
-    co-process       even and odd pairs connected, by key: one adds to a count, the other takes from it; emit it
+    co-process       even and odd pairs connected, by key: one side adds to a count, the other subtracts; emit the count
     broadcast        ten rules broadcast; by key: read the rule of the number's last digit, count, emit (key, count)
     stateless-chain  map to the pair, filter (keeps the even i), map (value * 3), flat_map (the pair and its negative)
 
-With event time in milliseconds, t = j + 5000 * (j // 10000), where j = i % (records / 2), so that the two halves of the
-sequence, read by two subtasks, run side by side, and there is a pause of five seconds every ten seconds:
+The event time in milliseconds is t = j + 5000 * (j // 10000), where j = i % (records / 2). Two subtasks read the two
+halves of the sequence with the same times, and there is a pause of five seconds every ten seconds:
 
     tumbling         by key, windows of 10 s: the sum of the values
     sliding          by key, windows of 10 s every 2 s: the sum of the values
     session          by key, sessions with a gap of 2 s: the sum of the values
     timers           by key, a timer a second after each record; when it fires, emit (key, time)
 
-What is emitted is discarded. Seconds are those of one job that reads and processes all records, after a small job of
-the same kind has warmed the engine up: starting the JVM and the session do not count, starting the job does.
+Results are discarded. The seconds are those of one job that reads and processes all records, after a small job of the
+same kind has warmed the engine up: the start of the JVM and of the session do not count, the start of the job does.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def measure(
     job: Callable[[int], None],
     prepare: Callable[[int], None] = lambda records: None,
 ) -> None:
-    """Run `job(records)` small, then as asked for, and print the result. What `prepare(records)` does is not timed."""
+    """Warm up with a small `job(records)`, run the requested one, and print the result. `prepare` is not timed."""
     facts = {
         "engine": engine,
         "api": options.api,
@@ -81,7 +81,7 @@ def measure(
     }
     prepare(WARM_UP_RECORDS)
     prepare(options.records)
-    facts["load_before"] = round(os.getloadavg()[0], 1)  # what else the machine was doing
+    facts["load_before"] = round(os.getloadavg()[0], 1)  # the load of the machine from other processes
     started = time.perf_counter()
     job(WARM_UP_RECORDS)
     warm_up = time.perf_counter() - started
@@ -100,7 +100,7 @@ def measure(
 
 
 class Limit(AbstractContextManager["Limit"]):
-    """Ends the process when the body takes too long. What the engine started notices that it is gone, and ends."""
+    """Ends the process if the body takes too long. Processes that the engine started notice and end too."""
 
     def __init__(self, seconds: float | None, records: int, facts: dict[str, Any]) -> None:
         self._timer = None if seconds is None else threading.Timer(seconds, self._give_up, (seconds, records, facts))
@@ -119,7 +119,7 @@ class Limit(AbstractContextManager["Limit"]):
 
     @staticmethod
     def _give_up(seconds: float, records: int, facts: dict[str, Any]) -> None:
-        # Not all records were processed, so the true rate is below this one.
+        # Not all records were processed, so the true rate is lower.
         tell(facts | {"timed_out": True, "seconds": seconds, "records_per_second_at_most": round(records / seconds)})
         os._exit(3)
 

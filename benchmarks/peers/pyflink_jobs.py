@@ -1,9 +1,9 @@
-"""The benchmark workloads on PyFlink, written as its documentation would: typed, a number sequence as the source.
+"""The benchmark workloads on PyFlink, in the style of its documentation: typed, with a number sequence as the source.
 
-    python benchmarks/peers/pyflink_jobs.py --workload keyed-count --records 200000 --keys 1000 --api process
+    python -m benchmarks.peers.pyflink_jobs --workload keyed-count --records 200000 --keys 1000 --api process
 
-`process` runs Python workers in processes of their own, as on a cluster; `loopback` runs them as threads of this
-process, as PyFlink does by itself for a local job; `thread` embeds Python in the JVM.
+`process` runs Python workers in processes of their own, as on a cluster. `loopback` runs them as threads of this
+process, PyFlink's default for a local job. `thread` embeds Python in the JVM.
 """
 
 import os
@@ -12,7 +12,7 @@ import sysconfig
 from argparse import Namespace
 from functools import partial
 
-from measuring import arguments, measure
+from benchmarks.peers.measuring import arguments, measure
 
 try:
     from pyflink.common import Configuration, Time, Types, WatermarkStrategy
@@ -65,7 +65,7 @@ class Remind(KeyedProcessFunction):
 
 
 class SharedCount(KeyedCoProcessFunction):
-    """Both inputs count in one state."""
+    """Counts up for one input and down for the other, in one state."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -85,7 +85,7 @@ RULES = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
 
 
 class ApplyRules(KeyedBroadcastProcessFunction):
-    """Each record meets the rule of its number, and counts in the state of its key."""
+    """Reads the rule of each record's number, and counts in the state of its key."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -162,7 +162,7 @@ def main() -> None:
     workers = "process" if options.api == "process" else "loopback"
     os.environ["_python_worker_execution_mode"] = workers  # noqa: SIM112  the name PyFlink reads
     if options.api == "thread":
-        # The Python inside the JVM does not know of this environment's packages by itself.
+        # The Python inside the JVM does not find the packages of this environment by itself.
         paths = [sysconfig.get_path("purelib"), os.environ.get("PYTHONPATH", "")]
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     measure("pyflink", options, partial(job, options))

@@ -1,11 +1,11 @@
 """The benchmark workloads on PySpark: its three ways to keep state in Python, and two ways to map.
 
-    python benchmarks/peers/pyspark_jobs.py --workload keyed-count --records 500000 --keys 1000 --api transformWithState
+    python -m benchmarks.peers.pyspark_jobs --workload keyed-count --records 500000 --keys 1000 --api transformWithState
 
-The numbers are written to Parquet files first, and read as a stream with trigger(availableNow=True), so Spark sees
-all records in one micro-batch. The pair is made by a SQL expression for the keyed workloads. The keyed functions touch
-their state once for each key and call, as Spark's interfaces are meant to be used: that is less than the once for each
-record of the other engines. `transformWithState-per-record` does what they do.
+The numbers are written to Parquet files first, and read as a stream with trigger(availableNow=True), so Spark reads all
+records in one micro-batch. A SQL expression creates the pairs of the keyed workloads. The keyed functions access their
+state once for each key and call, as Spark's interfaces intend; the other engines access it once for each record.
+`transformWithState-per-record` also accesses it once for each record.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from measuring import arguments, measure
+from benchmarks.peers.measuring import arguments, measure
 
 try:
     import pandas as pd
@@ -45,7 +45,7 @@ PAIR = StructType([StructField("key", StringType()), StructField("value", LongTy
 
 
 class Rolling(StatefulProcessor):
-    """Counts (step "count") or sums (step "sum") the values of a key; one result for each record."""
+    """Counts (step "count") or sums (step "sum") the values of a key, with one result for each record."""
 
     def __init__(self, step: str) -> None:
         self.counting = step == "count"
@@ -108,7 +108,7 @@ def with_negative(pair: tuple[str, int]) -> Iterator[tuple[str, int]]:
 
 
 def chain_in_pandas(frames: Iterator[pd.DataFrame], keys: int) -> Iterator[pd.DataFrame]:
-    """The four functions record by record, between columns and columns."""
+    """Apply the four functions to each record, between reading columns and writing columns."""
     for frame in frames:
         pairs = map(triple, filter(is_even, (pair_of(i, keys) for i in frame["id"].tolist())))
         results = [result for pair in pairs for result in with_negative(pair)]
@@ -163,7 +163,7 @@ def session(options: Any) -> SparkSession:
         .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
     )
-    if options.api != "applyInPandasWithState":  # which is faster with Spark's default store
+    if options.api != "applyInPandasWithState":  # applyInPandasWithState is faster with Spark's default store
         builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     return builder.getOrCreate()
 
