@@ -266,9 +266,8 @@ def timers_memory() -> None:
     print(f"bytes a timer, {TIMERS:,} of them, without their keys; without checkpoints, and before the next one")
     for distinct in (1, 1000, TIMERS):
         cases = [(distinct, False), (distinct, True)]
-        with multiprocessing.get_context("spawn").Pool(
-            1, maxtasksperchild=1
-        ) as pool:  # a process would reuse the freed memory of the case before
+        # Each case has a new process: a second case would reuse the memory that the first one freed.
+        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
             plain, tracked = pool.starmap(timer_bytes, cases, chunksize=1)
         print(f"{distinct:10,} distinct times {plain:8.0f} {tracked:8.0f}", flush=True)
 
