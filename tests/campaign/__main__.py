@@ -1,4 +1,4 @@
-"""Play schedules by their seeds: `python -m tests.campaign 17 40-60`; with `-v`, tell how each went."""
+"""Play schedules by their seeds: `python -m tests.campaign 17 40-60`. With `-v`, print each outcome."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from tests.campaign.harness import run_schedule
-from tests.campaign.lives import CampaignFailed
+from tests.campaign.campaign import run_schedule
+from tests.campaign.driver_life import CampaignFailed
+from tests.campaign.outcome import Outcome, summary
 from tests.campaign.schedules import schedule
-from tests.campaign.tally import Outcome, summary
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
 
@@ -23,7 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("seeds", nargs="+", help="numbers, or ranges such as 100-199")
     parser.add_argument("-v", action="store_true", help="show each schedule and its outcome")
-    parser.add_argument("-j", type=int, default=1, metavar="N", help="play so many at once")
+    parser.add_argument("-j", type=int, default=1, metavar="N", help="number of schedules to play at the same time")
     parser.add_argument("--keep", help="folder to work in, kept afterwards")
     given = parser.parse_args()
     seeds = [seed for text in given.seeds for seed in _range(text)]
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _play(seed: int, *, folder: Path, zygote: Zygote, endpoint: str, aloud: bool, keep: bool) -> Outcome | None:
-    """Play one; None when it failed. The files of one that did are kept."""
+    """Play one schedule; return its outcome, or None if it failed. The files of a failed schedule are kept."""
     plan = schedule(seed)
     place = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=folder))
     try:
@@ -57,7 +57,7 @@ def _play(seed: int, *, folder: Path, zygote: Zygote, endpoint: str, aloud: bool
     if aloud:
         print(f"{plan}\n  -> {outcome}", flush=True)
     if not keep:
-        shutil.rmtree(place, ignore_errors=True)  # a slot that was told to go may still be writing its last
+        shutil.rmtree(place, ignore_errors=True)  # a slot that is ending may still write files
     return outcome
 
 

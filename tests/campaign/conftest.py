@@ -1,4 +1,4 @@
-"""What the campaign's tests share: the process that drivers are forked from, and a server for those on S3."""
+"""Fixtures of the campaign: the process that drivers are forked from, and an S3 server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage to checkpoints on disk, done while no driver runs: what a bad disk or a clumsy hand does."""
+"""Damages checkpoints on disk while no driver runs, as a bad disk or a careless person would."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "2"  # healthy checkpoints of ot
 
 
 def completed(base: Path) -> list[Path]:
-    """Directories of completed checkpoints of any job below, newest last."""
+    """Return the directories of all completed checkpoints below, newest last."""
     found = [p.parent for p in base.glob("*/chk-*/_metadata") if p.parent.name.removeprefix("chk-").isdigit()]
     return sorted(found, key=lambda p: int(p.name.removeprefix("chk-")))
 
 
 def newest(base: Path, without: Container[Path] = ()) -> Path | None:
-    """The newest completed checkpoint of any job below, but for some."""
+    """Return the newest completed checkpoint below, except for some."""
     return next((p for p in reversed(completed(base)) if p not in without), None)
 
 
 def inflict(
     damage: Damage, base: Path, chance: random.Random, without: Container[Path] = ()
 ) -> dict[Path, bytes] | None:
-    """Damage the newest checkpoint, or all of them; what the files held that count. None when there is none."""
+    """Damage the newest checkpoint, or all; return what the damaged files held, or None if there is no checkpoint."""
     done = [p for p in completed(base) if p not in without]
     if not done:
         return None
@@ -53,12 +53,12 @@ def _target(checkpoint: Path, what: str, chance: random.Random) -> Path:
 
 
 def state_files(checkpoint: Path) -> Iterator[str]:
-    """The paths that a checkpoint's metadata refers to, found without the code under test."""
+    """Yield the paths in a checkpoint's metadata, without using the code under test."""
     data = (checkpoint / "_metadata").read_bytes()
     start, end = data.find(b"{"), data.rfind(b"}")
     try:
         body = json.loads(data[start : end + 1])
-    except ValueError:  # damaged before
+    except ValueError:  # the metadata was damaged before
         return
     stack = [body]
     while stack:
@@ -76,7 +76,7 @@ def _spoil(path: Path, how: str, chance: random.Random) -> None:
     match how:
         case "truncate":
             path.write_bytes(data[: chance.randrange(len(data))])
-        case "tear":  # the file has its size, but not all of it had reached the disk
+        case "tear":  # the file has its full size, but its end never reached the disk
             at = chance.randrange(len(data))
             path.write_bytes(data[:at] + bytes(len(data) - at))
         case "flip":
@@ -101,7 +101,7 @@ def _replace(path: Path, others: list[Path], chance: random.Random) -> None:
 
 
 def _clutter(job: Path, chance: random.Random) -> None:
-    """What does not belong there and must not matter."""
+    """Put files there that do not belong to the job and must not matter."""
     (job / "chk-abc").mkdir(exist_ok=True)
     (job / "chk-abc" / "_metadata").write_bytes(b"not ours")
     (job / ".DS_Store").write_bytes(chance.randbytes(10))

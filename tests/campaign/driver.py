@@ -1,4 +1,4 @@
-"""The driver process of a campaign: builds the job that its argument describes, runs it, and says how it goes.
+"""The driver process of a campaign: builds the job that its argument describes, runs it, and reports its progress.
 
 On standard output, one JSON object a line: `{"progress": ...}` many times, at the end `{"done": ...}` or
 `{"failed": message}`. Everything else goes to standard error.
@@ -40,8 +40,8 @@ class Run:
     records: int
     per_second: float
     output: str
-    checkpoints: str  # an address
-    job_id: str | None = None  # the same for all drivers of a job, or None for a new one that starts from `restore`
+    checkpoints: str  # a path or URL
+    job_id: str | None = None  # shared by all drivers of a job; None: a new job that starts from `restore`
     restore: str | None = None
     parallelism: int = 2
     backend: str = "hashmap"
@@ -67,7 +67,7 @@ class Run:
 
 
 def environment(run: Run) -> StreamExecutionEnvironment:
-    """The job, drawn and configured."""
+    """Draw and configure the job."""
     settings = {
         "execution.checkpointing.dir": run.checkpoints,
         "execution.checkpointing.incremental": str(run.incremental).lower(),
@@ -102,7 +102,7 @@ def environment(run: Run) -> StreamExecutionEnvironment:
     source = DataGeneratorSource(lambda n: n, run.records, RateLimiterStrategy.per_second(run.per_second))
     in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
     numbers = env.from_source(source, in_order.with_timestamp_assigner(NumberIsTime()), "numbers")
-    # Not chained: what is chained decides about the ids of operators without a uid, and parallelism about chains.
+    # Not chained: ids of operators without a uid depend on chains, and chains depend on the parallelism.
     numbers = numbers.uid("numbers").set_parallelism(1).disable_chaining()
     streams = KINDS[run.kind].draw(numbers)
     if run.sink == "two-phase":
@@ -118,7 +118,7 @@ def say(**what: Any) -> None:
 
 
 def watch(client: Any) -> None:
-    """Say how it goes, every few milliseconds, until the process ends."""
+    """Report the job's progress every few milliseconds until the process ends."""
     while True:
         p = client.get_progress()
         say(
@@ -137,7 +137,7 @@ def watch(client: Any) -> None:
 def main() -> None:
     run = Run(**json.loads(sys.argv[1]))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    faulthandler.register(signal.SIGUSR1, all_threads=True)  # so that one that hangs can be asked where
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # a driver that hangs can be asked for its stacks
     socket.gethostname = lambda: run.host  # type: ignore[assignment]
     engine = (
         contextlib.nullcontext()

@@ -1,13 +1,13 @@
-"""A storage that misbehaves on demand, in every process of a job: a directory behind the scheme `faulty://`.
+"""A storage that fails on demand, in every process of a job: a directory behind the scheme `faulty://`.
 
-What it does wrong is read, at every call, from the JSON file that `TAMIAS_FAULTY_CONTROL` names:
+At every call it reads the faults to inject from the JSON file that `TAMIAS_FAULTY_CONTROL` names:
 
-    {"rate": 0.1, "error": "EIO"}      one call in ten fails, half of them after they took effect
+    {"rate": 0.1, "error": "EIO"}      one call in ten fails, half of those calls after they took effect
     {"rate": 1.0, "error": "ENOSPC"}   the disk is full: no write works
     {"rate": 1.0, "error": "EROFS"}    it is read-only
-    {"delay_ms": 800}                  every write takes so long
+    {"delay_ms": 800}                  every write takes that long
 
-The driver calls `register` and has its slots call it.
+The driver calls `register`, and lets its slots call it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _control() -> dict[str, Any]:
 
 
 def set_faults(path: str, **faults: Any) -> None:
-    """Change what goes wrong, for all processes at once."""
+    """Change the faults, for all processes at once."""
     draft = f"{path}.draft"
     with open(draft, "w") as file:
         json.dump(faults, file)
@@ -98,5 +98,5 @@ def set_faults(path: str, **faults: Any) -> None:
 
 
 def register() -> None:
-    """Make the scheme known in this process."""
+    """Register the scheme in this process."""
     fsspec.register_implementation("faulty", FaultyFileSystem, clobber=True)

@@ -1,9 +1,9 @@
-"""The jobs of the campaign: what they compute, and how to tell that nothing was lost, doubled or wrong.
+"""The jobs of the campaign, and the check that no line of their output is lost, doubled or wrong.
 
-A job kind is a function that draws a job from a stream of numbers 0, 1, 2, ... (the time of a number is the number)
-into files below a folder, and one that says what must be in them. To add one, write both and enter them in `KINDS`;
-every fault of the campaign then applies to it. What is put out must depend on the numbers alone, neither on epochs nor
-on parallelism: then the expected lines can be listed, and a line too many or too few is an error of the job.
+A job kind is two functions. One draws a job from a stream of numbers 0, 1, 2, ... (the time of a number is the number)
+into files below a folder; the other returns the lines that must be in the files. To add a kind, write both and enter
+them in `KINDS`: every fault of the campaign then applies to it. The output must depend on the numbers alone, neither on
+epochs nor on parallelism. Then all lines are known, and a line too many or too few is an error of the job.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class JobKind:
     """One kind of job.
 
     Attributes:
-        draw: Given the numbers; the streams of text lines to be written, by folder.
-        expected: Given how many numbers there are; every line that must be written, by folder.
-        order: For a line of a folder: its key and its place among the lines of that key, where order matters.
+        draw: Takes the numbers; returns the streams of text lines to write, by folder.
+        expected: Takes the count of numbers; returns every line that must be written, by folder.
+        order: By folder where order matters: takes a line; returns its key, and its place among the lines of that key.
     """
 
     draw: Callable[[DataStream], dict[str, DataStream]]
@@ -46,14 +46,14 @@ class JobKind:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is wrong with a job's output."""
+    """The errors in a job's output."""
 
     lost: int = 0
     doubled: int = 0
-    wrong: int = 0  # lines that should not be there at all
+    wrong: int = 0  # lines that are not expected at all
     out_of_order: int = 0
     examples: tuple[str, ...] = ()
-    most: int = 1  # how many times as often as it must the line is there that is there most too often
+    most: int = 1  # the largest ratio of found to expected occurrences of a line
 
     @property
     def exact(self) -> bool:
@@ -64,7 +64,7 @@ class Verdict:
 
 
 class TallyWithTimers(Tally):
-    """Every kind of state that a key can have, and a timer a round: each line depends on all of them."""
+    """Keeps every kind of keyed state, and a timer in each round; the lines depend on all of them."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(value - value % ROUND + ROUND - 1)
@@ -134,7 +134,7 @@ BRANCHES: dict[str, Callable[[DataStream], DataStream]] = {
 
 
 def kinds(*names: str) -> JobKind:
-    """Branches of the job that has every kind of operator."""
+    """Make a job kind from branches of the job with every kind of operator."""
     return JobKind(
         draw=lambda numbers: {name: BRANCHES[name](numbers) for name in names},
         expected=lambda records: {name: every_kind.EXPECTED[name](records) for name in names},
@@ -155,7 +155,7 @@ KINDS = {
 
 
 class Spread(BucketAssigner):
-    """Lines spread over a few folders, so that one commit makes several files visible."""
+    """Spreads lines over a few folders, so that one commit makes several files visible."""
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
@@ -165,7 +165,7 @@ class Spread(BucketAssigner):
 
 
 def write_files(streams: dict[str, DataStream], folder: Path, *, roll: bool, buckets: int) -> None:
-    """Each stream into its folder, exactly once; with `roll`, a part file ends with every checkpoint."""
+    """Write each stream into its folder exactly once; with `roll`, a part file ends with every checkpoint."""
     for name, stream in streams.items():
         builder = FileSink.for_row_format(str(folder / name), Encoder.simple_string_encoder())
         builder = builder.with_bucket_assigner(Spread(buckets))
@@ -175,17 +175,17 @@ def write_files(streams: dict[str, DataStream], folder: Path, *, roll: bool, buc
 
 
 def write_in_two_phases(streams: dict[str, DataStream], folder: Path, *, buckets: int) -> None:
-    """The same through a sink function whose transactions are prepared, recovered and committed by the base class."""
+    """Write each stream with a sink function, whose base class prepares, recovers and commits the transactions."""
     for name, stream in streams.items():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # it is the sink of its kind that writes files
+            warnings.simplefilter("ignore", DeprecationWarning)  # the only two-phase sink function that writes files
             builder = StreamingFileSink.for_row_format(str(folder / name), Encoder.simple_string_encoder())
             sink = builder.with_bucket_assigner(Spread(buckets)).build()
         stream.add_sink(sink).uid(f"files of {name}")
 
 
 def verify(kind: str, records: int, folder: Path) -> Verdict:
-    """Compare the committed files with what must be there."""
+    """Compare the committed files with the expected lines."""
     lost = doubled = wrong = out_of_order = most = 0
     examples: list[str] = []
     for name, lines in KINDS[kind].expected(records).items():
@@ -206,7 +206,7 @@ def verify(kind: str, records: int, folder: Path) -> Verdict:
 
 
 def _out_of_order(lines: list[str], order: Callable[[str], tuple[str, int]]) -> int:
-    """Lines of one key that stand before an earlier one in the same file."""
+    """Count the lines that stand after a later line of the same key in the same file."""
     last: dict[str, int] = {}
     wrong = 0
     for line in lines:

@@ -1,7 +1,7 @@
-"""Schedules: everything that is decided by a seed before anything runs.
+"""Schedules: everything that a seed decides before anything runs.
 
-A schedule is a job with its settings, and scenes. A scene is one life of a driver: faults set at named points of the
-protocol (`tamias/faults.py`), things that happen while it runs, and what is done to the checkpoints after its end.
+A schedule is a job with its settings, and scenes. A scene is one life of a driver: faults at named points of the
+protocol (`tamias/faults.py`), acts while the driver runs, and damage to the checkpoints after its end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Storage = Literal["directory", "path", "faulty", "s3"]
 
 Sink = Literal["files", "two-phase"]
 
-# Points of the protocol in the driver, in the order in which a checkpoint comes by them.
+# Points of the protocol in the driver, in the order in which a checkpoint passes them.
 DRIVER_POINTS = (
     "driver-start",
     "driver-started",
@@ -44,9 +44,9 @@ SLOT_POINTS = (
     "close",
 )
 TWO_PHASE_POINTS = ("sink-recover",)
-# Come by only where something is restored.
+# Passed only during a restore.
 RESTORE_POINTS = ("restore", "restored", "sink-recover")
-# Where a process is stopped to be continued when others have taken its place.
+# Where a process is stopped; it is continued when others have taken its place.
 DRIVER_STOPS = (
     "driver-started",
     "before-metadata",
@@ -58,11 +58,10 @@ DRIVER_STOPS = (
 )
 SLOT_STOPS = ("epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-file")
 SLOT_STOPS += ("sink-committed",)
-# Where one side stands still while the other is killed: each step of the driver for a slot, each of a slot for the
-# driver.
+# Where one side is stopped while the other is killed: steps of the driver for a killed slot, and the reverse.
 DRIVER_STANDS = ("driver-epoch", "before-metadata", "publish", "after-metadata", "before-notify", "notified")
 SLOT_STANDS = (*SLOT_STOPS, "deploy", "restore", "restored")
-# Come by often; the others only once or twice in the life of a process.
+# Passed often; a process passes the other points only once or twice.
 _OFTEN = {*DRIVER_STANDS, *SLOT_STOPS, "restore", "restored", "sink-recover"}
 _STORAGE_CALLS = {"publish", "discard"}
 STORAGE_FAULTS = ("errors", "lasting-errors", "full", "read-only", "slow")
@@ -71,18 +70,18 @@ DAMAGES = ("truncate", "tear", "flip", "delete", "swap", "foreign", "garbage", "
 
 @dataclass(frozen=True)
 class Act:
-    """Something that happens while a driver runs, when so much has been done since it started.
+    """Something that is done to the job while a driver runs, after it has made some progress.
 
     Attributes:
         what: `kill-slot`, `kill-driver`, `stop-slot` (silent until it is given up, then continued), `thaw` (the same
             for a slot that a fault has stopped), `second-driver` (which must be refused), `usurper` (the driver is
             stopped, one on another host takes over, then the first is continued), `storage` (faults of the `faulty`
             storage, for a while).
-        after: Records read.
-        detail: Of `storage`: what goes wrong. Of `usurper`: `at-point` when it is a fault that stops the driver. Of
-            `kill-driver`: `at-point` when that is when a fault has stopped a slot. Of `kill-slot`: `at-point` when
-            that is when a fault has stopped the driver, which is then continued.
-        checkpoints: Checkpoints completed.
+        after: Records that the driver must have read before.
+        detail: For `storage`: what fails. For the others `at-point`, which means: for `usurper`, a fault stops the
+            driver; for `kill-driver`, kill it when a fault has stopped a slot; for `kill-slot`, kill it when a fault
+            has stopped the driver, and then continue the driver.
+        checkpoints: Checkpoints that the driver must have completed before.
     """
 
     what: str
@@ -92,13 +91,13 @@ class Act:
 
     @property
     def name(self) -> str:
-        """What it is, in all."""
+        """The kind of act with its detail."""
         return f"{self.what} {self.detail}".strip()
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What is done to the newest checkpoint while no driver runs."""
+    """Damage to the newest checkpoint while no driver runs."""
 
     how: str  # one of DAMAGES
     what: str  # metadata, state
@@ -117,7 +116,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A whole run, from its seed. What is also a field of `driver.Run` is passed to every driver."""
+    """A whole run, made from its seed. Fields that `driver.Run` has too are passed to every driver."""
 
     seed: int
     kind: str
@@ -158,7 +157,7 @@ KINDS = ("allround",) * 6 + ("windows", "connected", "broadcast", "loop", "async
 
 
 def schedule(seed: int) -> Schedule:
-    """The schedule of a seed. Whoever changes this changes what every seed means."""
+    """Make the schedule of a seed. A change here changes the schedule of every seed."""
     chance, other = random.Random(seed), random.Random(-1 - seed)
     storage: Storage = chance.choices(("directory", "path", "faulty", "s3"), (45, 20, 27, 8))[0]
     made = Schedule(
@@ -183,15 +182,15 @@ def schedule(seed: int) -> Schedule:
         scenes=(),
     )
     scenes = tuple(_scene(chance, made, number) for number in range(chance.randint(1, 3)))
-    if scenes[-1].damage is not None:  # damage is looked at by the driver that comes next
+    if scenes[-1].damage is not None:  # the next driver finds the damage
         made = replace(made, retained=max(made.retained, chance.choice((1, 2, 3))))
     if any(act.detail == "slow" for scene in scenes for act in scene.acts):
-        made = replace(made, timeout_ms=300)  # less than one call takes then
+        made = replace(made, timeout_ms=300)  # less than a slow call takes
     return replace(made, scenes=scenes)
 
 
 def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
-    """One life of a driver. What would end it before its faults can happen is not put with them."""
+    """Make one life of a driver, without acts that would end it before its faults can happen."""
     acts: list[Act] = []
     faults: list[str] = []
     damage = None
@@ -226,7 +225,7 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
                     acts.append(Act(what, mark))
         case "storage":
             acts.append(Act("storage", mark, chance.choice(STORAGE_FAULTS)))
-            if chance.random() < 0.5:  # for one that goes on when a slot is gone
+            if chance.random() < 0.5:  # a fault that happens after a slot was lost
                 faults.append(_fault(chance, made, SLOT_POINTS))
                 acts += _provoke(faults, mark + 100, "kill-slot")
         case "damage":
@@ -244,7 +243,7 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
 
 
 def _what(chance: random.Random, made: Schedule) -> str:
-    """The kind of a scene. Storage that fails is the faulty one; what S3 holds is out of reach of clumsy hands."""
+    """Choose the kind of a scene. Only the faulty storage fails; checkpoints on S3 are not damaged."""
     weights = {"points": 30, "stands": 12, "kills": 12, "stops": 10, "drivers": 12, "storage": 0, "damage": 14}
     match made.storage:
         case "faulty":
@@ -257,7 +256,7 @@ def _what(chance: random.Random, made: Schedule) -> str:
 
 
 def _provoke(faults: list[str], mark: int, what: str) -> list[Act]:
-    """What makes the job restore something, when there is a fault that happens only then."""
+    """Return an act that makes the job restore, if one of the faults needs a restore."""
     if not any(fault.split(":")[0] in RESTORE_POINTS for fault in faults):
         return []
     return [Act(what, mark, checkpoints=1)]
@@ -272,8 +271,8 @@ def _fault(chance: random.Random, made: Schedule, points: tuple[str, ...]) -> st
     point = chance.choice(points + (TWO_PHASE_POINTS if made.sink == "two-phase" else ()))
     count = chance.randint(1, 4) if point in _OFTEN else 1
     if point.startswith("sink-") and not made.roll and made.sink == "files":
-        count = 1  # there is one commit, at the end
+        count = 1  # the only commit is at the end
     what = chance.choice(("kill", "kill", "kill", "error", "full", "exit"))
     if point in DRIVER_POINTS and point not in _STORAGE_CALLS and what in ("error", "full"):
-        what = "kill"  # the driver does nothing there that the world could refuse
+        what = "kill"  # the driver calls nothing there that could fail
     return f"{point}:*:{count}:{what}"

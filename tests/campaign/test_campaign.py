@@ -1,7 +1,7 @@
-"""The campaign: seeded schedules of faults against whole jobs, and the promise that none of them shows in the output.
+"""The campaign: seeded schedules of faults against whole jobs, whose output must be as if there had been no fault.
 
-A failing one says how to run it again: `python -m tests.campaign <seed>`. What a schedule is: `schedules.py`; what must
-come out: `harness.py`; how to enter a job of another kind: `jobs.py`. Here a few are played, by `make soak` all.
+A schedule that fails prints the command to run it again: `python -m tests.campaign <seed>`. `schedules.py` makes the
+schedules, `campaign.py` plays them, `jobs.py` holds the jobs. These tests play a few schedules, `make soak` all.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign.harness import run_schedule
+from tests.campaign.campaign import run_schedule
 from tests.campaign.jobs import KINDS
+from tests.campaign.outcome import Outcome, summary
 from tests.campaign.schedules import (
     DAMAGES,
     DRIVER_POINTS,
@@ -20,11 +21,10 @@ from tests.campaign.schedules import (
     TWO_PHASE_POINTS,
     schedule,
 )
-from tests.campaign.tally import Outcome, summary
 from tests.campaign.zygote import Zygote
 from tests.s3_server import url_of
 
-# Cheap ones in which, together, everything that there is came about when they were chosen.
+# Short schedules. Together they had every kind of fault and setting when they were chosen.
 EVERY_RUN = (1072, 1126, 1157, 1163, 1176, 1194, 1209, 1214, 1221, 1224, 1232, 1253)
 EVERY_RUN += (1268, 1271, 1272, 1279, 1317, 1358, 1382, 1386, 1388, 1411, 1433)
 CAMPAIGN = range(1_000, 1_500)
@@ -51,7 +51,7 @@ def play(seed: int, folder: Path, zygote: Zygote, request: pytest.FixtureRequest
 
 
 @pytest.mark.parametrize("seed", EVERY_RUN)
-def test_faults_change_nothing(seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest) -> None:
+def test_faults_change_no_output(seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest) -> None:
     play(seed, tmp_path, zygote, request)
 
 
@@ -61,7 +61,7 @@ def test_a_seed_always_means_the_same_schedule() -> None:
 
 
 @pytest.mark.parametrize("seeds", [EVERY_RUN, CAMPAIGN], ids=["every run", "soak"])
-def test_the_schedules_cover_everything_there_is(seeds: range) -> None:
+def test_the_schedules_cover_every_kind_of_fault_and_setting(seeds: range) -> None:
     plans = [schedule(seed) for seed in seeds]
     scenes = [scene for plan in plans for scene in plan.scenes]
     seen = {value for plan in plans for value in (plan.storage, plan.engine, plan.backend, plan.kind, plan.sink)}

@@ -1,4 +1,4 @@
-"""Records too much for a function or its process: the job does not go round and round, and says what it was."""
+"""Records that a function or its process cannot take: the job does not restart forever, and names the record."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refuse(value):
 
 
 class Poisoned(MapFunction):
-    """Does something terrible with one number in the middle, and counts how often it came to that."""
+    """Calls a harmful function with one of the numbers, and counts the calls."""
 
     def __init__(self, deed, folder: Path) -> None:
         self.deed = deed
@@ -62,7 +62,7 @@ class Poisoned(MapFunction):
         (crash, r"slot 0.*killed by signal 11"),
     ],
 )
-def test_a_record_that_cannot_be_borne_ends_the_job_after_the_restarts_it_has(deed, said, tmp_path: Path) -> None:
+def test_a_record_that_always_fails_ends_the_job_after_its_restarts(deed, said, tmp_path: Path) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.enable_checkpointing(50)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(RESTARTS, 0))

@@ -1,4 +1,4 @@
-"""Storage that is full, read-only, slow or failing, each on its own: what the job does, and what is left on disk."""
+"""Storage that is full, read-only, slow or failing: what the job does, and which files remain."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tamias.common.job_status import JobStatus
 from tamias.testing.local_run import on_local_engine
 from tests.campaign import damage
 from tests.campaign.driver import Run, environment
+from tests.campaign.driver_life import Driver
 from tests.campaign.faulty_storage import CONTROL, register, set_faults
 from tests.campaign.jobs import verify
-from tests.campaign.lives import Driver
 from tests.campaign.zygote import Zygote
 from tests.live_jobs import until
 
@@ -28,14 +28,14 @@ LONG = 5_000
 
 
 class Disk:
-    """A small file system of its own."""
+    """A small file system that can be filled and made read-only."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._filler = path / "filler"
 
     def fill(self) -> None:
-        """Take all the room that is left."""
+        """Use up all free space."""
         with self._filler.open("wb", buffering=0) as file:
             try:
                 while True:
@@ -52,7 +52,7 @@ class Disk:
 
 @pytest.fixture
 def disk() -> Iterator[Disk]:
-    place = Path(tempfile.mkdtemp(prefix="disk"))  # a short name: sockets lie below it
+    place = Path(tempfile.mkdtemp(prefix="disk"))  # a short path: sockets are created below it
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)], check=False, capture_output=True
     )
@@ -71,7 +71,7 @@ def start(zygote: Zygote, folder: Path, checkpoints: str, *, environment: dict[s
 
 
 def finish(driver: Driver, folder: Path) -> None:
-    """The job ends, and its output is exact."""
+    """Wait for the end of the job, and check that its output is exact."""
     driver.until(lambda d: False)
     assert driver.done is not None, driver.failed or driver.tail()
     verdict = verify("allround", RECORDS, folder / "out")
@@ -105,7 +105,7 @@ def test_when_the_checkpoint_storage_is_full_the_last_checkpoint_stays_and_the_j
 def test_when_the_disk_under_a_slot_is_full_the_job_goes_on_once_there_is_room(
     disk: Disk, tmp_path: Path, zygote: Zygote
 ) -> None:
-    """RocksDB keeps its files there, and hands them to checkpoints."""
+    """RocksDB keeps its files on that disk, and copies them to checkpoints."""
     driver = start(
         zygote,
         tmp_path,
@@ -132,10 +132,10 @@ def test_a_read_only_checkpoint_directory_is_refused_before_anything_is_read(
     assert not driver.until(lambda d: d.progress.get("read", 0) > 0)
     assert driver.failed is not None and "cannot write checkpoints" in driver.failed
     assert "Read-only file system" in driver.failed
-    assert time.monotonic() - started < 30  # in fact at once; what takes time is starting a process
+    assert time.monotonic() - started < 30  # the refusal is immediate; starting a process takes time
 
 
-def test_a_directory_that_becomes_read_only_is_borne_until_it_is_not(
+def test_a_job_outlives_a_checkpoint_directory_that_is_read_only_for_a_while(
     disk: Disk, tmp_path: Path, zygote: Zygote
 ) -> None:
     driver = start(zygote, tmp_path, str(disk.path / "checkpoints"))
@@ -152,7 +152,7 @@ def test_a_directory_that_becomes_read_only_is_borne_until_it_is_not(
 
 @pytest.fixture
 def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that says what goes wrong with `faulty://`."""
+    """The control file of `faulty://`."""
     register()
     control = tmp_path / "storage.json"
     monkeypatch.setenv(CONTROL, str(control))
@@ -160,7 +160,7 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def submitted(tmp_path: Path, **run: Any):
-    """A job on the local engine with its checkpoints on the faulty storage."""
+    """Start a job on the local engine with its checkpoints on the faulty storage."""
     settings: dict[str, Any] = {"records": RECORDS, "per_second": 1_000, "interval_ms": 20, "parallelism": 2} | run
     settings |= {"output": str(tmp_path / "out"), "checkpoints": f"faulty://{tmp_path}/checkpoints"}
     with on_local_engine():
@@ -168,7 +168,7 @@ def submitted(tmp_path: Path, **run: Any):
 
 
 def orphans(job: Path) -> list[str]:
-    """Files of a job that is over that none of its retained checkpoints refers to."""
+    """Return the files of an ended job to which none of its retained checkpoints refers."""
     done = [p.parent for p in job.glob("chk-*/_metadata")]
     needed = {job / path for checkpoint in done for path in damage.state_files(checkpoint)}
     needed |= {checkpoint / "_metadata" for checkpoint in done}
@@ -195,7 +195,7 @@ def test_storage_slower_than_the_timeout_costs_checkpoints_and_nothing_else(tmp_
 def test_storage_that_fails_now_and_then_still_completes_checkpoints(tmp_path: Path, faulty: Path, rate: float) -> None:
     set_faults(str(faulty), rate=rate)
     try:
-        client = submitted(tmp_path, records=LONG)  # many checkpoints, on a slow machine too
+        client = submitted(tmp_path, records=LONG)  # long enough for many checkpoints on a slow machine
         client.get_job_execution_result().result()
     finally:
         set_faults(str(faulty))
@@ -206,7 +206,7 @@ def test_storage_that_fails_now_and_then_still_completes_checkpoints(tmp_path: P
     assert verify("allround", LONG, tmp_path / "out").exact
 
 
-def test_a_burst_of_errors_is_outlived(tmp_path: Path, faulty: Path) -> None:
+def test_a_job_outlives_a_burst_of_errors(tmp_path: Path, faulty: Path) -> None:
     client = submitted(tmp_path)
     until(lambda: client.get_progress().checkpoints_completed >= 2)
     set_faults(str(faulty), rate=1.0)

@@ -1,7 +1,7 @@
-"""Starts driver processes fast: everything is imported once, and each driver is a fork of this process.
+"""Starts driver processes fast: a process imports everything once, and forks each driver.
 
-`Zygote` is the tests' side. The process itself reads one JSON object a line (what to run, with which environment, where
-its output goes) and answers with process ids and, when a driver ends, with how it ended.
+`Zygote` is the tests' side. The process reads one JSON object a line (arguments, environment and output files of a
+driver) and answers with its process id and, when the driver ends, with its exit code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Zygote:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def fork(self, arguments: str, environment: dict[str, str], output: Path, log: Path) -> int:
-        """Start a driver; its process id."""
+        """Start a driver; return its process id."""
         request = {"arguments": arguments, "environment": environment, "output": str(output), "log": str(log)}
         assert self._process.stdin is not None
         with self._forking:
@@ -49,13 +49,13 @@ class Zygote:
             return self._started.get(timeout=60)
 
     def how_it_ended(self, pid: int, within_s: float = 0.0) -> int | None:
-        """The exit code of a driver, negative for a signal; None while it runs."""
+        """Return the exit code of a driver, negative for a signal; None while it runs."""
         with self._news:
             self._news.wait_for(lambda: pid in self._ended, within_s)
             return self._ended.get(pid)
 
     def close(self) -> None:
-        """End; drivers that still run are left to those who started them."""
+        """End the process. Drivers that still run are left to their callers."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(10)
@@ -67,7 +67,7 @@ class Zygote:
             news = json.loads(line)
             if "started" in news:
                 with self._news:
-                    self._ended.pop(news["started"], None)  # the number of an earlier one
+                    self._ended.pop(news["started"], None)  # an earlier driver had the same process id
                 self._started.put(news["started"])
             else:
                 with self._news:
@@ -76,8 +76,8 @@ class Zygote:
 
 
 def main() -> None:
-    """The process: one thread, so that a fork of it is a process like any other."""
-    import tests.campaign.driver  # noqa: F401 - the point of all this
+    """Run the process. It has one thread, so that a fork of it is an ordinary process."""
+    import tests.campaign.driver  # noqa: F401 - imported once for all drivers
 
     woken, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -131,7 +131,7 @@ def _be_driver(request: dict[str, Any]) -> NoReturn:
     os.closerange(3, 256)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     os.environ.update(request["environment"])
-    tempfile.tempdir = None  # looked up anew: TMPDIR may be another one
+    tempfile.tempdir = None  # to be looked up again: TMPDIR may have changed
     sys.argv = ["driver", request["arguments"]]
     code = 1
     try:

@@ -21,7 +21,7 @@ def engine():
         each.shutdown()
 
 
-def test_an_epoch_of_a_bounded_job_ends_with_an_answer_of_every_subtask(engine):
+def test_every_subtask_acknowledges_an_epoch(engine):
     of = graph(summing, parallelism=2)
     local = engine(of)
     assert local.deploy(deployment(of)) is None
@@ -44,7 +44,7 @@ def test_an_epoch_reads_no_more_than_its_budget(engine):
     assert (second.records_in, second.finished) == (1, True)
 
 
-def test_functions_of_the_program_are_not_those_of_the_subtasks(engine):
+def test_subtasks_run_copies_of_the_functions_of_the_program(engine):
     class Counts(MapFunction):
         seen = 0
 
@@ -68,7 +68,7 @@ def test_a_cancelled_epoch_ends_before_the_next_subtask(engine):
     assert local.run_epoch(EpochOrder(0)).failure is not None
 
 
-def test_waiting_ends_with_a_wake_and_keeps_what_was_reported(engine):
+def test_a_wake_ends_a_wait_and_events_are_kept(engine):
     of = graph(summing, checkpoints=True)
     local = engine(of)
     local.deploy(deployment(of))

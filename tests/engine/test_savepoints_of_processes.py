@@ -1,4 +1,4 @@
-"""Savepoints and local recovery where slots are processes: under load, at another parallelism, killed."""
+"""Savepoints and local recovery with slot processes: under load, at another parallelism, after a kill."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def environment(tmp_path, parallelism, **keys):
 
 
 def counts(env, directory, records, per_second=1000.0):
-    """How many came so far of each of seven keys, in a file."""
+    """Write the running count of each of seven keys to files."""
     source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     counted = stream.map(lambda n: (n % 7, 1)).key_by(lambda v: v[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))

@@ -1,4 +1,4 @@
-"""One bit, anywhere in a checkpoint that a real job wrote: found before a record is processed, never a wrong result."""
+"""One flipped bit anywhere in a checkpoint is found before a record is processed, and never gives a wrong result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.live_jobs import environment, expected_tally, tallied
 
 KEYS, RECORDS = 5, 60
 EXPECTED = expected_tally(RECORDS, KEYS)
-SEEN: list[int] = []  # what the job under test has processed, counted in this process
+SEEN: list[int] = []  # the numbers that the job under test has processed, in this process
 
 
 def note(number: int) -> int:
@@ -37,7 +37,7 @@ def job(directory: Path, backend: str, inline: int) -> DataStream:
 
 
 def interrupted(directory: Path, backend: str, inline: int, job_id: JobID) -> Path:
-    """Run until the driver dies; the newest checkpoint."""
+    """Run until the driver dies; return the newest checkpoint."""
     script = Script(crashes=[Crash("after-epoch", 9)], driver_dies=True)
     with pytest.raises(DriverDied):
         start_scripted(job(directory, backend, inline), script, job_id=job_id)
@@ -46,7 +46,7 @@ def interrupted(directory: Path, backend: str, inline: int, job_id: JobID) -> Pa
 
 
 def files_of(checkpoint: Path) -> list[Path]:
-    """Its metadata, and every file that only it refers to or shares."""
+    """Return the metadata of a checkpoint, its own files, and the shared files of its job."""
     return [checkpoint / "_metadata", *(p for p in checkpoint.parent.glob("shared/*")), *checkpoint.glob("[0-9]*")]
 
 
@@ -102,7 +102,7 @@ def test_a_job_that_finds_its_newest_checkpoint_damaged_goes_back_one_and_is_rig
         directory, job_id = tmp_path / str(number), JobID.generate()
         newest = interrupted(directory, backend, 0, job_id)
         text = (newest.parent / f"chk-{int(newest.name[4:]) - 1}" / "_metadata").read_bytes()
-        own = [path for path in needed_by(newest) if path.name.encode() not in text]  # not shared with the one before
+        own = [path for path in needed_by(newest) if path.name.encode() not in text]  # not in the older one
         victim = chance.choice([newest / "_metadata", *own])
         data = victim.read_bytes()
         victim.write_bytes(flipped(data, chance.randrange(len(data) * 8)))

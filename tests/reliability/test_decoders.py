@@ -1,8 +1,8 @@
-"""Any bytes to everything that reads bytes from a disk or a network: it is read, or refused with an error of ours.
+"""Everything that reads bytes from a disk or a network reads any bytes, or refuses them with an error of tamias.
 
-What is damaged is found by its checksum first (`test_bit_flips.py`); here the checksum is right, or there is none, and
-the bytes come from another program, a bug, or somebody with intent. Pickles of the user's values are left out: they are
-read by Python itself, after checksum and origin were checked.
+A checksum finds damaged bytes first (`test_bit_flips.py`). Here the checksum is right, or there is none: the bytes come
+from another program, a bug, or an attacker. Pickles of the user's values are left out: Python itself reads them, after
+tamias has checked their checksum and origin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EXAMPLES = settings.default.max_examples * 5
 
 
 def state_file(data: bytes) -> Any:
-    """A whole state file, with the reference to it that whoever wrote it would have given."""
+    """Read a whole state file through the reference that its writer would have given."""
     store = MemoryFiles()
     store.write("f", data)
     payload = data[24:]
@@ -48,7 +48,7 @@ def state_file(data: bytes) -> Any:
 
 
 def inflated(data: bytes) -> Any:
-    """The payload of a state file that says of itself that it is compressed."""
+    """Read the payload of a state file whose header says that it is compressed."""
     header = struct.pack(">8sHHIQ", b"TAMSTATE", 1, COMPRESSED, zlib.crc32(data), len(data))
     store = MemoryFiles()
     store.write("f", header + data)
@@ -56,7 +56,7 @@ def inflated(data: bytes) -> Any:
 
 
 def heap_entries(data: bytes) -> Any:
-    """The keyed state of a savepoint: chunks, each with its length."""
+    """Read the keyed state of a savepoint: chunks, each after its length."""
     file = StateFile(len(data), zlib.crc32(data), inline=data)
     return list(decode_file(MemoryFiles(), file))
 
@@ -111,7 +111,7 @@ DECODERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
 
 
 def spoiled(good: bytes) -> st.SearchStrategy[bytes]:
-    """Noise, or good bytes that were cut, changed or lengthened."""
+    """Make random bytes, or good bytes that were cut, changed or extended."""
     places = st.integers(0, len(good))
     change = st.tuples(places, places, st.binary(max_size=8))
     changed = st.lists(change, min_size=1, max_size=3).map(lambda changes: _spoil(good, changes))
@@ -125,9 +125,9 @@ def _spoil(good: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_whatever_the_bytes_the_errors_are_ours(name: str) -> None:
+def test_damaged_bytes_raise_no_errors_but_those_of_tamias(name: str) -> None:
     read, good = DECODERS[name]
-    assert read(good), "the example itself can be read"
+    assert read(good), "the unchanged example can be read"
 
     @given(spoiled(good))
     @settings(max_examples=EXAMPLES)
@@ -142,7 +142,7 @@ def test_whatever_the_bytes_the_errors_are_ours(name: str) -> None:
 
 @given(st.data())
 def test_chunks_of_keyed_state_are_whole_or_refused(data: st.DataObject) -> None:
-    """Not by changing a pickle, which may then be any program, but by all that stands around it."""
+    """Change everything around a pickle. A changed pickle could be any program, so the pickle itself stays."""
     good = len(CHUNK).to_bytes(4, "little") + CHUNK
     assert heap_entries(good * 2) == [("count", "value", [1, 2], [3, 4], [5])] * 2
     other = dumps(data.draw(st.recursive(st.integers() | st.text(), st.lists, max_leaves=5) | st.tuples(st.text())))
@@ -167,7 +167,7 @@ def test_no_handshake_of_a_stranger_is_accepted(said: list[bytes]) -> None:
             there.sendall(part)
         there.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # the door was shut before everything was said
+        pass  # the listener closed the connection before everything was sent
     door.join(20)
     there.close()
     assert admitted == [None]

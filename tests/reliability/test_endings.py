@@ -1,4 +1,4 @@
-"""Cancelling, stopping and draining a job whose sink is broken: it ends, in the state asked for or with the reason."""
+"""A job with a broken sink is cancelled, stopped or drained: it ends as asked, or gives the reason why not."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ KEYS = 5
 
 
 class Broken(TwoPhaseCommitSinkFunction):
-    """Fails where it is told to, as long as a file is there. To commit a transaction again does nothing."""
+    """Fails in one method as long as a file exists. Committing a transaction twice has no further effect."""
 
     committed: dict[str, list] = {}
 
     def __init__(self, where: str, switch: Path) -> None:
         self.where, self.switch = where, switch
 
-    def _come_by(self, where: str) -> None:
+    def _fail_in(self, where: str) -> None:
         if where == self.where and self.switch.exists():
             raise OSError(f"the sink is broken: {where}")
 
@@ -32,27 +32,27 @@ class Broken(TwoPhaseCommitSinkFunction):
         return []
 
     def invoke(self, transaction, value, context):
-        self._come_by("invoke")
+        self._fail_in("invoke")
         transaction.append(value)
 
     def pre_commit(self, transaction):
-        self._come_by("pre_commit")
+        self._fail_in("pre_commit")
 
     def commit(self, transaction):
-        self._come_by("commit")
+        self._fail_in("commit")
         Broken.committed.setdefault(repr(transaction), list(transaction))
 
     def abort(self, transaction):
-        self._come_by("abort")
+        self._fail_in("abort")
 
 
 def everything() -> list[tuple]:
-    """What was committed, in the order of the numbers."""
+    """Return all committed records, in the order of the numbers."""
     return sorted((record for records in Broken.committed.values() for record in records), key=lambda r: r[1])
 
 
 def running(tmp_path: Path, where: str, restarts: int = 10_000):
-    """A job under load, whose sink has just broken."""
+    """Start a job under load, and break its sink."""
     Broken.committed = {}
     switch = tmp_path / "broken"
     env = environment(tmp_path / "checkpoints", restarts=restarts)
@@ -73,7 +73,7 @@ def test_a_job_with_a_broken_sink_can_be_cancelled(where: str, tmp_path: Path) -
         started = time.monotonic()
         client.cancel().result()
         until(lambda: client.get_job_status().result() is JobStatus.CANCELED, within_s=30)
-    assert time.monotonic() - started < 10  # the promise, not a measurement
+    assert time.monotonic() - started < 10  # a documented limit, not a measurement
 
 
 @pytest.mark.parametrize("drain", [False, True], ids=["stop", "drain"])
@@ -81,7 +81,7 @@ def test_a_job_with_a_broken_sink_can_be_cancelled(where: str, tmp_path: Path) -
 def test_a_job_with_a_broken_sink_is_stopped_once_it_works_or_says_why_not(
     where: str, drain: bool, tmp_path: Path
 ) -> None:
-    """Whatever became of the request while the sink was broken, what was committed is everything, once, in order."""
+    """Whatever the request came to while the sink was broken, every record is committed once and in order."""
     with on_local_engine():
         client, switch = running(tmp_path, where)
         stopped = client.stop_with_savepoint(drain)
@@ -90,7 +90,7 @@ def test_a_job_with_a_broken_sink_is_stopped_once_it_works_or_says_why_not(
         switch.unlink()
         if stopped.done() and stopped.exception() is not None:
             assert isinstance(stopped.exception(), TamiasError) and str(stopped.exception())
-            stopped = client.stop_with_savepoint(drain)  # it said why, and may be asked again
+            stopped = client.stop_with_savepoint(drain)  # it gave the reason; ask again
         path = stopped.result(60)
         until(lambda: client.get_job_status().result() is JobStatus.FINISHED)
     found = everything()
@@ -101,7 +101,7 @@ def test_a_job_with_a_broken_sink_is_stopped_once_it_works_or_says_why_not(
 
 
 def goes_on(tmp_path: Path, path: str, before: int) -> None:
-    """Another job starts from the savepoint and goes on behind what was committed."""
+    """Start another job from the savepoint; check that it continues after the committed records."""
     env = environment(tmp_path / "more")
     env.set_restore_path(path)
     tallied(generated(env, None, per_second=5_000), KEYS).add_sink(Broken("never", tmp_path / "never"))

@@ -1,4 +1,4 @@
-"""Time under stress: floods of late records, storms of timers, watermarks that stand still or go back."""
+"""Event time under stress: many late records, many timers at once, watermarks that stand still or go back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATE = OutputTag("late", Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
 
 def flood(records: int) -> tuple[list[list[tuple]], list[tuple], Counter]:
-    """Half of the records come when their window is long over: the epochs, the late ones, and the sums of the rest."""
+    """Make records, half of them after the end of their window; return the epochs, the late records and the sums."""
     chance = random.Random(41)
     runs, late, sums, now = [], [], Counter(), 0
     for number in range(records):
@@ -66,7 +66,7 @@ def test_in_a_flood_of_late_records_every_one_is_counted_whatever_crashes(backen
 
 
 def test_late_records_leave_nothing_in_the_state(tmp_path: Path) -> None:
-    """Windows that are over are not opened again, so checkpoints do not grow with what comes too late."""
+    """Late records do not open their windows again, so checkpoints do not grow with them."""
     runs, _, _ = flood(6_000)
     env = environment(tmp_path, execution__checkpointing__incremental="false")
     run = run_scripted(windowed(runs, env))
@@ -79,7 +79,7 @@ def test_late_records_leave_nothing_in_the_state(tmp_path: Path) -> None:
 
 
 class Storm(KeyedProcessFunction):
-    """Every key asks to be called at the same moment."""
+    """Registers a timer at the same time for every key."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(1_000_000)
@@ -89,14 +89,14 @@ class Storm(KeyedProcessFunction):
 
 
 def storm(timers: int, directory: Path, backend: str) -> None:
-    """All timers become due with one watermark; an epoch before it, with it and after it carries a checkpoint."""
+    """Make all timers due with one watermark. The epochs before, with and after that watermark carry checkpoints."""
     env = environment(directory, restarts=5, state__backend__type=backend)
     chunk = 20_000
     runs = [[(n, 0, None) for n in range(start, min(start + chunk, timers))] for start in range(0, timers, chunk)]
     runs += [[(-1, 0, 1_000_000)], [(-2, 0, None)]]
     source = env.from_source(EpochSource(runs), WatermarkStrategy.no_watermarks(), "records").uid("records")
     fired = timed(source).key_by(lambda n: n).process(Storm()).uid("storm")
-    due = len(runs) - 1  # the epoch in which they are due
+    due = len(runs) - 1  # the epoch in which the timers are due
     run = run_scripted(fired, Script(crashes=[Crash("in-epoch", 2 * due), Crash("after-epoch", due + 2)]))
     assert run.handle.progress().restarts == 2
     assert run.handle.progress().checkpoints_completed >= due
@@ -119,7 +119,7 @@ def test_two_million_timers_due_at_once_fire_once_each(backend: str, tmp_path: P
 
 
 class Wavering(WatermarkGenerator):
-    """Says every time as a watermark, also when it goes back by an hour."""
+    """Emits every timestamp as a watermark, also when it goes back by an hour."""
 
     def on_event(self, event, event_timestamp, output):
         output.emit_watermark(event_timestamp - 1)

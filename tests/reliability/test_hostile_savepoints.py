@@ -1,7 +1,7 @@
-"""Savepoints made by somebody with intent, all checksums right: refused with a reason, nothing run, nothing written.
+"""Savepoints made by an attacker, with correct checksums, are refused with a reason: nothing runs, nothing is written.
 
-One thing is not refused, and cannot be: state is pickled, so whoever writes the state itself, checksums and all, writes
-a program. `docs/reliability.md` says so; what is shown here is that nothing else in a savepoint is one.
+One attack cannot be refused: state is pickled, so an attacker who writes the state itself with its checksum writes a
+program (`docs/reliability.md`). These tests show that nothing else in a savepoint is executed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Document = dict[str, Any]
 
 
 class Trap:
-    """Unpickling it leaves a mark."""
+    """Leaves a mark when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -53,7 +53,7 @@ def job(backend: str, directory: Path | None = None) -> DataStream:
 
 @pytest.fixture(scope="module", params=["hashmap", "rocksdb"])
 def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A backend, and a savepoint in its own format."""
+    """Return a backend's name and a savepoint in its native format."""
     asked: list[Any] = []
     folder = tmp_path_factory.mktemp("good")
     deed = {4: lambda handle: asked.append(handle.request_savepoint(str(folder), native=True, then="stop"))}
@@ -62,7 +62,7 @@ def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def rewrite(savepoint: Path, change: Callable[[Document], object]) -> None:
-    """Change the document of the metadata, and make its size and checksum right."""
+    """Change the document of the metadata, and correct its size and checksum."""
     body = json.loads((savepoint / "_metadata").read_bytes().partition(b"\n")[2])
     change(body)
     data = json.dumps(body).encode()
@@ -71,7 +71,7 @@ def rewrite(savepoint: Path, change: Callable[[Document], object]) -> None:
 
 
 def keyed(document: Document) -> Document:
-    """The part with keyed state."""
+    """Return the entry of the subtask's keyed state."""
     parts = [part for operator in document["operators"] for part in operator["subtasks"] if part and part["keyed"]]
     return dict(parts[0])["keyed"]  # type: ignore[no-any-return]
 
@@ -93,7 +93,7 @@ def replaced(document: Document, file: Document) -> None:
 
 
 def named(document: Document, name: str) -> None:
-    """RocksDB's own name of a file: where it would be written in the slot's folder."""
+    """Return RocksDB's own name of a file, under which it is written in the slot's folder."""
     part = keyed(document)
     part |= {"format": "rocksdb", "names": [name] * len(part["files"])}
 
@@ -139,7 +139,7 @@ def refused(backend: str, savepoint: Path, folder: Path) -> str:
     return str(found)
 
 
-def test_the_savepoint_itself_is_good(good: tuple[str, Path]) -> None:
+def test_the_savepoint_is_restored_as_long_as_it_is_unchanged(good: tuple[str, Path]) -> None:
     backend, savepoint = good
     found = attempt(backend, savepoint)
     assert isinstance(found, Run) and found.records == expected_tally(RECORDS, KEYS)[-len(found.records) :]
@@ -147,7 +147,7 @@ def test_the_savepoint_itself_is_good(good: tuple[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_metadata_with_intent_is_refused(attack: str, good: tuple[str, Path], tmp_path: Path) -> None:
+def test_malicious_metadata_is_refused(attack: str, good: tuple[str, Path], tmp_path: Path) -> None:
     backend, original = good
     savepoint = tmp_path / "savepoint"
     shutil.copytree(original, savepoint)
@@ -168,8 +168,8 @@ def test_a_pickle_in_the_place_of_a_file_is_not_unpickled(where: str, good: tupl
 
 
 @pytest.mark.parametrize("where", ["_metadata", "state", "savepoint"])
-def test_links_that_lead_elsewhere(where: str, good: tuple[str, Path], tmp_path: Path) -> None:
-    """Of files they are refused; a savepoint that is itself reached through one is the user's own choice."""
+def test_symbolic_links_in_place_of_files_are_refused(where: str, good: tuple[str, Path], tmp_path: Path) -> None:
+    """Links in place of files are refused. A link to the whole savepoint is the user's own choice."""
     backend, original = good
     savepoint, outside = tmp_path / "savepoint", tmp_path / "outside"
     shutil.copytree(original, savepoint)

@@ -1,4 +1,4 @@
-"""Loads of an awkward shape: keys that come and go, one hot key, slow sinks, records and values too large or deadly."""
+"""Difficult loads: keys that come and go, one hot key, slow sinks, large values, records that kill their process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.live_jobs import environment, expected_tally, generated, tallied, unt
 
 
 class Remember(KeyedProcessFunction):
-    """A value for every key, that expires after 50 ms without a write."""
+    """Keeps a value for every key, which expires 50 ms after the last write."""
 
     def open(self, runtime_context):
         descriptor = ValueStateDescriptor("last", Types.STRING())
@@ -40,14 +40,14 @@ class Remember(KeyedProcessFunction):
 
 
 def sizes(stream) -> list[int]:
-    """The bytes of every checkpoint, one an epoch, each with all the state there is."""
+    """Return the size of every checkpoint: one in each epoch, each with all state."""
     run = run_scripted(stream)
     assert run.status is JobStatus.FINISHED
     return [size for _, size in sorted(run.engine.bytes_written.items())]
 
 
 def churn(directory: Path, backend: str, keys: int, shape: str) -> list[int]:
-    """Every key comes once; the script's clock goes on by 10 ms an epoch, and so does event time."""
+    """Send every key once. The script's clock and event time advance by 10 ms in each epoch."""
     env = environment(directory, state__backend__type=backend, execution__checkpointing__incremental="false")
     if shape == "ttl":
         source = env.from_source(ScriptedSource([list(range(keys))], [100]), WatermarkStrategy.no_watermarks(), "keys")
@@ -94,14 +94,14 @@ HANDLED: list[int] = []
 
 
 class Slow(SinkFunction):
-    """A millisecond a record, where the source could bring a hundred thousand in that time."""
+    """Takes a millisecond for each record; the source is a hundred thousand times faster."""
 
     def invoke(self, value, context):
         time.sleep(0.001)
         HANDLED.append(value)
 
 
-def test_behind_a_slow_sink_checkpoints_go_on_and_little_is_under_way(tmp_path: Path) -> None:
+def test_behind_a_slow_sink_checkpoints_complete_and_little_data_is_in_flight(tmp_path: Path) -> None:
     HANDLED.clear()
     env = environment(tmp_path, interval_ms=50)
     generated(env, None).add_sink(Slow())
@@ -112,7 +112,7 @@ def test_behind_a_slow_sink_checkpoints_go_on_and_little_is_under_way(tmp_path: 
         while client.get_progress().checkpoints_completed < 12:
             assert client.get_job_status().result() is JobStatus.RUNNING
             largest = max(largest, client.get_progress().last_epoch_records)
-            time.sleep(0.005)  # the job's doing: there is nothing to wait on
+            time.sleep(0.005)  # the job makes progress by itself: there is nothing to wait on
         read = client.get_progress().records_read
         client.cancel().result()
         until(lambda: client.get_job_status().result() is JobStatus.CANCELED)
@@ -140,7 +140,7 @@ def test_state_values_of_thirty_megabytes_are_checkpointed_and_restored(tmp_path
 
 
 class Deadly(MapFunction):
-    """A record that ends its process in another way each time, until it does not any more."""
+    """Kills its process at one record, in another way each time, until the ways are used up."""
 
     def open(self, runtime_context):
         self.attempt = runtime_context.get_attempt_number()
@@ -157,8 +157,8 @@ class Deadly(MapFunction):
         return value
 
 
-def test_a_record_that_ended_its_process_is_processed_once_when_it_does_not_any_more(tmp_path: Path) -> None:
-    """Gone without a word, a segmentation fault, and more memory than there is; each names the operator."""
+def test_a_record_that_killed_its_process_is_processed_once_in_the_end(tmp_path: Path) -> None:
+    """The process exits silently, crashes in native code, and runs out of memory; each failure names the operator."""
     env = environment(tmp_path, parallelism=2, restarts=5)
     numbers = generated(env, 1_500, per_second=3_000).map(Deadly()).name("deadly").uid("deadly").set_parallelism(1)
     failures = set()
@@ -167,7 +167,7 @@ def test_a_record_that_ended_its_process_is_processed_once_when_it_does_not_any_
         handle = collected._handle
         while not handle.status().is_terminal_state():
             failures.add(handle.progress().last_failure)
-            time.sleep(0.002)  # the job's doing: there is nothing to wait on
+            time.sleep(0.002)  # the job makes progress by itself: there is nothing to wait on
         found = list(collected)
     assert sorted(found) == sorted(expected_tally(1_500, 7))
     assert handle.progress().restarts == 3

@@ -1,4 +1,4 @@
-"""Connections and slots lost at awkward moments: the job notices, starts anew, and is right."""
+"""Connections and slots are lost at difficult moments: the job notices, restarts, and gives the right results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYS = 7
 
 
 class Cut(ProcessEngine):
-    """Loses connections between driver and slots in the middle of some epochs."""
+    """Cuts connections between driver and slots in the middle of some epochs."""
 
     def __init__(self, graph: JobGraph, what: str, epochs: set[int]) -> None:
         super().__init__(graph, Heartbeat(0.1, 1.5), registering=True)
@@ -50,7 +50,7 @@ class Cut(ProcessEngine):
 
 @pytest.mark.parametrize("what", ["data", "requests", "events", "lifeline"])
 def test_connections_lost_to_half_of_the_slots_cost_a_restart_and_no_record(what: str, tmp_path: Path) -> None:
-    """Of subtasks' data, of the driver's requests, of the slots' reports, and of what a slot's life hangs on."""
+    """Cut connections for blobs, for requests, for events, and the lifeline of a slot."""
     env = environment(tmp_path / "checkpoints", parallelism=2, restarts=20)
     records = 1_200
     stream = tallied(generated(env, records, per_second=1_000), KEYS)
@@ -67,7 +67,7 @@ def test_connections_lost_to_half_of_the_slots_cost_a_restart_and_no_record(what
 def test_a_slot_killed_when_only_the_last_checkpoint_is_left_is_noticed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody runs an epoch then, and the checkpoint would time out after ten minutes only."""
+    """No epoch runs at that time, and without a check the checkpoint would time out after ten minutes."""
     marks = tmp_path / "marks"
     marks.mkdir()
     monkeypatch.setenv("TAMIAS_FAULT", "state-written:*:1:kill")

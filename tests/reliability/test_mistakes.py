@@ -1,4 +1,4 @@
-"""Twenty and more mistakes that users make: each is told where it was made, before anything runs, by its name."""
+"""Mistakes that users make are reported by name where they were made, before anything runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RAN: list[Any] = []
 
 
 class Session:
-    """Stands for a SparkSession: it has a connection of its own, and refuses to be pickled."""
+    """Stands in for a SparkSession, which has a connection of its own and refuses to be pickled."""
 
     def __init__(self) -> None:
         self.connection = socket.socket()
@@ -152,7 +152,7 @@ async def asking(value: int) -> int:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_before_anything_runs(name: str) -> None:
+def test_a_mistake_is_reported_before_anything_runs(name: str) -> None:
     RAN.clear()
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     mistake, words = MISTAKES[name]
@@ -161,12 +161,12 @@ def test_a_mistake_is_told_before_anything_runs(name: str) -> None:
     assert RAN == []
 
 
-def test_there_are_twenty_at_least() -> None:
+def test_at_least_twenty_mistakes_are_tried() -> None:
     assert len(MISTAKES) >= 20
 
 
-def test_state_without_keys_is_told_when_the_function_opens_and_before_a_record(tmp_path: Path) -> None:
-    """What a function asks for is known when it asks: that is at the start of the job, before it reads anything."""
+def test_keyed_state_without_keys_is_reported_when_the_function_opens(tmp_path: Path) -> None:
+    """A function asks for its state when it opens: at the start of the job, before it reads a record."""
     RAN.clear()
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     stream(env).map(Unkeyed()).name("counting").print()

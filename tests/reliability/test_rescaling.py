@@ -1,4 +1,4 @@
-"""A job that is rescaled again and again, also while checkpoints are under way and when something dies meanwhile."""
+"""A job is rescaled many times, also with checkpoints in flight and with crashes in between."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_stopped_and_started_at_other_parallelisms_every_result_comes_once(
 
 @pytest.mark.parametrize("backend", ["hashmap", pytest.param("rocksdb", marks=pytest.mark.soak)])
 def test_a_driver_that_dies_anywhere_goes_on_at_another_parallelism(backend: str, tmp_path: Path) -> None:
-    """From checkpoints, without a savepoint: what was put out behind the last one is put out again, no more."""
+    """Restore from checkpoints, without a savepoint: only the output after the last checkpoint is repeated."""
     job_id = JobID.generate()
     points = ["after-epoch", "in-notify", "before-deploy", "in-epoch", "before-notify", "after-deploy", "after-notify"]
     for number, (parallelism, point) in enumerate(zip(LIVES, points, strict=False)):

@@ -1,6 +1,6 @@
-"""Canaries for secrets: what a job is told in confidence is in no command line, environment, report, error or file.
+"""No secret of a job appears in a command line, environment, report, error or file.
 
-Logs, metadata and the errors of storages are looked at in `tests/driver/test_storage_by_url.py` and
+Logs, metadata and the errors of storages are checked in `tests/driver/test_storage_by_url.py` and
 `tests/storage/test_remote_files.py`; here are the processes of a job that runs, and everything when it fails.
 """
 
@@ -22,7 +22,7 @@ from tests.s3_server import ACCESS_KEY, SECRET_KEY, s3_endpoint, s3_url  # noqa:
 
 
 class Failing(MapFunction):
-    """Fails once a file is there."""
+    """Fails as soon as a file exists."""
 
     def __init__(self, switch: Path) -> None:
         self.switch = switch
@@ -34,7 +34,7 @@ class Failing(MapFunction):
 
 
 def descendants() -> list[int]:
-    """The processes that this one has started, and those that they have."""
+    """Return the processes that this process has started, and those that they have started."""
     parents = {int(path.name): parent_of(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdigit()}
     found, queue = [], [os.getpid()]
     while queue:
@@ -45,14 +45,14 @@ def descendants() -> list[int]:
 
 
 def told(pid: int) -> bytes:
-    """What everybody may know of a process, and what its owner may."""
+    """Return the command line of a process, which all users can read, and its environment."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
 
 
-def test_secrets_of_a_job_that_fails_are_nowhere(
+def test_a_failing_job_shows_no_secret(
     s3_url,  # noqa: F811
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -86,7 +86,7 @@ def test_secrets_of_a_job_that_fails_are_nowhere(
     assert repr(slot_secret)[2:-1] not in caplog.text
 
 
-def test_a_configuration_shown_hides_what_its_keys_call_secret() -> None:
+def test_a_printed_configuration_hides_secret_values() -> None:
     configuration = Configuration()
     keys = ["s3.secret-key", "ssl.key-password", "auth.token", "fs.azure.account.key.mine", "service.apikey"]
     for number, key in enumerate(keys):

@@ -1,4 +1,4 @@
-"""The ports of a running job: who does not know its secret is not heard, and the job does not notice."""
+"""The ports of a running job ignore peers that do not know its secret, and the job goes on undisturbed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ KEYS = 7
 
 
 def doors(engine: ProcessEngine) -> list[tuple[str, int]]:
-    """Where the driver and its slots listen."""
+    """Return the addresses on which the driver and its slots listen."""
     pool: Any = engine.pool
     return [pool.address, *(slot.address for slot in pool.slots)]
 
 
 def visit(address: tuple[str, int], say: Callable[[bytes], bytes]) -> bytes:
-    """Call, hear the greeting, say something; what is answered until the door is shut."""
+    """Connect, read the greeting, and send something; return all that comes back until the connection is closed."""
     with socket.create_connection(address, timeout=30) as stranger:
         heard = stranger.recv(40, socket.MSG_WAITALL)
         try:
@@ -31,11 +31,11 @@ def visit(address: tuple[str, int], say: Callable[[bytes], bytes]) -> bytes:
             while part := stranger.recv(65536):
                 heard += part
         except OSError:
-            pass  # the door was shut while we spoke
+            pass  # the listener closed the connection while we were sending
         return heard
 
 
-def test_strangers_at_every_port_of_a_running_job_are_not_heard(tmp_path: Path) -> None:
+def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> None:
     env = environment(tmp_path / "checkpoints", parallelism=2, restarts=3)
     records = 1_500
     stream = tallied(generated(env, records, per_second=1_000), KEYS)
@@ -51,14 +51,14 @@ def test_strangers_at_every_port_of_a_running_job_are_not_heard(tmp_path: Path) 
         for number, door in enumerate(doors(made[0])):
             for said in (b"", bomb, framed, b"c" * 32 + framed, b"c" * 64 + framed, chance.randbytes(5_000)):
                 heard = visit(door, lambda greeting, said=said: said)
-                # A greeting, a challenge and, once we gave one, a proof that is worth nothing elsewhere.
+                # A greeting, a challenge and, after our challenge, a proof that is useless anywhere else.
                 assert len(heard) <= 40 + 32, "a stranger was told more than the handshake"
             proof = recorded[number][40:]
             assert len(visit(door, lambda greeting, proof=proof: b"c" * 32 + proof + framed)) <= 72, "replayed"
             assert len(visit(door, lambda greeting: greeting[8:] + greeting[8:] + framed)) <= 72, "sent back"
         crowd = [socket.create_connection(chance.choice(doors(made[0]))) for _ in range(400)]
         read = handle.progress().records_read
-        until(lambda: handle.progress().records_read > read + 50)  # the job does not wait for them
+        until(lambda: handle.progress().records_read > read + 50)  # the job does not wait for the strangers
         for one in crowd:
             one.close()
         found = list(collected)

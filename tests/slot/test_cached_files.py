@@ -82,7 +82,7 @@ def test_a_copy_is_made_once(cache, folder):
     assert tree(cache.path_of("words"))[0] == b"some words"
 
 
-def test_what_was_left_half_copied_is_copied_anew(cache, folder, monkeypatch):
+def test_a_copy_that_was_interrupted_is_made_again(cache, folder, monkeypatch):
     file = CachedFile("all", str(folder))
     with monkeypatch.context() as broken:
         broken.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
@@ -153,7 +153,7 @@ def test_files_and_folders_are_fetched_from_s3(cache, s3_url):  # noqa: F811
 
 
 @pytest.mark.parametrize("url", ["nosuch://user:hidden-secret@host/file", "http://user:hidden-secret@127.0.0.1:1/file"])
-def test_what_cannot_be_fetched_is_named_without_its_secrets(cache, url):
+def test_the_error_of_a_download_names_the_address_without_its_secrets(cache, url):
     with pytest.raises(DeploymentError, match="'it' cannot be copied from") as caught:
         cache.fetch([CachedFile("it", url)])
     assert "hidden-secret" not in str(caught.value)
@@ -238,7 +238,7 @@ def test_a_slot_that_cannot_take_a_file_says_why(cache, folder):
     assert isinstance(failure, DeploymentError) and "'gone' cannot be read" in str(failure)
 
 
-def test_a_file_that_is_not_there_is_missed_before_the_job_starts(folder, tmp_path):
+def test_a_missing_file_is_reported_before_the_job_starts(folder, tmp_path):
     stream = job(folder, gone=(str(tmp_path / "gone"), False))
     with pytest.raises(FileNotFoundError, match="registered as the cached file 'gone'"):
         collect_locally(stream)
@@ -249,6 +249,6 @@ def test_an_address_that_cannot_be_read_fails_the_job(folder):
         collect_locally(job(folder, far=("http://127.0.0.1:1/x", False)))
 
 
-def test_a_path_is_that_of_the_place_where_the_program_runs(folder, monkeypatch):
+def test_a_relative_path_starts_at_the_working_directory_of_the_program(folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert collect_locally(job(folder, words=("words.txt", False))) == [[(b"some words", False)]] * 3

@@ -42,16 +42,16 @@ def test_an_epoch_is_run_once_whatever_spark_retries(host):
     run(host, SOURCE, EpochOrder(6))
 
 
-def test_an_epoch_of_another_attempt_or_of_a_strange_subtask_is_refused(host):
+def test_an_epoch_of_another_attempt_or_of_an_unknown_subtask_is_refused(host):
     for subtask, attempt in ((SOURCE, 1), (SubtaskId(0, 1), 0)):
         with pytest.raises(SlotLostError, match="it hosts attempt 0"):
             run(host, subtask, EpochOrder(0), attempt)
 
 
-def test_after_an_epoch_that_broke_off_nothing_is_run_until_the_next_deployment(host):
+def test_after_an_epoch_that_broke_off_no_epoch_runs_until_the_next_deployment(host):
     broken = host.run(SOURCE, 0, EpochOrder(0), [])
     next(broken)
-    broken.close()  # the Spark task is gone
+    broken.close()  # as when the Spark task has died
     with pytest.raises(SlotLostError):
         run(host, SUM, EpochOrder(0))
     host.deploy(deployment(host.graph, attempt=1), [SOURCE, SUM])
@@ -135,7 +135,7 @@ def test_snapshots_of_an_attempt_that_is_over_are_not_written(host):
     writer.begin(deployment(host.graph))
     writer.add(Slow(captured))
     assert written.wait(30)
-    writer.add(captured)  # waits behind the first
+    writer.add(captured)  # waits in the queue behind the first
     writer.begin(deployment(host.graph, attempt=1))
     gate.set()
     writer.stop()

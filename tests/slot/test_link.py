@@ -1,4 +1,4 @@
-"""Connections to a slot: nobody gets in without the secret, and nothing he says is interpreted."""
+"""Connections to a slot: a peer without the secret is refused, and nothing that it sends is interpreted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = b"s" * 32
 
 
 class Door:
-    """A listener that lets peers in one after another and remembers who got in."""
+    """A listener that authenticates each peer, and keeps the links of those it admitted."""
 
     def __init__(self, path: str) -> None:
         self.address = path
@@ -54,7 +54,7 @@ def raw(door: Door) -> socket.socket:
 
 
 def answered(sock: socket.socket) -> bytes:
-    """Everything the door says until it closes the connection."""
+    """Return everything that the listener sends until it closes the connection."""
     said = b""
     try:
         while part := sock.recv(65536):
@@ -89,7 +89,7 @@ def test_a_wrong_secret_is_refused_on_both_sides(door: Door) -> None:
 
 
 @pytest.mark.parametrize("what", ["pickle", "garbage", "nothing", "own challenge"])
-def test_what_a_stranger_says_is_not_interpreted(door: Door, tmp_path: Path, what: str) -> None:
+def test_nothing_that_a_stranger_sends_is_interpreted(door: Door, tmp_path: Path, what: str) -> None:
     mark = tmp_path / "exploded"
     sock = raw(door)
     greeting = sock.recv(40)
@@ -98,7 +98,7 @@ def test_what_a_stranger_says_is_not_interpreted(door: Door, tmp_path: Path, wha
         sock.sendall(b"c" * 32 + len(payload).to_bytes(8, "little") + payload)
     elif what == "garbage":
         sock.sendall(bytes(range(256)) * 40)
-    elif what == "own challenge":  # send the challenge back, and then the door's own proof
+    elif what == "own challenge":  # send the challenge back, and then the listener's own proof
         sock.sendall(greeting[8:40])
         sock.sendall(sock.recv(32))
     else:
@@ -109,7 +109,7 @@ def test_what_a_stranger_says_is_not_interpreted(door: Door, tmp_path: Path, wha
     assert not mark.exists()
 
 
-def test_silent_strangers_do_not_keep_others_out(door: Door) -> None:
+def test_silent_strangers_do_not_block_other_peers(door: Door) -> None:
     strangers = [raw(door) for _ in range(50)]
     link = connect(door.address, SECRET)
     link.close()

@@ -1,4 +1,4 @@
-"""Local recovery: copies of a slot's state files on its own disk, read instead of the checkpoint, if they are right."""
+"""Local recovery: a slot reads undamaged copies of its state files from its own disk instead of the checkpoint."""
 
 import os
 import queue
@@ -31,7 +31,7 @@ BOTH = {"write": True, "read": True}
 
 
 class Remote(LocalFiles):
-    """The checkpoint directory, with a list of what was read from it."""
+    """The checkpoint directory, with a list of the files that were read from it."""
 
     def __init__(self, root):
         super().__init__(root)
@@ -80,7 +80,7 @@ def test_another_slot_has_copies_of_its_own(tmp_path, remote):
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "flipped", "foreign", "empty"])
-def test_a_copy_that_is_not_what_it_should_be_is_passed_over_in_silence(tmp_path, remote, damage, caplog):
+def test_a_damaged_copy_is_skipped_silently(tmp_path, remote, damage, caplog):
     writing = copies(tmp_path)
     file = write_state(writing.copying(remote), "shared/1-a", random.Random(1).randbytes(100), 0)
     write_state(writing.copying(remote), "shared/1-b", random.Random(2).randbytes(100), 0)
@@ -115,7 +115,7 @@ def test_a_completed_checkpoint_takes_the_place_of_older_copies(tmp_path, remote
     local.written(3, snapshot(a, c, d))
     local.completed(2)
     assert local_paths(tmp_path) == ["1-a", "2-c", "3-d"]
-    # The next slot of that number knows nothing of what was written before, and tidies up all the same.
+    # The next slot of that number deletes old copies too, although it does not know of their checkpoints.
     again = copies(tmp_path)
     e = write_state(again.copying(remote), "shared/4-e", b"state", 0)
     again.written(4, snapshot(e))
@@ -132,14 +132,14 @@ def test_without_the_settings_nothing_is_copied_and_nothing_is_read(tmp_path, re
     assert remote.reads == ["shared/1-a"]
 
 
-def test_a_disk_that_takes_no_copy_costs_nothing_but_the_copy(tmp_path, remote, caplog):
+def test_a_copy_that_cannot_be_written_is_logged_and_skipped(tmp_path, remote, caplog):
     (tmp_path / "local").write_text("in the way")
     file = write_state(copies(tmp_path).copying(remote), "shared/1-a", b"state", 0)
     assert read_state(remote, file) == b"state"
     assert "no local copy of shared/1-a" in caplog.text
 
 
-def test_copies_go_with_the_job(tmp_path, remote):
+def test_copies_are_removed_with_the_job(tmp_path, remote):
     one, two = copies(tmp_path, slot=0), copies(tmp_path, slot=1)
     for local in (one, two):
         write_state(local.copying(remote), f"shared/1-{id(local)}", b"state", 0)
@@ -149,7 +149,7 @@ def test_copies_go_with_the_job(tmp_path, remote):
     assert list((tmp_path / "local").iterdir()) == []
 
 
-def test_a_slot_that_starts_anew_reads_its_state_from_its_own_disk(tmp_path):
+def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.enable_checkpointing(10)
     env.from_collection(range(100)).key_by(lambda v: v % 10).sum().print()

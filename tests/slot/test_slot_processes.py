@@ -1,4 +1,4 @@
-"""Slots as processes, without Spark: what is killed, stopped or left alone changes no result and leaves nothing."""
+"""Slot processes without Spark: killed, stopped or orphaned slots change no result and leave no process behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def environment(parallelism: int = 2, *, heartbeat_ms: int = 100, timeout_ms: in
 
 
 def sums(env: Any, per_second: float = 1e9):
-    """Numbers, summed per key: every record's result is different, and the last of each key tells all."""
+    """Sum numbers by key. All results differ, and the last result of a key depends on all its records."""
     source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(per_second))
     return (
         env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
@@ -78,7 +78,7 @@ def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, regi
         assert totals(found) == EXPECTED_TOTALS
         assert len(found) == RECORDS
         if registering and blow is signal.SIGSTOP:
-            assert is_running(victim)  # nobody could kill it
+            assert is_running(victim)  # the driver cannot kill a slot on another machine
             os.kill(victim, signal.SIGCONT)
         until(lambda: not is_running(victim))  # a slot that was given up must end
     finally:
@@ -137,7 +137,7 @@ def test_a_job_whose_code_hangs_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize(("interval_ms", "timeout_ms"), [(0, 100), (100, 100), (200, 100)])
-def test_a_heartbeat_that_cannot_be_heard_is_refused(interval_ms: int, timeout_ms: int) -> None:
+def test_a_heartbeat_interval_that_cannot_work_is_refused(interval_ms: int, timeout_ms: int) -> None:
     env = environment(heartbeat_ms=interval_ms, timeout_ms=timeout_ms)
     env.from_collection([1]).print()
     with on_process_engine(), pytest.raises(ConfigurationError, match=r"heartbeat\.timeout"):

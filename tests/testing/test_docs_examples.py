@@ -1,4 +1,4 @@
-"""The manual's examples of tests are tests themselves."""
+"""The examples of tests in the manual and in docstrings run as tests."""
 
 import doctest
 from pathlib import Path
@@ -8,7 +8,7 @@ import tamias.testing.harnesses
 MANUAL = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 
 
-def test_the_manual_s_examples_run_as_shown():
+def test_the_examples_of_the_manual_run_as_shown():
     failed, attempted = doctest.testfile(str(MANUAL), module_relative=False)
     assert attempted > 30
     assert failed == 0

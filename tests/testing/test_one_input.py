@@ -1,4 +1,4 @@
-"""Harnesses of functions and pipelines with one input: what is pushed, what comes out, what can be looked at."""
+"""Harnesses of functions and pipelines with one input: elements and time in; output, state and timers out."""
 
 import asyncio
 
@@ -70,7 +70,7 @@ def test_a_reduce_function_runs_on_a_keyed_stream():
         assert harness.output() == [("a", 1), ("b", 5), ("a", 3), ("a", 3)]
 
 
-def test_each_call_is_through_the_whole_pipeline_when_it_returns():
+def test_a_call_returns_after_the_whole_pipeline_has_run():
     with OneInputHarness(lambda s: s.map(lambda v: v + 1).rebalance().map(lambda v: v * 10)) as harness:
         harness.process_element(1)
         assert harness.output() == [20]
@@ -140,7 +140,7 @@ LARGE = OutputTag("large", Types.STRING())
 
 
 class Account(KeyedProcessFunction):
-    """Adds up; a record with text sets timers."""
+    """Adds numbers up; a record with text registers timers."""
 
     def open(self, runtime_context):
         self.total = runtime_context.get_state(TOTAL)
@@ -186,7 +186,7 @@ def test_side_outputs_are_kept(account):
     assert account.side_output_with_timestamps(OutputTag("large")) == [("a has 130", 2)]
 
 
-def test_a_side_output_that_was_not_named_is_said_so(account):
+def test_a_side_output_that_the_harness_does_not_collect_is_refused(account):
     with pytest.raises(LookupError, match=r"'other' is not collected.*side_outputs=.*'large'"):
         account.side_output(OutputTag("other"))
 

@@ -1,4 +1,4 @@
-"""Snapshots of a harness: restored here and elsewhere, at any parallelism, with everything that counts as state."""
+"""Snapshots of a harness: restored in the same and in other harnesses, at any parallelism, with all state."""
 
 import pytest
 from hypothesis import given, settings
@@ -36,7 +36,7 @@ def counting(**options):
     return KeyedOneInputHarness(Count(), lambda value: value, **options)
 
 
-def test_what_came_after_the_snapshot_did_not_happen():
+def test_restore_takes_back_what_came_after_the_snapshot():
     with counting() as harness:
         harness.process_elements("a", "a")
         saved = harness.snapshot()
@@ -62,7 +62,7 @@ def test_timers_of_both_kinds_are_restored():
         assert harness.output() == [("a", 1001, "PROCESSING_TIME"), ("a", 1001, "EVENT_TIME")]
 
 
-def test_watermarks_are_no_part_of_a_snapshot():
+def test_a_snapshot_holds_no_watermarks():
     class Watermark(KeyedProcessFunction):
         def process_element(self, value, ctx):
             yield ctx.timer_service().current_watermark()

@@ -93,7 +93,7 @@ REFUSED = OutputTag("refused")
 
 
 class Limited(KeyedCoProcessFunction):
-    """The second input sets limits; what is above one goes to the side; a limit is forgotten after 100 ms."""
+    """Sends records above a limit to a side output. The second input sets limits, which expire after 100 ms."""
 
     def open(self, runtime_context):
         self.limit = runtime_context.get_state(LIMIT)
@@ -226,7 +226,7 @@ def test_keyed_state_timers_and_broadcast_state_together():
         assert harness.output() == [("a", 20)]
 
 
-def test_what_is_no_function_of_two_inputs_is_refused():
+def test_a_function_of_one_input_is_refused_where_two_are_needed():
     class One(MapFunction):
         def map(self, value):
             return value

@@ -1,7 +1,7 @@
-"""Plays a schedule: drivers come and go, faults happen, and at the end the output is exact.
+"""Plays a schedule: starts drivers, injects faults, and checks at the end that the output is exact.
 
-Faults that have not happened when a driver ends are set for the next one too. When all checkpoints are damaged and the
-job is refused, what was damaged is put back, as from a backup, and the job goes on: so nothing may be lost then either.
+Faults that have not happened when a driver ends are set for the next driver too. When all checkpoints are damaged and
+the job is refused, the damaged files are restored as from a backup and the job goes on: no record may be lost then.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any
 
 from tests.campaign import damage
 from tests.campaign.driver import LEASE_MS, Run
+from tests.campaign.driver_life import CampaignFailed, Driver
 from tests.campaign.faulty_storage import CONTROL, set_faults
 from tests.campaign.jobs import verify
-from tests.campaign.lives import CampaignFailed, Driver
+from tests.campaign.outcome import Outcome
 from tests.campaign.schedules import Act, Scene, Schedule
-from tests.campaign.tally import Outcome
 from tests.campaign.zygote import Zygote
 from tests.live_jobs import process_state
 
 LIVES = 20
-SETTINGS = {f.name for f in fields(Run)} & {f.name for f in fields(Schedule)}  # which a schedule decides
-PER_SECOND = 600  # so that even the shortest job has some checkpoints to be disturbed
+SETTINGS = {f.name for f in fields(Run)} & {f.name for f in fields(Schedule)}  # settings that a schedule decides
+PER_SECOND = 600  # slow enough for some checkpoints in the shortest job
 HEARTBEAT_TIMEOUT_MS = 1_500
 
 STORAGE_FAULTS: dict[str, dict[str, Any]] = {
@@ -38,8 +38,8 @@ STORAGE_FAULTS: dict[str, dict[str, Any]] = {
     "read-only": {"rate": 1.0, "error": "EROFS"},
     "slow": {"delay_ms": 400},
 }
-CORRUPT = ("none of the checkpoints", "CorruptFileError: cannot read")  # all are damaged, or the one that was named
-OVERTAKEN = ("cannot restore the file sink",)  # the one before has been overtaken by files made visible since
+CORRUPT = ("none of the checkpoints", "CorruptFileError: cannot read")  # all checkpoints, or the named one, are damaged
+OVERTAKEN = ("cannot restore the file sink",)  # files were made visible since the older checkpoint
 INJECTED = ("(injected", "was set")
 
 
@@ -62,14 +62,14 @@ class Campaign:
         self._drivers: list[Driver] = []
         self._host = "host"
         self._left: tuple[str, ...] = ()  # faults that have not happened yet
-        self._standing: set[int] = set()  # slots that stand still though their driver is dead
-        self._healthy: dict[Path, bytes] = {}  # what damaged files held
-        self._best: Path | None = None  # the newest checkpoint, before it was damaged
-        self._unreadable: set[Path] = set()  # checkpoints that were asked for by path and could not be read
-        self._abandoned: set[Path] = set()  # those from which nobody starts, as others went on from older ones
-        self._went_back: set[Driver] = set()  # those that were given an older checkpoint than the newest
+        self._standing: set[int] = set()  # stopped slots of a dead driver
+        self._healthy: dict[Path, bytes] = {}  # the original content of damaged files
+        self._best: Path | None = None  # the newest checkpoint before the damage
+        self._unreadable: set[Path] = set()  # checkpoints named by path that could not be read
+        self._abandoned: set[Path] = set()  # no longer used: the job went on from an older one
+        self._went_back: set[Driver] = set()  # drivers that started from an older checkpoint than the newest
         self._refused: set[Driver] = set()
-        self._before: dict[Driver, set[Path]] = {}  # jobs whose directories were there when it started
+        self._before: dict[Driver, set[Path]] = {}  # directories of jobs that existed when the driver started
 
     def _where(self, s3: str | None) -> str:
         match self.schedule.storage:
@@ -82,14 +82,14 @@ class Campaign:
                 return str(self._base)
 
     def play(self) -> Outcome:
-        """Every scene, then lives without scenes until the job has ended; the verdict."""
+        """Play every scene, then start drivers without faults until the job has ended; check the output."""
         started = time.monotonic()
         try:
             scenes, over = list(self.schedule.scenes), False
             while not over:
                 refused = len(self._refused)
                 over = self._play(scenes[0] if scenes else Scene(self._chance.choice((1, 2))))
-                if len(self._refused) == refused:  # else it did not even begin
+                if len(self._refused) == refused:  # otherwise the scene has not begun
                     del scenes[:1]
             self._judge()
             self._check_leftovers()
@@ -102,10 +102,10 @@ class Campaign:
     # ---------------------------------------------------------------------------------------------------- one scene
 
     def _play(self, scene: Scene) -> bool:
-        """One life of a driver; True when the job is over."""
+        """Play one life of a driver; return whether the job has ended."""
         self.outcome.lives += 1
         if self.outcome.lives > LIVES:
-            raise CampaignFailed(f"the job did not end in {LIVES} lives of its driver\n{self._told()}")
+            raise CampaignFailed(f"the job did not end within {LIVES} lives of its driver\n{self._told()}")
         driver = self._start(scene.parallelism, self._arm(scene.faults))
         self._continue_standing(driver)
         acts = list(scene.acts)
@@ -115,14 +115,14 @@ class Campaign:
             driver.until(lambda d: False)
         driver.kill()
         over = self._is_over(driver)
-        if driver not in self._refused:  # else the scene is played again
+        if driver not in self._refused:  # otherwise the scene is played again
             self.outcome.without_effect.update(act.name for act in acts)
             if scene.damage is not None and not over:
                 self._inflict(scene.damage)
         return over
 
     def _arm(self, faults: tuple[str, ...]) -> tuple[str, ...]:
-        """The faults of the next life: its own, and what has not happened in those before. Who stops is waited for."""
+        """Return the faults of the next life: its own, and earlier ones that have not happened, except for stops."""
         self.outcome.armed.update(faults)
         left = [fault for fault in self._left if fault not in self._happened() and not fault.endswith(":stop")]
         self._left = tuple(dict.fromkeys((*left, *faults)))
@@ -133,7 +133,7 @@ class Campaign:
 
     @staticmethod
     def _until_due(act: Act, driver: Driver) -> bool:
-        """Wait for the act's time; False when the driver ended before."""
+        """Wait until the act is due; return False if the driver ended before."""
         if not act.after:
             return True
         return driver.until(
@@ -153,7 +153,7 @@ class Campaign:
         self.outcome.damages[f"{how.how} {how.what}" if touched else how.how] += max(1, len(touched))
         if touched:
             self._best = best
-            self._healthy = {**touched, **self._healthy}  # of a file damaged twice, what it held at first
+            self._healthy = {**touched, **self._healthy}  # of a file damaged twice, keep the first content
 
     def _start(self, parallelism: int, faults: tuple[str, ...] = ()) -> Driver:
         s = self.schedule
@@ -187,13 +187,17 @@ class Campaign:
         return driver
 
     def _is_over(self, driver: Driver) -> bool:
-        """Whether the job has come to its end with this life; a failure that nobody caused is one of ours."""
+        """Return whether the job has ended with this life.
+
+        Raises:
+            CampaignFailed: The job failed without an injected fault.
+        """
         driver.ended(5.0)
         progress = driver.done or driver.progress
         self.outcome.restarts += progress.get("restarts", 0)
         self.outcome.checkpoints += progress.get("checkpoints", 0)
         self.outcome.checkpoints_failed += progress.get("failed", 0)
-        if progress.get("checkpoints", 0) > 0:  # what was damaged before is history
+        if progress.get("checkpoints", 0) > 0:  # new checkpoints exist: earlier damage no longer matters
             self._abandoned |= self._unreadable
             self._healthy, self._best = {}, None
         if driver.done is not None:
@@ -210,10 +214,10 @@ class Campaign:
         raise CampaignFailed(f"the job failed: {driver.failed}\n{self._told()}")
 
     def _has_finished(self, driver: Driver) -> bool:
-        """Whether a driver that was told a path died while it removed what a finished job needs no more.
+        """Return whether a driver that started from a path died while it cleaned up after its finished job.
 
-        Its job has an id that no other driver has, so nobody but the user can see that: the directory says so, or has
-        lost what says whose it is, or is gone.
+        The job has an id of its own, so no other driver notices it. The job has finished if its directory says so, has
+        lost its owner file, or is gone.
         """
         for mine in self._jobs() - self._before[driver]:
             marks = (mine / "owner").glob("alive-*")
@@ -221,17 +225,17 @@ class Campaign:
         return True
 
     def _jobs(self) -> set[Path]:
-        """The directories of all jobs so far."""
+        """Return the directories of all jobs so far."""
         return set(self._base.iterdir()) if self._base.is_dir() else set()
 
     def _take_refusal(self, driver: Driver, said: str) -> None:
-        """The message must lead to what is damaged. Take an older checkpoint if there is one, else repair."""
+        """Check that the refusal names the damage; then use an older checkpoint, or repair if there is none."""
         self._refused.add(driver)
         self.outcome.refusals.append(said)
-        # Healthy metadata of another job says what files there must be: one of those is missed then.
+        # With undamaged metadata of another job in place, the refusal names one of the files missing for that job.
         places = {path.parent if path.name == "_metadata" else path for path in self._healthy}
         if not any(str(place) in said for place in places) and not any(words in said for words in OVERTAKEN):
-            raise CampaignFailed(f"refused without a word about {list(self._healthy)}: {said}\n{self._told()}")
+            raise CampaignFailed(f"the refusal names none of {list(self._healthy)}: {said}\n{self._told()}")
         if driver.run.restore is not None and any(words in said for words in CORRUPT):
             self._unreadable.add(Path(driver.run.restore))
             if self._newest() is not None:
@@ -239,7 +243,7 @@ class Campaign:
         self._repair()
 
     def _newest(self) -> Path | None:
-        """The checkpoint that a user would start from."""
+        """Return the checkpoint that a user would start from."""
         return damage.newest(self._base, self._unreadable | self._abandoned)
 
     def _repair(self) -> None:
@@ -252,7 +256,7 @@ class Campaign:
     # ---------------------------------------------------------------------------------------------------------- acts
 
     def _perform(self, act: Act, driver: Driver) -> Driver:
-        """Do it; the driver that goes on."""
+        """Perform an act; return the driver that goes on."""
         done, goes_on = True, driver
         match act.what:
             case "kill-slot" if act.detail == "at-point":
@@ -296,7 +300,7 @@ class Campaign:
         return None
 
     def _kill_slot_at_point(self, driver: Driver) -> bool:
-        """Wait until a fault has stopped the driver, kill a slot, and let the driver go on."""
+        """Wait until a fault has stopped the driver, kill a slot, and continue the driver."""
         if not driver.until(lambda d: process_state(d.pid) == "T"):
             return False
         victim = self._signal_slot(driver, signal.SIGKILL)
@@ -304,14 +308,14 @@ class Campaign:
         return victim is not None
 
     def _stand(self, driver: Driver) -> bool:
-        """Wait until a fault has stopped a slot, which goes on in a later life only."""
+        """Wait until a fault has stopped a slot, which is continued only in a later life."""
         victim = self._frozen_slot(driver)
         if victim is not None:
             self._standing.add(victim)
         return victim is not None
 
     def _continue_standing(self, driver: Driver) -> None:
-        """Let slots of a dead driver go on: at once, or when the next one has gone further."""
+        """Continue stopped slots of a dead driver: at once, or after the next driver has completed a checkpoint."""
         if self._standing and self._chance.random() < 0.5:
             driver.until(lambda d: d.progress.get("checkpoints", 0) > 0)
         for pid in self._standing:
@@ -322,7 +326,7 @@ class Campaign:
 
     @staticmethod
     def _frozen_slot(driver: Driver) -> int | None:
-        """Wait until a fault has stopped a slot; None when the driver ended before that."""
+        """Wait until a fault has stopped a slot; return None if the driver ended before."""
         found: list[int] = []
 
         def look(d: Driver) -> bool:
@@ -335,7 +339,7 @@ class Campaign:
         return found[0]
 
     def _continue_later(self, driver: Driver, victim: int) -> None:
-        """Leave a slot stopped until the driver has given it up, and then some; then let it go on as a zombie."""
+        """Leave a slot stopped until the driver has given it up; then continue it, although it has been replaced."""
         before = driver.progress.get("restarts", 0)
         driver.until(lambda d: d.progress.get("restarts", 0) > before)
         driver.ended(self._chance.choice((0.0, 0.3)))
@@ -344,7 +348,7 @@ class Campaign:
                 os.kill(victim, signal.SIGCONT)
 
     def _second_driver(self) -> bool:
-        """Start another: whether it was refused. Otherwise the first had ended, or ended meanwhile."""
+        """Start a second driver; return whether it was refused. If not, the first driver had ended."""
         second = self._start(1)
         if second.wait(lambda d: d.failed is not None or d.done is not None, 30.0) is None:
             raise CampaignFailed(f"a second driver was not refused within 30 s\n{self._told()}")
@@ -356,27 +360,27 @@ class Campaign:
         return True
 
     def _usurp(self, driver: Driver) -> Driver:
-        """The driver is stopped: let another host take over, then let the first go on. Gives the one that goes on."""
-        time.sleep(LEASE_MS / 1000 * 1.3)  # until its lease has run out
-        self._host = f"not-{self._host}"  # whoever comes later comes from there too, and sees who has died there
+        """Let another host take over from the stopped driver, then continue it; return the driver that goes on."""
+        time.sleep(LEASE_MS / 1000 * 1.3)  # until the lease of the driver has expired
+        self._host = f"not-{self._host}"  # later drivers run on this host too, and see which of its processes have died
         usurper = self._start(self._chance.choice((1, 2)))
         target = self._chance.choice((1, 3))
         usurper.until(lambda d: d.progress.get("checkpoints", 0) >= target or d.failed is not None)
         driver.kill(signal.SIGCONT)
         if usurper.failed is not None and usurper.done is None:
-            return driver  # the storage refused it, or the first one had finished
+            return driver  # the storage refused the usurper, or the first driver had finished
         driver.until(lambda d: d.failed is not None or d.done is not None)
         driver.ended(20.0)
         if driver.done is None:
             return usurper
-        # The first may have had nothing left to do but to tell its sinks of the last checkpoint; or it was the usurper
-        # who found itself replaced, by a claim that had been on its way all the time. Whatever is true, it is once.
+        # The first driver may have had only notifications of the last checkpoint left to send. Or its delayed claim
+        # replaced the usurper. In both cases the output is committed once.
         usurper.until(lambda d: d.failed is not None or d.done is not None)
         usurper.ended(20.0)
         return usurper if usurper.done is not None else driver
 
     def _storage_fault(self, driver: Driver, what: str) -> bool:
-        """Storage that fails: now and then until all is read or for good, else until it hurts; whether it did."""
+        """Let the storage fail until all is read, or until a checkpoint fails; return whether it had an effect."""
         failed = driver.progress.get("failed", 0)
         set_faults(str(self._control), **STORAGE_FAULTS[what])
         if what == "lasting-errors":
@@ -397,24 +401,24 @@ class Campaign:
         self.outcome.fallbacks = sum(self._fell_back(d) for d in self._drivers)
         self.outcome.ended = "exact"
         if verdict.doubled and verdict.most <= 1 + self.outcome.fallbacks:
-            # Behind a checkpoint whose output was committed: that output is written once more, as the log says.
+            # The job restored a checkpoint older than its committed output, which is written again, as the log says.
             self.outcome.ended = "repeated"
             verdict = replace(verdict, doubled=0)
         if not verdict.exact:
             raise CampaignFailed(f"{verdict}\n{self._told()}")
 
     def _fell_back(self, driver: Driver) -> bool:
-        """Whether it ran from an older checkpoint than the newest, which was damaged."""
+        """Return whether a driver ran from an older checkpoint because the newest was damaged."""
         log = driver.log.read_text(errors="replace")
         return driver not in self._refused and (driver in self._went_back or "restoring the older" in log)
 
     def _check_leftovers(self) -> None:
-        """No process of the job lives on."""
+        """Check that no slot of the job is left."""
         limit = time.monotonic() + 20
         while left := self._drivers[0].slot_processes():
             if time.monotonic() > limit:
                 raise CampaignFailed(f"slots {left} outlived their drivers\n{self._told()}")
-            time.sleep(0.05)  # they are not ours to wait for
+            time.sleep(0.05)  # not our children: there is nothing to wait on
 
     def _end_all(self) -> None:
         for driver in self._drivers:
@@ -430,5 +434,9 @@ class Campaign:
 
 
 def run_schedule(schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None) -> Outcome:
-    """Play a schedule; raises `CampaignFailed` when a promise is broken."""
+    """Play a schedule.
+
+    Raises:
+        CampaignFailed: A guarantee was broken.
+    """
     return Campaign(replace(schedule), folder, zygote, s3).play()

@@ -1,4 +1,4 @@
-"""One life of a driver, seen from outside: what it says, whether it lives, which slots are its."""
+"""One life of a driver process, seen from outside: its reports, its end, its slots."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.campaign.driver import Run
 from tests.campaign.zygote import Zygote
 from tests.live_jobs import parent_of
 
-PATIENCE_S = 90.0  # for one life of a driver; many times what it takes
+PATIENCE_S = 90.0  # the limit for one life of a driver, which takes a small part of it
 
 
 class CampaignFailed(AssertionError):
-    """A promise was broken; the message has all that is needed to look into it."""
+    """A guarantee was broken. The message has the logs, and the command to run the schedule again."""
 
 
 class Driver:
-    """One life of a driver, seen from outside."""
+    """One life of a driver process."""
 
     def __init__(self, zygote: Zygote, run: Run, folder: Path, environment: dict[str, str]) -> None:
         number = next(_numbers)
@@ -41,7 +41,7 @@ class Driver:
         self.pid = zygote.fork(run.text(), environment, self._output, self.log)
 
     def look(self) -> None:
-        """Take note of what the driver has said."""
+        """Read what the driver has reported since the last call."""
         with self._output.open("rb") as file:
             file.seek(self._read_to)
             for line in file:
@@ -60,13 +60,13 @@ class Driver:
         self.done = news.get("done", self.done)
 
     def ended(self, within_s: float = 0.0) -> bool:
-        """Whether the process is gone."""
+        """Return whether the process has ended, after waiting for it a while."""
         code = self._zygote.how_it_ended(self.pid, within_s)
         self.look()
         return code is not None
 
     def until(self, condition: Callable[[Driver], bool]) -> bool:
-        """Wait until the condition holds; False when the driver ended before."""
+        """Wait until the condition holds; return False if the driver ended before."""
         held = self.wait(condition, PATIENCE_S)
         if held is None:
             self._ask_where()
@@ -74,10 +74,9 @@ class Driver:
         return held
 
     def wait(self, condition: Callable[[Driver], bool], within_s: float) -> bool | None:
-        """The same for so long; None when neither came about.
+        """Wait for a limited time; return True if the condition holds, False if the driver ended, None if neither.
 
-        A pause of the whole machine is no time in which the driver could have done anything, so of what passes between
-        two looks at most a second counts.
+        While the whole machine pauses, the driver can do nothing: at most a second counts between two looks.
         """
         left_s, looked = within_s, time.monotonic()
         while left_s > 0:
@@ -90,25 +89,25 @@ class Driver:
         return None
 
     def _ask_where(self) -> None:
-        """Have the driver and the slots it started write down what each of their threads is doing."""
+        """Let the driver and its slots write the stacks of all their threads to the log."""
         self.kill(signal.SIGUSR1)
         self.ended(1.0)
         for pid in self.slot_processes():
             if parent_of(pid) == self.pid:
                 with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGABRT)  # tells, and dies of it
+                    os.kill(pid, signal.SIGABRT)  # writes its stacks, and dies
         self.ended(1.0)
 
     def kill(self, sign: int = signal.SIGKILL) -> None:
         if self._zygote.how_it_ended(self.pid) is not None:
-            return  # the number may be another process's by now
+            return  # the process id may belong to another process by now
         with suppress(ProcessLookupError):
             os.kill(self.pid, sign)
         if sign == signal.SIGKILL:
             self.ended(20.0)
 
     def is_slot(self, pid: int) -> bool:
-        """Whether this is a slot of this campaign: process ids are used again, and other jobs have slots too."""
+        """Return whether a process is a slot of this campaign: ids are reused, and other jobs have slots too."""
         try:
             command, environment = (Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
         except OSError:
@@ -116,7 +115,7 @@ class Driver:
         return b"slot_main" in command and str(self.log.parent).encode() in environment
 
     def slot_processes(self) -> list[int]:
-        """All slots of this campaign that are there now."""
+        """Return all slot processes of this campaign."""
         return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and self.is_slot(int(p.name))]
 
     def tail(self, lines: int = 40) -> str:

@@ -1,4 +1,4 @@
-"""What came of schedules: of one, and of many together."""
+"""The outcome of a schedule, and a summary of many."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.campaign.jobs import Verdict
 
 @dataclass
 class Outcome:
-    """What came of a schedule."""
+    """The outcome of one schedule."""
 
     seed: int
     ended: str = ""  # exact, repeated
@@ -20,18 +20,18 @@ class Outcome:
     restarts: int = 0
     checkpoints: int = 0
     checkpoints_failed: int = 0
-    acts: Counter[str] = field(default_factory=Counter)  # that had an effect
-    without_effect: Counter[str] = field(default_factory=Counter)  # acts: the job was over, or had nothing to hit
-    armed: set[str] = field(default_factory=set)  # faults set at points
-    faults: set[str] = field(default_factory=set)  # that happened
-    damages: Counter[str] = field(default_factory=Counter)  # files, by what was done to them
-    fallbacks: int = 0  # lives that started from an older checkpoint, because the newest was damaged
-    refusals: list[str] = field(default_factory=list)  # what was said; the damage was repaired then
+    acts: Counter[str] = field(default_factory=Counter)  # acts with an effect
+    without_effect: Counter[str] = field(default_factory=Counter)  # acts that found the job ended, or nothing to act on
+    armed: set[str] = field(default_factory=set)  # faults that were set
+    faults: set[str] = field(default_factory=set)  # faults that happened
+    damages: Counter[str] = field(default_factory=Counter)  # number of damaged files by kind of damage
+    fallbacks: int = 0  # lives that started from an older checkpoint because the newest was damaged
+    refusals: list[str] = field(default_factory=list)  # errors about damage that was then repaired
     seconds: float = 0.0
 
 
 def summary(outcomes: Iterable[Outcome], *, failed: int, seconds: float) -> str:
-    """All of them together, in words for a terminal."""
+    """Summarize outcomes as text for a terminal."""
     done = list(outcomes)
     ended = Counter(outcome.ended for outcome in done)
     faults = Counter(_point(fault) for outcome in done for fault in outcome.faults)
@@ -67,13 +67,13 @@ def summary(outcomes: Iterable[Outcome], *, failed: int, seconds: float) -> str:
 
 
 def _point(fault: str) -> str:
-    """Where and what of a fault, without the who and when."""
+    """Return point and effect of a fault, without process and count."""
     where, _, _, what = fault.split(":")
     return f"{where} {what}"
 
 
 def _why(refusal: str) -> str:
-    """A refusal without what differs from run to run."""
+    """Return the part of a refusal that is the same in every run."""
     return refusal.partition("'")[0].strip()
 
 
