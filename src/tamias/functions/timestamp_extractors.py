@@ -1,6 +1,6 @@
 """Timestamp assigners with watermarks, as programs for Flink 1.x write them.
 
-Each is given to `assign_timestamps_and_watermarks`, where `strategy_of` makes a `WatermarkStrategy` of it.
+`assign_timestamps_and_watermarks` takes them, and `strategy_of` turns each into a `WatermarkStrategy`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
 
     @abstractmethod
     def get_current_watermark(self) -> Watermark | int | None:
-        """The watermark now; None, or one that does not advance, is nothing."""
+        """Return the current watermark. None, or a watermark that does not advance, emits nothing."""
 
 
 class AssignerWithPunctuatedWatermarks(TimestampAssigner):
@@ -50,31 +50,31 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
 
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> Watermark | int | None:
-        """The watermark that follows this record; None, or one that does not advance, is nothing."""
+        """Return the watermark after this record. None, or a watermark that does not advance, emits nothing."""
 
 
 class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks, ABC):
-    """For timestamps that never go back: the watermark stays a millisecond behind the last one."""
+    """Reads timestamps that never go back. The watermark stays a millisecond behind the last one."""
 
     class LoggingHandler:
-        """Logs a timestamp that goes back, and keeps it."""
+        """Logs a timestamp that goes back, and keeps the timestamp."""
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-            """Take a violation."""
-            _log.warning("timestamp %d comes after %d: timestamps go back", element_timestamp, last_timestamp)
+            """Handle a timestamp that goes back."""
+            _log.warning("timestamps must ascend, but %d comes after %d", element_timestamp, last_timestamp)
 
     class IgnoringHandler:
-        """Keeps a timestamp that goes back without a word."""
+        """Keeps a timestamp that goes back, and does not log it."""
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-            """Take a violation."""
+            """Handle a timestamp that goes back."""
 
     class FailingHandler:
         """Fails the job when a timestamp goes back."""
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-            """Take a violation."""
-            raise ValueError(f"timestamp {element_timestamp} comes after {last_timestamp}: they must ascend")
+            """Handle a timestamp that goes back."""
+            raise ValueError(f"timestamps must ascend, but {element_timestamp} comes after {last_timestamp}")
 
     def __init__(self) -> None:
         self._handler: Any = AscendingTimestampExtractor.LoggingHandler()
@@ -82,15 +82,15 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks, ABC):
 
     @abstractmethod
     def extract_ascending_timestamp(self, element: Any) -> int:
-        """The record's event time."""
+        """Return the record's event time."""
 
     def with_violation_handler(self, handler: Any) -> AscendingTimestampExtractor:
-        """Call `handler.handle_violation(timestamp, last)` when a timestamp goes back."""
+        """Call `handler.handle_violation(timestamp, last)` for every timestamp that goes back."""
         self._handler = handler
         return self
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The record's event time."""
+        """Return the record's event time."""
         timestamp = self.extract_ascending_timestamp(value)
         if timestamp >= self._highest:
             self._highest = timestamp
@@ -99,24 +99,24 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks, ABC):
         return timestamp
 
     def get_current_watermark(self) -> Watermark:
-        """A millisecond behind the highest timestamp."""
+        """Return the watermark a millisecond behind the highest timestamp."""
         return Watermark(MIN_TIMESTAMP if self._highest == MIN_TIMESTAMP else self._highest - 1)
 
 
 class AscendingBy(AscendingTimestampExtractor):
-    """The same with a function, for `assign_ascending_timestamps`."""
+    """Reads ascending timestamps with a function, for `assign_ascending_timestamps`."""
 
     def __init__(self, function: Callable[[Any], int]) -> None:
         super().__init__()
         self._function = function
 
     def extract_ascending_timestamp(self, element: Any) -> int:
-        """What the function says."""
+        """Return the timestamp that the function gives."""
         return self._function(element)
 
 
 class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks, ABC):
-    """For records that are late by a bounded time: the watermark stays so far behind the highest timestamp."""
+    """Reads timestamps that are out of order by at most a bound. The watermark stays that far behind the highest."""
 
     def __init__(self, max_out_of_orderness: Duration | Time | timedelta | int) -> None:
         self._bound_ms = millis_of(max_out_of_orderness)
@@ -126,39 +126,39 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks, AB
 
     @abstractmethod
     def extract_event_timestamp(self, element: Any) -> int:
-        """The record's event time."""
+        """Return the record's event time."""
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The record's event time."""
+        """Return the record's event time."""
         timestamp = self.extract_event_timestamp(value)
         self._highest = max(self._highest, timestamp)
         return timestamp
 
     def get_current_watermark(self) -> Watermark:
-        """So far behind the highest timestamp."""
-        # Flink: one millisecond ahead of what `for_bounded_out_of_orderness` gives.
+        """Return the watermark, which is the bound behind the highest timestamp."""
+        # Flink: this watermark is one millisecond ahead of the one of `for_bounded_out_of_orderness`.
         return Watermark(self._highest - self._bound_ms)
 
 
 class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
-    """Stamps records with the wall clock, which never goes back here."""
+    """Stamps records with the processing time. If the clock is set back, timestamps stay at the highest one."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock: Clock = clock or SystemClock()
         self._highest = MIN_TIMESTAMP
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Now."""
+        """Return the current time."""
         self._highest = max(self._highest, self._clock.now_ms())
         return self._highest
 
     def get_current_watermark(self) -> Watermark:
-        """A millisecond ago."""
+        """Return the watermark a millisecond ago."""
         self._highest = max(self._highest, self._clock.now_ms())
         return Watermark(self._highest - 1)
 
 
-class _Periodic(WatermarkGenerator):
+class _PeriodicGenerator(WatermarkGenerator):
     def __init__(self, assigner: Any) -> None:
         self._assigner = assigner
 
@@ -171,7 +171,7 @@ class _Periodic(WatermarkGenerator):
             output.emit_watermark(watermark)
 
 
-class _Punctuated(WatermarkGenerator):
+class _PunctuatedGenerator(WatermarkGenerator):
     def __init__(self, assigner: Any) -> None:
         self._assigner = assigner
 
@@ -184,8 +184,8 @@ class _Punctuated(WatermarkGenerator):
         pass
 
 
-class _Supplier:
-    """Makes the generator that asks an assigner; both are pickled together, so they stay one object."""
+class _GeneratorSupplier:
+    """Makes the generator that asks an assigner. Both are pickled together, so the assigner stays one object."""
 
     def __init__(self, kind: type[Any], assigner: Any) -> None:
         self._kind = kind
@@ -197,18 +197,21 @@ class _Supplier:
 
 
 def strategy_of(given: Any) -> WatermarkStrategy:
-    """What `assign_timestamps_and_watermarks` was given, as a strategy.
+    """Return the argument of `assign_timestamps_and_watermarks` as a strategy.
 
     Raises:
-        TypeError: it is neither a strategy nor one of the older assigners.
+        TypeError: the argument is neither a strategy nor an assigner of Flink 1.x.
     """
     if isinstance(given, AssignerWithPeriodicWatermarksWrapper):
         given = given.assigner
     if isinstance(given, WatermarkStrategy):
         return given
-    for method, kind in (("get_current_watermark", _Periodic), ("check_and_get_next_watermark", _Punctuated)):
+    for method, kind in (
+        ("get_current_watermark", _PeriodicGenerator),
+        ("check_and_get_next_watermark", _PunctuatedGenerator),
+    ):
         if not isinstance(given, type) and hasattr(given, method) and hasattr(given, "extract_timestamp"):
-            return WatermarkStrategy(_Supplier(kind, given)).with_timestamp_assigner(given)
+            return WatermarkStrategy(_GeneratorSupplier(kind, given)).with_timestamp_assigner(given)
     raise TypeError(
         "assign_timestamps_and_watermarks() needs a WatermarkStrategy, or an assigner with extract_timestamp and "
         f"get_current_watermark or check_and_get_next_watermark, got {preview(given)}"

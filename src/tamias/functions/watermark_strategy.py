@@ -1,7 +1,7 @@
-"""How a stream gets its timestamps and watermarks.
+"""Watermark strategies: where the timestamps of a stream come from and when watermarks are emitted.
 
-A `WatermarkStrategy` is a value that describes; the objects that keep a running maximum are made from it, one per
-subtask or source split, by `create_generator`.
+A `WatermarkStrategy` is a value. The generators, which keep a running maximum, are made from it by `create_generator`,
+one per subtask or source split.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, order=True)
 class Watermark:
-    """The statement that no further record with a timestamp up to this one is expected."""
+    """Says that no further record with a timestamp up to this one is expected."""
 
     timestamp: int
 
     MAX: ClassVar[Watermark]
 
     def get_timestamp(self) -> int:
-        """The timestamp, in milliseconds."""
+        """Return the timestamp, in milliseconds."""
         return self.timestamp
 
 
@@ -48,15 +48,15 @@ Watermark.MAX = Watermark(MAX_TIMESTAMP)
 
 
 class TimestampAssigner(ABC):
-    """Reads the event time out of a record."""
+    """Reads the event time of a record."""
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The record's event time.
+        """Return the record's event time.
 
         Args:
             value: The record.
-            record_timestamp: The timestamp it carries so far; negative when it has none.
+            record_timestamp: The timestamp that the record has so far; negative if it has none.
 
         Returns:
             Milliseconds since the epoch.
@@ -64,7 +64,7 @@ class TimestampAssigner(ABC):
 
 
 class _CallableAssigner(TimestampAssigner):
-    """A plain function used as an assigner."""
+    """Uses a plain function as an assigner."""
 
     def __init__(self, function: Callable[[Any, int], int]) -> None:
         self._function = function
@@ -85,39 +85,39 @@ class _CallableAssigner(TimestampAssigner):
 
 
 class WatermarkOutput(ABC):
-    """Where a generator emits to. Watermarks that do not advance are dropped here, not by the generator."""
+    """Takes what a generator emits. The output drops watermarks that do not advance; the generator need not."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark; takes a :class:`Watermark` or its timestamp."""
+        """Emit a watermark, given as a :class:`Watermark` or as its timestamp."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Tell downstream not to wait for this input."""
+        """Mark this input as idle: downstream does not wait for it."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Tell downstream that this input counts again."""
+        """Mark this input as active: downstream waits for it again."""
 
 
 class WatermarkGenerator(ABC):
-    """Decides when event time advances; one instance per subtask, or per split when given to a source."""
+    """Decides when event time advances. There is one instance per subtask, or per split if given to a source."""
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called after each record was forwarded; emit here for punctuated watermarks."""
+        """Handle a record that was forwarded. Punctuated generators emit here."""
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Called every auto-watermark interval, and once at the end of the input."""
+        """Emit the watermark of periodic generators. Called at the end of every epoch."""
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
-    """Stays a fixed length, and one millisecond, behind the highest timestamp seen."""
+    """Emits watermarks a fixed length and one millisecond behind the highest timestamp seen."""
 
     def __init__(self, max_out_of_orderness: Duration | Time | timedelta | int) -> None:
         self._delay_ms = _not_negative("max_out_of_orderness", millis_of(max_out_of_orderness))
-        # The lowest maximum whose watermark is not below the first one.
+        # The lowest maximum whose watermark is not below MIN_TIMESTAMP.
         self._max_timestamp = MIN_TIMESTAMP + self._delay_ms + 1
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -129,14 +129,14 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 
 class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
-    """Stays one millisecond behind the highest timestamp seen: for timestamps that never go back."""
+    """Emits watermarks one millisecond behind the highest timestamp seen, for timestamps that never go back."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
 
 class NoWatermarksGenerator(WatermarkGenerator):
-    """Emits nothing; only the end of the input moves event time."""
+    """Emits nothing. Event time advances at the end of the input only."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         pass
@@ -147,7 +147,7 @@ class NoWatermarksGenerator(WatermarkGenerator):
 
 @dataclass(frozen=True, slots=True)
 class WatermarkAlignment:
-    """Sources of one group wait for the slowest of them when they get too far ahead."""
+    """Lets the sources of one group wait for the slowest of them when they are too far ahead."""
 
     group: str
     max_drift_ms: int
@@ -159,7 +159,7 @@ GeneratorSupplier = Callable[[Any], WatermarkGenerator]
 
 @dataclass(frozen=True)
 class _BoundedSupplier:
-    """A supplier that compares and prints by its number, unlike a lambda."""
+    """Makes bounded generators. Unlike a lambda, it compares and prints by its value."""
 
     delay_ms: int
 
@@ -169,14 +169,14 @@ class _BoundedSupplier:
 
 @dataclass(frozen=True)
 class WatermarkStrategy:
-    """Where timestamps come from and when watermarks are emitted.
+    """Says where timestamps come from and when watermarks are emitted.
 
     >>> strategy = (WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
     ...             .with_timestamp_assigner(lambda event, _: event[1]))
     >>> strategy.timestamp_assigner.extract_timestamp(("a", 42), -1)
     42
 
-    A strategy is a value: each ``with_`` method returns a new one and keeps everything set before.
+    A strategy is a value: each ``with_`` method returns a new strategy and keeps what was set before.
     """
 
     generator_supplier: GeneratorSupplier
@@ -186,12 +186,12 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Timestamps never go back: the watermark follows the last one."""
+        """Return a strategy for timestamps that never go back: the watermark follows the last one."""
         return WatermarkStrategy(_BoundedSupplier(0))
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | timedelta) -> WatermarkStrategy:
-        """Records come at most this much later than the latest one seen.
+        """Return a strategy for records that arrive at most this much later than the latest one seen.
 
         Raises:
             ValueError: The bound is negative.
@@ -201,27 +201,29 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_generator(generator_supplier: GeneratorSupplier) -> WatermarkStrategy:
-        """Watermarks of your own: ``generator_supplier(context)`` makes one :class:`WatermarkGenerator` per subtask.
+        """Return a strategy with generators of the program: ``generator_supplier(context)`` makes one per subtask.
 
         Raises:
-            TypeError: It cannot be called.
+            TypeError: The supplier is not callable.
         """
         if not callable(generator_supplier):
-            raise TypeError(f"for_generator takes a function making a WatermarkGenerator, not {generator_supplier!r}")
+            raise TypeError(
+                f"for_generator takes a function that returns a WatermarkGenerator, not {generator_supplier!r}"
+            )
         return WatermarkStrategy(generator_supplier)
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """No watermarks until the end of the input: for processing time."""
+        """Return a strategy without watermarks until the end of the input, for processing time."""
         return WatermarkStrategy(_no_watermarks)
 
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
     ) -> WatermarkStrategy:
-        """Read timestamps with this assigner, or with this function of a record and its timestamp so far."""
+        """Return a strategy that reads timestamps with an assigner, or a function of a record and its timestamp."""
         if isinstance(timestamp_assigner, TimestampAssigner):
             return replace(self, timestamp_assigner=timestamp_assigner)
-        # Flink: PyFlink takes any object with the method, inherited or not.
+        # Flink: PyFlink takes any object that has the method, also one that is no TimestampAssigner.
         if hasattr(timestamp_assigner, "extract_timestamp"):
             return replace(self, timestamp_assigner=_CallableAssigner(timestamp_assigner.extract_timestamp))
         if callable(timestamp_assigner):
@@ -232,7 +234,7 @@ class WatermarkStrategy:
         )
 
     def with_idleness(self, idle_timeout: Duration | Time | timedelta) -> WatermarkStrategy:
-        """Stop holding event time back after this long without records.
+        """Return a strategy that marks an input as idle after this long without records.
 
         Raises:
             ValueError: The timeout is not positive.
@@ -245,13 +247,13 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Duration | Time | timedelta,
         update_interval: Duration | Time | timedelta | None = None,
     ) -> WatermarkStrategy:
-        """Let sources of one group read at most this far ahead of the slowest one.
+        """Return a strategy that lets the sources of a group read at most this far ahead of the slowest one.
 
         Raises:
             ValueError: The group has no name, or a length is not positive.
         """
         if not watermark_group:
-            raise ValueError("with_watermark_alignment needs a group name")
+            raise ValueError("with_watermark_alignment needs a group name, got an empty one")
         interval_ms = 1000 if update_interval is None else millis_of(update_interval)
         alignment = WatermarkAlignment(
             watermark_group,
@@ -261,22 +263,22 @@ class WatermarkStrategy:
         return replace(self, alignment=alignment)
 
     def create_generator(self, context: Any = None) -> WatermarkGenerator:
-        """A fresh generator, for one subtask or one split.
+        """Return a new generator, for one subtask or one split.
 
         Raises:
-            TypeError: The supplier given to :meth:`for_generator` made something else.
+            TypeError: The supplier given to :meth:`for_generator` returned something else.
         """
         generator = self.generator_supplier(context)
         if not (hasattr(generator, "on_event") and hasattr(generator, "on_periodic_emit")):
             raise TypeError(
-                f"the function given to for_generator made {preview(generator)}, "
+                f"the function given to for_generator returned {preview(generator)}, "
                 "which has no on_event and on_periodic_emit; return a WatermarkGenerator"
             )
         return generator
 
 
 class AssignerWithPeriodicWatermarksWrapper:
-    """Holds an assigner written for Flink 1.x: ``extract_timestamp`` and a polled ``get_current_watermark``."""
+    """Holds an assigner of Flink 1.x, with ``extract_timestamp`` and a polled ``get_current_watermark``."""
 
     def __init__(self, assigner: Any) -> None:
         missing = [name for name in ("extract_timestamp", "get_current_watermark") if not hasattr(assigner, name)]

@@ -1,4 +1,4 @@
-"""What users implement to evaluate windows."""
+"""The functions that programs implement to evaluate windows and joins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yield, or return an iterable of, what the records of a window become."""
+        """Yield the results of a window, or return an iterable of them."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -34,60 +34,63 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yield, or return an iterable of, what the records of a window become."""
+        """Yield the results of a window, or return an iterable of them."""
 
 
 class _WindowContext(ABC, Generic[CW]):
     @abstractmethod
     def window(self) -> CW:
-        """The window that is evaluated."""
+        """Return the window that is evaluated or cleared."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The wall clock, in milliseconds."""
+        """Return the processing time, in milliseconds."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The operator's watermark."""
+        """Return the operator's watermark."""
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """State of this key and this window; it must be cleared in `clear`. Not with windows that merge."""
+        """Return the state of this key and window. Clear it in `clear`. Not available with windows that merge."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
-        """State of this key, over all its windows."""
+        """Return the state of this key, shared by all its windows."""
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Evaluates a window of a key, with its time, and state of the window and of the key.
+    """Evaluates a window of a key, with access to time and to the state of the window and of the key.
 
     Emit with ``yield value``, and to a side output with ``yield output_tag, value``.
     """
 
     class Context(_WindowContext[CW]):
-        """Handed to `process` and `clear`."""
+        """The context of `process` and `clear`."""
 
     @abstractmethod
     def process(self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Take the records of a window; behind a reduce or an aggregate, its one result."""
+        """Yield the results of a window. After a reduce or an aggregate, `elements` is its one result."""
 
     def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
-        """The window is over: clear the state of the window here."""
+        """Clear the state of a window that is over."""
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """The same for a stream without keys."""
+    """Evaluates a window of a stream without keys, with access to time and state.
+
+    Emit with ``yield value``, and to a side output with ``yield output_tag, value``.
+    """
 
     class Context(_WindowContext[CW]):
-        """Handed to `process` and `clear`."""
+        """The context of `process` and `clear`."""
 
     @abstractmethod
     def process(self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Take the records of a window; behind a reduce or an aggregate, its one result."""
+        """Yield the results of a window. After a reduce or an aggregate, `elements` is its one result."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
-        """The window is over: clear the state of the window here."""
+        """Clear the state of a window that is over."""
 
 
 class JoinFunction(Function, Generic[IN1, IN2, OUT]):
@@ -95,46 +98,46 @@ class JoinFunction(Function, Generic[IN1, IN2, OUT]):
 
     @abstractmethod
     def join(self, first: IN1, second: IN2) -> OUT:
-        """What the two records become."""
+        """Return the result of two records."""
 
 
 class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Joins two records with equal keys in one window, giving any number of results."""
+    """Joins two records with equal keys in one window, with any number of results."""
 
     @abstractmethod
     def join(self, first: IN1, second: IN2) -> Iterable[OUT]:
-        """Yield, or return an iterable of, what the two records become."""
+        """Yield the results of two records, or return an iterable of them."""
 
 
 class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
-    """Takes the records of a key in a window from both streams; either side may be empty."""
+    """Evaluates the records of a key in a window from both streams. Either side may be empty."""
 
     @abstractmethod
     def co_group(self, first: Iterable[IN1], second: Iterable[IN2]) -> Iterable[OUT]:
-        """Yield, or return an iterable of, what the two groups become."""
+        """Yield the results of two groups, or return an iterable of them."""
 
 
 class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Takes pairs of an interval join."""
+    """Processes the pairs of an interval join."""
 
     class Context(ABC):
-        """Handed to `process_element`."""
+        """The context of `process_element`: timestamps of the pair."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:
-            """Timestamp of the left record."""
+            """Return the timestamp of the left record."""
 
         @abstractmethod
         def get_right_timestamp(self) -> int:
-            """Timestamp of the right record."""
+            """Return the timestamp of the right record."""
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """Timestamp of the pair: the higher one."""
+            """Return the timestamp of the pair: the higher of the two."""
 
     @abstractmethod
     def process_element(self, left: IN1, right: IN2, ctx: ProcessJoinFunction.Context) -> Emitted:
-        """Take a pair."""
+        """Yield the results of a pair, or return an iterable of them."""
 
 
 AnyWindowFunction = (

@@ -1,7 +1,7 @@
-"""The interval join: pairs of two streams' records with equal keys whose times are close enough.
+"""The interval join: pairs records of two streams that have equal keys and timestamps within an interval.
 
-Records come tagged, as (side, record), in one stream. Each is kept until the watermark says that no partner can come
-any more; a pair is emitted when its second member arrives.
+Records arrive in one stream, tagged as (side, record). A record is kept until the watermark says that no partner can
+arrive any more. A pair is emitted when its second record arrives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEFT, RIGHT = 0, 1
 
 
 class IntervalJoinOperator(RuntimeOperator):
-    """Joins left records with right ones that are `lower` to `upper` milliseconds later."""
+    """Joins left records with right records that are `lower_ms` to `upper_ms` later."""
 
     needs_out = True
 
@@ -38,14 +38,14 @@ class IntervalJoinOperator(RuntimeOperator):
         assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
         self._spec = spec
         self._cell, self._time_cell = self.backend.cell, self.backend.window_cell
-        # A timer's window is the side and the time of the records that it removes.
+        # The window of a timer is the side and the timestamp of the records that it removes.
         self.timers = Timers(self.backend, self._time_cell, environment.clock, prefix="_join/timers", windowed=True)
         self._late = (
             LateRecords(self, spec.left_late_tag, "numLeftLateRecordsDropped"),
             LateRecords(self, spec.right_late_tag, "numRightLateRecordsDropped"),
         )
-        # From where to where a partner's time may lie, and how long a record has to wait for one.
-        self._reach = ((spec.lower_ms, spec.upper_ms), (-spec.upper_ms, -spec.lower_ms))
+        # Per side: the interval of a partner's timestamp, relative to the record's, and how long the record is kept.
+        self._partner_interval = ((spec.lower_ms, spec.upper_ms), (-spec.upper_ms, -spec.lower_ms))
         self._keep_ms = (max(spec.upper_ms, 0), max(-spec.lower_ms, 0))
         self._context = _Pair()
 
@@ -55,8 +55,8 @@ class IntervalJoinOperator(RuntimeOperator):
     def open(self) -> None:
         assert self.backend is not None
         self.timers.open()
-        # The records of one key and side, by their time.
-        self._kept: tuple[MapState[int, list[Any]], MapState[int, list[Any]]] = (
+        # The records of one key and side, by timestamp.
+        self._records: tuple[MapState[int, list[Any]], MapState[int, list[Any]]] = (
             self.backend.map_state(MapStateDescriptor("_join/left")),
             self.backend.map_state(MapStateDescriptor("_join/right")),
         )
@@ -64,17 +64,17 @@ class IntervalJoinOperator(RuntimeOperator):
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
-        code.line(f"{code.bind(self._take, 'take')}({value}[0], {value}[1], {time})")
+        code.line(f"{code.bind(self._add, 'add')}({value}[0], {value}[1], {time})")
 
-    def _take(self, side: int, record: Any, time_ms: int | None) -> None:
+    def _add(self, side: int, record: Any, time_ms: int | None) -> None:
         if time_ms is None:
             raise no_timestamp(record)
         if self.timers.watermark_ms != MIN_TIMESTAMP and time_ms < self.timers.watermark_ms:
             self._late[side].take(record, time_ms)
             return
-        mine, theirs = self._kept[side], self._kept[1 - side]
+        mine, theirs = self._records[side], self._records[1 - side]
         mine.put(time_ms, [*(mine.get(time_ms) or ()), record])
-        first, last = self._reach[side]
+        first, last = self._partner_interval[side]
         for other_ms in sorted(theirs.keys()):
             if time_ms + first <= other_ms <= time_ms + last:
                 for other in theirs.get(other_ms) or ():
@@ -95,15 +95,15 @@ class IntervalJoinOperator(RuntimeOperator):
     # --------------------------------------------------------------------------------------------------- time
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self.timers.advance_watermark(watermark_ms, self._forget)
+        self.timers.advance_watermark(watermark_ms, self._remove)
 
     def end_key(self) -> None:
-        self.timers.end_key(self._forget, self._forget)
+        self.timers.end_key(self._remove, self._remove)
 
-    def _forget(self, entry: tuple[Any, tuple[int, int]], time_ms: int) -> None:
-        key, (side, kept_ms) = entry
+    def _remove(self, entry: tuple[Any, tuple[int, int]], time_ms: int) -> None:
+        key, (side, record_ms) = entry
         self._cell[0] = key
-        self._kept[side].remove(kept_ms)
+        self._records[side].remove(record_ms)
 
 
 class _Pair(ProcessJoinFunction.Context):

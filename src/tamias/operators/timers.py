@@ -1,9 +1,9 @@
-"""Timers: what an operator asked to be called back for, in both time domains.
+"""The timers of keyed operators, in both time domains.
 
-A timer is (key, window, time) in one domain; registering it twice is registering it once. Timers are keyed state:
-they are checkpointed, restored and redistributed with the keys they belong to. In memory they stand in buckets by
-time, with a heap over the distinct times: a timer costs one dictionary entry, and firing goes through the buckets
-in ascending order, each in the order of registration.
+A timer is a key, or a pair of key and window, and a time. Registering a timer twice has no further effect. Timers are
+keyed state: they are checkpointed, restored and redistributed with their keys. In memory they are in buckets by time,
+with a heap of the distinct times. A timer costs one dictionary entry. Timers fire in ascending order of time, and those
+of one time in order of registration.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tamias.state.table import Table
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 OnTimer = Callable[[Any, int], None]
-"""Called with whose timer it is (a key, or a pair of key and window) and its time."""
+"""Called with the entry of a timer (a key, or a pair of key and window) and its time."""
 
-_STALE_KEPT = 1024  # emptied buckets that are not worth a clean-up
+_MAX_STALE = 1024  # up to so many emptied buckets are not worth a clean-up
 
 
 class TimerTable(Table):
     """The timers of one operator in one time domain.
 
-    An entry is a key, or in a window operator a pair of key and window. In a checkpoint an entry's address is
+    An entry is a key, or in a windowed table a pair of key and window. In a checkpoint the address of a timer is
     (key, time), or (key, (time, window)).
     """
 
@@ -42,15 +42,15 @@ class TimerTable(Table):
         self._windowed = windowed
         self._by_time: dict[int, dict[Any, None]] = {}
         self._heap: list[int] = []
-        self._stale = 0  # buckets that were emptied by deletions
-        # Net changes since the last snapshot: a timer that came and went in between leaves no trace.
-        self._added: dict[tuple[Any, int], None] = {}  # in the order of registration, which restored ones fire in
+        self._stale = 0  # the number of buckets that deletions have emptied
+        # Net changes since the last snapshot: a timer that was registered and removed in between is in neither.
+        self._added: dict[tuple[Any, int], None] = {}  # in order of registration, in which restored timers fire
         self._removed: set[tuple[Any, int]] = set()
         self._firing: dict[Any, None] = {}
         self._firing_ms: int | None = None
 
     def add(self, entry: Any, time_ms: int) -> None:  # hot
-        """Register a timer; nothing happens if it is there already."""
+        """Register a timer. Does nothing if it is registered already."""
         bucket = self._by_time.get(time_ms)
         if bucket is None:
             if time_ms.__class__ is not int:
@@ -68,7 +68,7 @@ class TimerTable(Table):
                 self._added[timer] = None
 
     def remove(self, entry: Any, time_ms: int) -> None:
-        """Delete a timer; nothing happens if there is none."""
+        """Delete a timer. Does nothing if there is none."""
         bucket = self._by_time.get(time_ms)
         if (bucket is None or entry not in bucket) and time_ms == self._firing_ms:
             bucket = self._firing
@@ -78,11 +78,11 @@ class TimerTable(Table):
         self._note_removed(entry, time_ms)
         if not bucket and bucket is not self._firing:
             self._stale += 1
-            if self._stale > _STALE_KEPT and self._stale > len(self._by_time) // 2:
-                self._forget_stale()
+            if self._stale > _MAX_STALE and self._stale > len(self._by_time) // 2:
+                self._drop_stale()
 
     def fire(self, limit_ms: int, call: OnTimer) -> None:
-        """Fire all timers up to a time, also those that are registered meanwhile, in ascending order."""
+        """Fire all timers up to a time in ascending order, including timers that are registered meanwhile."""
         heap, by_time = self._heap, self._by_time
         while heap and heap[0] <= limit_ms:
             time_ms = heappop(heap)
@@ -92,7 +92,7 @@ class TimerTable(Table):
                 continue
             self._firing, self._firing_ms = bucket, time_ms
             for entry in list(bucket):
-                if entry in bucket:  # not deleted by one that fired before it
+                if entry in bucket:  # no timer that fired before has deleted it
                     del bucket[entry]
                     if self._tracked:
                         self._note_removed(entry, time_ms)
@@ -100,13 +100,13 @@ class TimerTable(Table):
             self._firing_ms = None
 
     def take_all(self) -> list[tuple[Any, int]]:
-        """Remove all timers and give them back, in ascending order of time."""
+        """Remove and return all timers, in ascending order of time."""
         found = [(entry, time_ms) for time_ms in sorted(self._by_time) for entry in self._by_time[time_ms]]
         self.drop()
         return found
 
     def next_ms(self) -> int | None:
-        """The time of the earliest timer."""
+        """Return the time of the earliest timer."""
         while self._heap and not self._by_time[self._heap[0]]:
             del self._by_time[heappop(self._heap)]
             self._stale -= 1
@@ -122,7 +122,7 @@ class TimerTable(Table):
         else:
             self._removed.add(timer)
 
-    def _forget_stale(self) -> None:
+    def _drop_stale(self) -> None:
         for time_ms in [t for t, bucket in self._by_time.items() if not bucket]:
             del self._by_time[time_ms]
         self._heap[:] = self._by_time
@@ -176,9 +176,9 @@ class TimerTable(Table):
 
 
 class Timers(TimerService):
-    """The timer service of a keyed operator: both clocks, and timers for whoever stands in a cell.
+    """The timer service of a keyed operator: both clocks, and the timers of the current entry.
 
-    `cell[0]` is the current key, or in a window operator the current pair of key and window.
+    `cell[0]` is the current entry: a key, or in a window operator a pair of key and window.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Timers(TimerService):
         self._backend = backend
 
     def open(self) -> None:
-        """Take over restored timers."""
+        """Take over the restored timers."""
         self._backend.adopt(self.event)
         self._backend.adopt(self.processing)
 
@@ -222,24 +222,25 @@ class Timers(TimerService):
         self.processing.remove(self.cell[0], timestamp)
 
     def advance_watermark(self, watermark_ms: int, call: OnTimer) -> None:
-        """Event time has come this far: fire what is due. While it fires the watermark is the new one."""
+        """Advance event time and fire the timers that are due. The watermark is the new one while they fire."""
         self.watermark_ms = watermark_ms
         self.event.fire(watermark_ms, call)
 
     def advance_clock(self, now_ms: int, call: OnTimer) -> None:
         """Fire the processing-time timers that the clock has passed."""
-        # Flink: a timer at t fires once t is over, so that a record of the same millisecond comes before it.
+        # Flink: a timer at t fires once t is over, so a record of the same millisecond is processed before it.
         self.processing.fire(now_ms - 1, call)
 
     def next_timer_ms(self) -> int | None:
-        """When the clock makes the next processing-time timer fire."""
+        """Return the clock time at which the next processing-time timer fires."""
         time_ms = self.processing.next_ms()
         return None if time_ms is None else time_ms + 1
 
     def end_key(self, on_event: OnTimer, on_processing: OnTimer) -> None:
-        """BATCH: the current key's records have ended, so all its timers fire: event time first, whatever the clock.
+        """Fire all timers of the current key, whose records have ended in BATCH mode.
 
-        What is registered meanwhile is dropped.
+        Event-time timers fire first. Processing-time timers fire whatever the clock says. Timers that are registered
+        meanwhile are dropped.
         """
         self.watermark_ms = MAX_TIMESTAMP
         for timers, call in ((self.event, on_event), (self.processing, on_processing)):

@@ -1,4 +1,4 @@
-"""Timestamps and watermarks: assigned in the middle of a stream, or by the source for each of its splits."""
+"""The operator that assigns timestamps and watermarks in the middle of a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OnIdle = Callable[[bool], None]
 
 
 class WatermarkEmitter(WatermarkOutput):
-    """Takes what a generator emits; hands on only what moves time forward, or changes whether it is idle."""
+    """Takes what a generator emits, and forwards watermarks that advance and changes of idleness."""
 
     def __init__(self) -> None:
         self.on_watermark: OnWatermark = _unset
@@ -48,7 +48,7 @@ class WatermarkEmitter(WatermarkOutput):
 class TimestampsOperator(RuntimeOperator):
     """`assign_timestamps_and_watermarks`: replaces the watermarks from upstream by its own.
 
-    Periodic watermarks come at the end of every epoch. In BATCH mode there are none: only timestamps are assigned.
+    Periodic watermarks are emitted at the end of every epoch. In BATCH mode only timestamps are assigned.
     """
 
     holds_watermarks = True
@@ -95,4 +95,4 @@ class TimestampsOperator(RuntimeOperator):
 
 
 def _unset(news: Any) -> None:
-    raise AssertionError("the subtask says where watermarks go before the first record")
+    raise AssertionError("the subtask connects the emitter before the first record")

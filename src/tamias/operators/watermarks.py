@@ -1,7 +1,7 @@
-"""Watermarks where they are made: idleness, and sources that make them for each of their splits.
+"""The generation of watermarks: idleness, the splits of a source, the job's time characteristic.
 
 Periodic watermarks are emitted at the end of every epoch, not by the clock: the same input cut into the same epochs
-sees the same watermarks, and a small bounded input sees none before its end.
+has the same watermarks, and a small bounded input has none before its end.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from tamias.functions.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
+from tamias.functions.window_arithmetic import aligned_start
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEvent:
-    """What a source hands to its chain beside records: a watermark, or a change of idleness."""
+    """What a source sends to its chain besides records: a watermark, or a change of idleness."""
 
     watermark_ms: int | None = None
     idle: bool | None = None
 
 
 def make_generator(strategy: WatermarkStrategy, clock: Clock) -> WatermarkGenerator:
-    """A generator for one subtask or split, with the strategy's idleness."""
+    """Return a generator for one subtask or split, with the strategy's idleness."""
     generator = strategy.create_generator()
     return generator if strategy.idle_timeout_ms is None else _WithIdleness(generator, strategy.idle_timeout_ms, clock)
 
 
 class _WithIdleness(WatermarkGenerator):
-    """Says that its input is idle when nothing came for a while."""
+    """Marks the input as idle after a time without records."""
 
     def __init__(self, generator: WatermarkGenerator, timeout_ms: int, clock: Clock) -> None:
         self._generator = generator
         self._timeout_s = timeout_ms / 1000
         self._clock = clock
-        self._active = True  # something came since the last look
+        self._active = True  # a record arrived since the last periodic emit
         self._quiet_since: float | None = None
         self._idle = False
 
@@ -72,7 +73,7 @@ class _WithIdleness(WatermarkGenerator):
 
 
 class _SplitOutput(WatermarkOutput):
-    """How far one split has come."""
+    """The watermark and idleness of one split."""
 
     __slots__ = ("changed", "idle", "watermark_ms")
 
@@ -97,9 +98,9 @@ class _SplitOutput(WatermarkOutput):
 
 
 class SplitWatermarks:
-    """The watermarks of a source subtask: a generator per split, and the least over the splits that are not idle."""
+    """The watermark of a source subtask: the minimum over its splits that are not idle, with a generator per split."""
 
-    # They look at nothing but the highest timestamp, and emit only when asked: a run of records is one event.
+    # These generators use the highest timestamp only and emit when asked only, so a run of records is one event.
     _BY_MAXIMUM = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarksGenerator)
 
     def __init__(self, strategy: WatermarkStrategy, clock: Clock, *, batch: bool, periodic: bool) -> None:
@@ -114,17 +115,17 @@ class SplitWatermarks:
         self.idle = False
 
     def add(self, split_id: str) -> None:
-        """A split holds the watermark back from when it is known, whether or not it has records."""
+        """Add a split. It holds the watermark back from now on, whether or not it has records."""
         if split_id not in self._splits:
             self._splits[split_id] = (make_generator(self._strategy, self._clock), _SplitOutput())
 
     def remove(self, split_id: str) -> Iterator[SourceEvent]:
-        """A split has been read to its end: it holds nothing back any more."""
+        """Remove a split that was read to its end. It does not hold the watermark back any more."""
         if self._splits.pop(split_id, None) is not None and self._splits:
             yield from self._combined()
 
     def stamp(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
-        """A run of a split's records with their timestamps, and watermarks exactly behind the records they follow."""
+        """Yield a run of a split's records with timestamps, and each watermark directly after its record."""
         values, times = batch.values, batch.timestamps
         if self._assign is not None:
             assign = self._assign
@@ -153,7 +154,7 @@ class SplitWatermarks:
             yield Batch(values[first:], None if times is None else times[first:])
 
     def emit_periodic(self) -> Iterator[SourceEvent]:
-        """The end of an epoch, or of a run where sources wait for one another: ask the generators."""
+        """Ask the generators for watermarks, at the end of an epoch or of a run of aligned sources."""
         if not self._periodic:
             return
         for generator, output in self._splits.values():
@@ -175,7 +176,7 @@ class SplitWatermarks:
 
 
 class SourceTime:
-    """What the job's time characteristic does to the records and watermarks of a source."""
+    """Applies the job's time characteristic to the records and watermarks of a source."""
 
     def __init__(self, characteristic: TimeCharacteristic, clock: Clock, interval_ms: int) -> None:
         self._characteristic = characteristic
@@ -184,7 +185,7 @@ class SourceTime:
         self._next_ms = MIN_TIMESTAMP
 
     def apply(self, item: Batch | SourceEvent) -> Iterator[Batch | SourceEvent]:
-        """What becomes of a run of records, or of a watermark."""
+        """Yield what replaces a run of records or a watermark."""
         if self._characteristic is TimeCharacteristic.EventTime:
             yield item
         elif isinstance(item, SourceEvent):
@@ -197,10 +198,10 @@ class SourceTime:
             yield from self.end_epoch()
 
     def end_epoch(self) -> Iterator[SourceEvent]:
-        """Ingestion time goes on by the clock."""
+        """Advance ingestion time by the clock."""
         if self._characteristic is TimeCharacteristic.IngestionTime and self._interval_ms > 0:
             now_ms = self._clock.now_ms()
             if now_ms > self._next_ms:
-                watermark_ms = now_ms - now_ms % self._interval_ms
+                watermark_ms = aligned_start(now_ms, 0, self._interval_ms)
                 self._next_ms = watermark_ms + self._interval_ms
                 yield SourceEvent(watermark_ms=watermark_ms)
