@@ -59,7 +59,7 @@ def test_an_unknown_strategy_or_number_is_an_error_that_names_it():
         from_configuration(configured(type="sometimes"))
     with pytest.raises(ConfigurationError, match=r"fixed-delay\.delay"):
         from_configuration(configured(type="fixed-delay", fixed_delay__delay="-1"))
-    with pytest.raises(ConfigurationError, match="longest wait"):
+    with pytest.raises(ConfigurationError, match="maximum backoff"):
         from_configuration(configured(type="exponential-delay", exponential_delay__max_backoff="1 ms"))
 
 

@@ -1,7 +1,7 @@
-"""`CheckpointConfig`: when checkpoints are taken, where they go and what becomes of them.
+"""`CheckpointConfig`: PyFlink's getters and setters of checkpoint settings, over a `Configuration`.
 
-Every setting is kept in the environment's configuration under its key, so that setters, `env.configure` and
-the configuration file speak of the same thing and the last word counts.
+Every setting that has a key is kept in the configuration, so a setter, `env.configure` and the configuration file set
+the same value, and the last one counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class CheckpointConfig:
-    """The checkpoint settings of an environment; get it with `env.get_checkpoint_config()`."""
+    """The checkpoint settings of an environment, returned by `env.get_checkpoint_config()`."""
 
     DEFAULT_MODE = CheckpointingMode.EXACTLY_ONCE
     DEFAULT_TIMEOUT = 10 * 60 * 1000
@@ -45,91 +45,101 @@ class CheckpointConfig:
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration() if configuration is None else configuration
-        self._tolerable_by_flag = False  # by set_fail_on_checkpointing_errors, which yields to a number
+        self._tolerable_by_flag = False  # set by set_fail_on_checkpointing_errors, which a number overrides
         self._forced = False
         self._ignored_in_flight: int | None = None
         self._max_state_bytes = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
-        self._placed = False  # the directory was set here, and goes with the storage that replaces it
+        self._has_own_directory = False  # the directory was set by a setter; a storage without a directory removes it
 
     # ------------------------------------------------------------------------------ when
 
     def is_checkpointing_enabled(self) -> bool:
-        """Whether an interval is set."""
+        """Return whether periodic checkpoints are taken."""
         return self.get_checkpoint_interval() > 0
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds from one checkpoint to the next; -1 when checkpointing is off."""
+        """Return the milliseconds from one checkpoint to the next; -1 if checkpointing is off."""
         return options.CHECKPOINT_INTERVAL.read(self._configuration) or -1
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Take a checkpoint every so many milliseconds, 10 at least."""
+        """Set the milliseconds from one checkpoint to the next, at least 10."""
         interval = _whole("checkpoint interval", checkpoint_interval, MINIMAL_CHECKPOINT_TIME_MS)
         return self._set(options.CHECKPOINT_INTERVAL, interval)
 
     def get_checkpoint_interval_during_backlog(self) -> int:
-        """Milliseconds from one checkpoint to the next while sources have a backlog; 0 for none then."""
+        """Return the milliseconds from one checkpoint to the next during a backlog; 0 if none are taken then."""
         interval = options.CHECKPOINT_INTERVAL_DURING_BACKLOG.read(self._configuration)
         return self.get_checkpoint_interval() if interval is None else interval
 
     def set_checkpoint_interval_during_backlog(self, checkpoint_interval: int) -> CheckpointConfig:
-        """While sources have more to read than an epoch takes, take checkpoints this seldom; 0 for none until then."""
+        """Set the milliseconds from one checkpoint to the next while sources have a backlog.
+
+        With 0 no checkpoints are taken during a backlog. A source has a backlog when it has more to read than fits
+        into one epoch.
+        """
         interval = _whole("checkpoint interval during backlog", checkpoint_interval, 0)
         return self._set(options.CHECKPOINT_INTERVAL_DURING_BACKLOG, interval)
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What a record counts for after a failure."""
+        """Return the guarantee for the state after a failure."""
         return CheckpointingMode[options.CHECKPOINT_MODE.read(self._configuration)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set what a record counts for after a failure."""
+        """Set the guarantee for the state after a failure."""
         if not isinstance(checkpointing_mode, CheckpointingMode):
             raise TypeError(f"expected a CheckpointingMode, got {checkpointing_mode!r}")
         return self._set(options.CHECKPOINT_MODE, checkpointing_mode.name)
 
     def get_checkpoint_timeout(self) -> int:
-        """Milliseconds after which a checkpoint that is not complete is given up."""
+        """Return the milliseconds after which a checkpoint that is not complete expires."""
         return options.CHECKPOINT_TIMEOUT.read(self._configuration)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Give a checkpoint up after so many milliseconds, 10 at least."""
+        """Set the milliseconds after which a checkpoint that is not complete expires, at least 10."""
         timeout = _whole("checkpoint timeout", checkpoint_timeout, MINIMAL_CHECKPOINT_TIME_MS)
         return self._set(options.CHECKPOINT_TIMEOUT, timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """Milliseconds from the end of one checkpoint to the start of the next, at least."""
+        """Return the minimum of milliseconds from the end of one checkpoint to the start of the next."""
         return options.CHECKPOINT_MIN_PAUSE.read(self._configuration)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Leave at least so many milliseconds between checkpoints; there is then one at a time."""
+        """Set the minimum of milliseconds from the end of one checkpoint to the start of the next.
+
+        With a pause above 0 there is one checkpoint at a time.
+        """
         return self._set(options.CHECKPOINT_MIN_PAUSE, _whole("min pause", min_pause_between_checkpoints, 0))
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """How many checkpoints may be under way at once."""
+        """Return the largest number of checkpoints in flight."""
         return options.CHECKPOINT_MAX_CONCURRENT.read(self._configuration)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Let so many checkpoints be under way at once."""
+        """Set the largest number of checkpoints in flight."""
         count = _whole("number of concurrent checkpoints", max_concurrent_checkpoints, 1)
         return self._set(options.CHECKPOINT_MAX_CONCURRENT, count)
 
     # ------------------------------------------------------------------------------ failures
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """How many checkpoints in a row may fail before the job does."""
+        """Return how many consecutive checkpoints may fail before the job fails."""
         return max(0, options.CHECKPOINT_TOLERABLE_FAILURES.read(self._configuration))
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """Let so many checkpoints in a row fail before the job does; 0 lets none."""
+        """Set how many consecutive checkpoints may fail before the job fails; with 0 the first failure does."""
         count = _whole("number of tolerable checkpoint failures", tolerable_checkpoint_failure_number, 0)
         self._tolerable_by_flag = False
         return self._set(options.CHECKPOINT_TOLERABLE_FAILURES, count)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """Whether the first failed checkpoint fails the job."""
+        """Return whether the first failed checkpoint fails the job."""
         return self.get_tolerable_checkpoint_failure_number() == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        """Say whether failed checkpoints fail the job. Deprecated: set the tolerable number instead, which wins."""
+        """Set whether failed checkpoints fail the job.
+
+        Deprecated: use `set_tolerable_checkpoint_failure_number`, which overrides this setting.
+        """
         _deprecated("set_fail_on_checkpointing_errors", "set_tolerable_checkpoint_failure_number")
         if self._configuration.contains_key(options.CHECKPOINT_TOLERABLE_FAILURES.key) and not self._tolerable_by_flag:
             log.warning(
@@ -145,64 +155,64 @@ class CheckpointConfig:
     # ------------------------------------------------------------------------------ after the end
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints may outlive the job."""
+        """Return whether checkpoints may outlive the job."""
         return (
             self.get_externalized_checkpoint_retention()
             is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         )
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """What becomes of checkpoints when the job ends."""
+        """Return whether checkpoints are kept when the job fails or is cancelled."""
         return ExternalizedCheckpointRetention[options.CHECKPOINT_RETENTION.read(self._configuration)]
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what becomes of checkpoints when the job is cancelled or fails."""
+        """Set whether checkpoints are kept when the job fails or is cancelled."""
         if not isinstance(retention_mode, ExternalizedCheckpointRetention):
             raise TypeError(f"expected an ExternalizedCheckpointRetention, got {retention_mode!r}")
         return self._set(options.CHECKPOINT_RETENTION, retention_mode.name)
 
     def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        """The older name of `set_externalized_checkpoint_retention`."""
+        """Set the retention. Deprecated: use `set_externalized_checkpoint_retention`."""
         _deprecated("set_externalized_checkpoint_cleanup", "set_externalized_checkpoint_retention")
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        """The oldest name of `set_externalized_checkpoint_retention`."""
+        """Set the retention. Deprecated: use `set_externalized_checkpoint_retention`."""
         _deprecated("enable_externalized_checkpoints", "set_externalized_checkpoint_retention")
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     def is_prefer_checkpoint_for_recovery(self) -> bool:
-        """Whether a restart goes back to a checkpoint although a savepoint is newer."""
+        """Return whether a restart restores the last checkpoint even if a savepoint is newer."""
         return options.PREFER_CHECKPOINT_FOR_RECOVERY.read(self._configuration)
 
     def set_prefer_checkpoint_for_recovery(self, prefer_checkpoint_for_recovery: bool) -> CheckpointConfig:
-        """Say whether a restart goes back to a checkpoint although a savepoint is newer."""
+        """Set whether a restart restores the last checkpoint even if a savepoint is newer."""
         return self._set(options.PREFER_CHECKPOINT_FOR_RECOVERY, bool(prefer_checkpoint_for_recovery))
 
     # ------------------------------------------------------------------------------ unaligned, forced
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints are asked for, in the one mode that has them, exactly once."""
+        """Return whether unaligned checkpoints are enabled, which only the mode EXACTLY_ONCE has."""
         exactly_once = self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
         return exactly_once and options.CHECKPOINT_UNALIGNED.read(self._configuration)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Ask for unaligned checkpoints.
+        """Enable unaligned checkpoints.
 
-        An epoch ends when all of its records are processed, so nothing is in flight at a checkpoint and nothing
-        waits for barriers: results and speed are the same with and without. The rules that come with it are
-        checked: one checkpoint at a time, and no `partition_custom` unless forced.
+        The setting changes neither results nor speed: an epoch ends when all of its records are processed, so no
+        record is in flight at a checkpoint and no barrier is waited for. Flink's rules are checked: one checkpoint
+        at a time, and no `partition_custom` unless forced.
         """
         return self._set(options.CHECKPOINT_UNALIGNED, bool(enabled))
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Ask for aligned checkpoints again."""
+        """Disable unaligned checkpoints."""
         return self.enable_unaligned_checkpoints(False)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints are allowed with `partition_custom`."""
+        """Return whether unaligned checkpoints are allowed with `partition_custom`."""
         return options.CHECKPOINT_UNALIGNED_FORCED.read(self._configuration)
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
@@ -210,40 +220,40 @@ class CheckpointConfig:
         return self._set(options.CHECKPOINT_UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """How long an unaligned checkpoint starts out aligned."""
+        """Return how long an unaligned checkpoint waits for alignment first."""
         return Duration.of_millis(options.CHECKPOINT_ALIGNED_TIMEOUT.read(self._configuration))
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration | Time) -> CheckpointConfig:
-        """Let an unaligned checkpoint start out aligned for so long."""
+        """Set how long an unaligned checkpoint waits for alignment first."""
         return self._set(
             options.CHECKPOINT_ALIGNED_TIMEOUT, _whole("alignment timeout", millis_of(alignment_timeout), 0)
         )
 
     def get_alignment_timeout(self) -> Duration:
-        """The older name of `get_aligned_checkpoint_timeout`."""
+        """Return the same as `get_aligned_checkpoint_timeout`, under its old name."""
         return self.get_aligned_checkpoint_timeout()
 
     def set_alignment_timeout(self, alignment_timeout: Duration | Time) -> CheckpointConfig:
-        """The older name of `set_aligned_checkpoint_timeout`."""
+        """Set the same as `set_aligned_checkpoint_timeout`, under its old name."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def is_force_checkpointing(self) -> bool:
-        """Whether checkpoints are taken of jobs with iterations."""
+        """Return whether checkpoints are taken of jobs with iterations."""
         return self._forced
 
     def set_force_checkpointing(self, force_checkpointing: bool = True) -> CheckpointConfig:
-        """Take checkpoints also of jobs with iterations, whose records in the loop are lost on recovery."""
+        """Set whether checkpoints are taken of jobs with iterations. A restart loses the records inside the loop."""
         self._forced = bool(force_checkpointing)
         return self
 
     def get_checkpoint_id_of_ignored_in_flight_data(self) -> int:
-        """The checkpoint whose in-flight data is dropped on restore; -1 for none."""
+        """Return the id of the checkpoint whose in-flight data is dropped on restore; -1 if there is none."""
         return -1 if self._ignored_in_flight is None else self._ignored_in_flight
 
     def set_checkpoint_id_of_ignored_in_flight_data(
         self, checkpoint_id_of_ignored_in_flight_data: int
     ) -> CheckpointConfig:
-        """Drop the in-flight data of a checkpoint on restore; checkpoints taken here have none."""
+        """Set the checkpoint whose in-flight data is dropped on restore. Checkpoints of tamias have none."""
         given = _whole("checkpoint id", checkpoint_id_of_ignored_in_flight_data, -1)
         self._ignored_in_flight = None if given == -1 else given
         return self
@@ -251,7 +261,7 @@ class CheckpointConfig:
     # ------------------------------------------------------------------------------ where
 
     def get_checkpoint_storage(self) -> CheckpointStorage:
-        """Where checkpoints go."""
+        """Return the checkpoint storage."""
         directory = options.CHECKPOINT_DIR.read(self._configuration)
         if storage_name(self._configuration) == "jobmanager" or directory is None:
             return JobManagerCheckpointStorage(directory, self._max_state_bytes)
@@ -262,34 +272,34 @@ class CheckpointConfig:
         )
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
-        """Set where checkpoints go."""
+        """Set the checkpoint storage."""
         if isinstance(storage, FileSystemCheckpointStorage):
             self._set(options.CHECKPOINT_STORAGE, "filesystem")
-            self._place(storage.get_checkpoint_path())
+            self._set_directory(storage.get_checkpoint_path())
             self._set(options.CHECKPOINT_INLINE_THRESHOLD, storage.get_min_file_size_threshold())
             return self._set(options.CHECKPOINT_WRITE_BUFFER, storage.get_write_buffer_size())
         if isinstance(storage, JobManagerCheckpointStorage):
             self._set(options.CHECKPOINT_STORAGE, "jobmanager")
             self._max_state_bytes = storage.get_max_state_size()
-            return self._place(storage.get_checkpoint_path())
+            return self._set_directory(storage.get_checkpoint_path())
         raise TypeError(
             f"expected a FileSystemCheckpointStorage or a JobManagerCheckpointStorage, got {storage!r}; "
             "use set_checkpoint_storage_dir for a directory"
         )
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str | os.PathLike[str]) -> CheckpointConfig:
-        """Store checkpoints as files under a directory."""
+        """Store checkpoints as files in a directory."""
         uri = checkpoint_uri(checkpoint_path)
         self._set(options.CHECKPOINT_STORAGE, "filesystem")
-        return self._place(uri)
+        return self._set_directory(uri)
 
-    def _place(self, directory: str | None) -> CheckpointConfig:
-        """Set the directory, or, without one, leave it to the configuration."""
+    def _set_directory(self, directory: str | None) -> CheckpointConfig:
+        """Set the directory; None leaves it to the configuration."""
         if directory is not None:
             self._set(options.CHECKPOINT_DIR, directory)
-        elif self._placed:
+        elif self._has_own_directory:
             self._configuration.remove_config(options.CHECKPOINT_DIR.key)
-        self._placed = directory is not None
+        self._has_own_directory = directory is not None
         return self
 
     # ------------------------------------------------------------------------------ for the job

@@ -1,4 +1,4 @@
-"""Where checkpoints are stored."""
+"""`CheckpointStorage`: the place of checkpoints, in the memory of the driver or in files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class CheckpointStorage(ABC):  # noqa: B024
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the memory of the driver: for trying things out, lost with the driver unless it is given a path.
+    """Checkpoints in the memory of the driver, for trials. They are lost with the driver unless a path is given.
 
     Args:
-        checkpoint_path: where the driver writes metadata nevertheless, with all state inside it.
-        max_state_size: largest size of a single state, in bytes; a checkpoint with a larger one fails.
+        checkpoint_path: A directory to which the driver writes metadata that contains all state.
+        max_state_size: The largest size of a single state in bytes. A checkpoint with a larger state fails.
     """
 
     DEFAULT_MAX_STATE_SIZE = 5 * _ONE_MEBIBYTE
@@ -35,15 +35,15 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self._max_state_size = size
 
     def get_checkpoint_path(self) -> str | None:
-        """Where metadata is written, if anywhere."""
+        """Return the directory of metadata, or None."""
         return self._path
 
     def get_savepoint_path(self) -> str | None:
-        """None: savepoints have a setting of their own."""
+        """Return None: savepoints have a setting of their own."""
         return None
 
     def get_max_state_size(self) -> int:
-        """Largest size of a single state, in bytes."""
+        """Return the largest size of a single state in bytes."""
         return self._max_state_size
 
     def __repr__(self) -> str:
@@ -51,12 +51,12 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Checkpoints as files under a directory that every machine reaches.
+    """Checkpoints as files in a directory that every machine reaches.
 
     Args:
-        checkpoint_path: the directory; ``file:///...`` or a plain path, or a remote file system's address.
-        file_state_size_threshold: state smaller than this, in bytes, is kept inside the metadata file.
-        write_buffer_size: size of the write buffer in bytes; -1 for the default.
+        checkpoint_path: The directory: a path, or a URL such as ``file:///...`` or ``s3://...``.
+        file_state_size_threshold: State below this size in bytes is kept inside the metadata file.
+        write_buffer_size: The size of the write buffer in bytes; -1 for the default.
     """
 
     MAX_FILE_STATE_THRESHOLD = _ONE_MEBIBYTE
@@ -81,19 +81,19 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._write_buffer_size = write_buffer_size
 
     def get_checkpoint_path(self) -> str:
-        """The directory."""
+        """Return the directory."""
         return self._path
 
     def get_savepoint_path(self) -> str | None:
-        """None: savepoints have a setting of their own."""
+        """Return None: savepoints have a setting of their own."""
         return None
 
     def get_min_file_size_threshold(self) -> int:
-        """Size in bytes below which state is kept inside the metadata file."""
+        """Return the size in bytes below which state is kept inside the metadata file."""
         return self.DEFAULT_FILE_STATE_THRESHOLD if self._threshold is None else self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """Size of the write buffer in bytes: at least the threshold."""
+        """Return the size of the write buffer in bytes, which is at least the threshold."""
         size = self.DEFAULT_WRITE_BUFFER_SIZE if self._write_buffer_size == -1 else self._write_buffer_size
         return max(size, self.get_min_file_size_threshold())
 
@@ -102,10 +102,10 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 
 def checkpoint_uri(path: str | os.PathLike[str] | None) -> str:
-    """A directory as the user gave it: an address with a scheme stays, a plain path becomes absolute."""
+    """Return a checkpoint directory: a URL unchanged, a plain path as an absolute path."""
     text = None if path is None else os.fspath(path)
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"a checkpoint directory is a path or an address, got {path!r}")
+        raise ValueError(f"a checkpoint directory is a path or a URL, got {path!r}")
     if len(urlsplit(text).scheme) > 1:  # one letter is a Windows drive
         return text
     return os.path.abspath(text)

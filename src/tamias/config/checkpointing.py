@@ -1,4 +1,4 @@
-"""The choices a program makes about its checkpoints."""
+"""`CheckpointingMode` and `ExternalizedCheckpointRetention`: choices of a program about its checkpoints."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import enum
 
 
 class CheckpointingMode(enum.Enum):
-    """What a record counts for in the state after a failure.
+    """The guarantee for the state after a failure.
 
-    Checkpoints are taken between epochs, when every operator has seen the same input: both modes give
-    exactly-once here.
+    Checkpoints are taken between epochs, when every operator has processed the same input, so state is exactly once
+    in both modes. With AT_LEAST_ONCE, sinks that commit at checkpoints release their output at once.
     """
 
     EXACTLY_ONCE = 0
@@ -17,7 +17,7 @@ class CheckpointingMode(enum.Enum):
 
 
 class ExternalizedCheckpointRetention(enum.Enum):
-    """What becomes of the checkpoints when the job ends otherwise than by finishing."""
+    """Whether checkpoints are kept when the job fails or is cancelled."""
 
     DELETE_ON_CANCELLATION = 0
     """Kept when the job fails, deleted when it is cancelled."""

@@ -1,7 +1,7 @@
-"""`Configuration`: keys and values as a program, a file or the command line gave them.
+"""`Configuration`: keys and values as set by a program, a file or the command line.
 
-Values keep the type they were set with and are read as another one where their text allows it. What a key means, and
-its default, is declared in `tamias.config.options`.
+A value keeps the type it was set with and is read as another type if its text allows it. The meaning and the default
+of a key are declared in `tamias.config.options`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Configuration:
-    """A set of keys with values.
+    """Keys with values.
 
     >>> configuration = Configuration().set_integer("parallelism.default", 4)
     >>> configuration.get_string("parallelism.default", "1")
@@ -30,27 +30,27 @@ class Configuration:
 
     @classmethod
     def from_dict(cls, map: Mapping[str, str]) -> Configuration:
-        """A configuration of these keys and values."""
+        """Return a configuration of these keys and values."""
         configuration = cls()
         for key, value in map.items():
             configuration._set(key, value)
         return configuration
 
     def get_string(self, key: str, default_value: str | None = None) -> Any:
-        """The value as text."""
+        """Return the value as text."""
         return self._read(key, default_value, str)
 
     def set_string(self, key: str, value: str) -> Configuration:
-        """Set text; returns this configuration, so that calls can follow each other."""
+        """Set text, and return this configuration."""
         if not isinstance(value, str):
             raise TypeError(f"set_string({key!r}, ...) takes a str, not {value!r}")
         return self._set(key, value)
 
     def get_integer(self, key: str, default_value: int | None = None) -> Any:
-        """The value as a whole number.
+        """Return the value as a whole number.
 
         Raises:
-            ConfigurationError: It is not one.
+            ConfigurationError: The value is no whole number.
         """
         return self._read(key, default_value, parse_int)
 
@@ -59,10 +59,10 @@ class Configuration:
         return self._set(key, int(value))
 
     def get_boolean(self, key: str, default_value: bool | None = None) -> Any:
-        """The value as true or false.
+        """Return the value as true or false.
 
         Raises:
-            ConfigurationError: It is neither.
+            ConfigurationError: The value is neither.
         """
         return self._read(key, default_value, parse_bool)
 
@@ -71,10 +71,10 @@ class Configuration:
         return self._set(key, bool(value))
 
     def get_float(self, key: str, default_value: float | None = None) -> Any:
-        """The value as a number.
+        """Return the value as a number.
 
         Raises:
-            ConfigurationError: It is not one.
+            ConfigurationError: The value is no number.
         """
         return self._read(key, default_value, parse_float)
 
@@ -83,10 +83,10 @@ class Configuration:
         return self._set(key, float(value))
 
     def get_bytearray(self, key: str, default_value: bytearray | None = None) -> Any:
-        """The value as bytes.
+        """Return the value as bytes.
 
         Raises:
-            ConfigurationError: It was not set as bytes.
+            ConfigurationError: The value was not set as bytes.
         """
         value = self._values.get(key)
         if value is None:
@@ -100,34 +100,34 @@ class Configuration:
         return self._set(key, bytes(value))
 
     def key_set(self) -> set[str]:
-        """Every key that has a value."""
+        """Return every key that has a value."""
         return set(self._values)
 
     def contains_key(self, key: str) -> bool:
-        """Whether the key has a value."""
+        """Return whether the key has a value."""
         return key in self._values
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Take over every value of another configuration, its keys behind a prefix; returns this one."""
+        """Take over every value of another configuration, with a prefix before its keys; return this configuration."""
         for key, value in other._values.items():
             self._values[(prefix or "") + key] = value
         return self
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Put every key into a dict, with values of the type they were set with."""
+        """Put every key into a dict, with its value in the type it was set with."""
         target_dict.update(self._values)
 
     def remove_config(self, key: str) -> bool:
-        """Drop a key; whether it had a value."""
+        """Remove a key, and return whether it had a value."""
         return self._values.pop(key, None) is not None
 
     def to_dict(self) -> dict[str, str]:
-        """Every key with its value as text."""
+        """Return every key with its value as text."""
         return {key: value_text(value) for key, value in self._values.items()}
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        """The entries of a value that is a list, such as ``a;b``."""
+        """Return the entries of a list value, such as ``a;b``."""
         if not value:
             return []
         try:
@@ -137,7 +137,7 @@ class Configuration:
 
     def _set(self, key: str, value: Any) -> Configuration:
         if not isinstance(key, str) or not key:
-            raise ConfigurationError(f"a configuration key is a text that is not empty, not {key!r}")
+            raise ConfigurationError(f"a configuration key is a non-empty text, got {key!r}")
         if value is None:
             raise ConfigurationError(f"the value of {key!r} is None; use remove_config to unset a key")
         self._values[key] = value
@@ -158,7 +158,7 @@ class Configuration:
         return self._values == other._values
 
     def __hash__(self) -> int:
-        # Flink: configurations are hashed by what they hold at the moment; do not change one that is a dict's key.
+        # Flink: a configuration is hashed by its current values; do not change one that is the key of a dict.
         return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
@@ -168,7 +168,7 @@ class Configuration:
         return f"Configuration({ {key: _shown(key, value) for key, value in self._values.items()}!r})"
 
 
-# Flink: values of keys that contain one of these words are not shown; whoever asks for them by key gets them.
+# Flink: the value of a key that contains one of these words is masked in texts. The getters return it.
 _SECRET_WORDS = (
     "password",
     "secret",

@@ -1,4 +1,4 @@
-"""`ExecutionConfig`: the settings of a job under the names programs know, kept in a `Configuration`."""
+"""`ExecutionConfig`: PyFlink's getters and setters of execution settings, over a `Configuration`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["ExecutionConfig"]
 
 
 class ExecutionConfig:
-    """Settings of a job. Every setter returns this object, so that calls can follow each other.
+    """The execution settings of a job. Every setter returns this object, so calls can be chained.
 
     Args:
-        configuration: Where the settings are kept; an environment hands in its own, so that a setting made here and
-            one made by key are the same.
+        configuration: The configuration that keeps the settings. An environment passes its own, so a setter and a key
+            of the configuration set the same value.
     """
 
     PARALLELISM_DEFAULT = -1
@@ -30,14 +30,14 @@ class ExecutionConfig:
         self._configuration = Configuration() if configuration is None else configuration
 
     def get_parallelism(self) -> int:
-        """How many subtasks an operator has unless it says otherwise."""
+        """Return the parallelism of operators that have none of their own."""
         return options.PARALLELISM.read(self._configuration)
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """Set how many subtasks an operator has unless it says otherwise.
+        """Set the parallelism of operators that have none of their own. ``PARALLELISM_DEFAULT`` removes the setting.
 
         Raises:
-            ValueError: It is not at least 1, nor ``PARALLELISM_DEFAULT``, which takes the setting back.
+            ValueError: The parallelism is below 1 and not ``PARALLELISM_DEFAULT``.
         """
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             self._configuration.remove_config(options.PARALLELISM.key)
@@ -45,63 +45,63 @@ class ExecutionConfig:
         return self._set(options.PARALLELISM, parallelism)
 
     def get_max_parallelism(self) -> int:
-        """How many key groups there are; -1 when it is derived from the parallelism."""
+        """Return the number of key groups; -1 if it is derived from the parallelism."""
         return options.MAX_PARALLELISM.read(self._configuration)
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
-        """Set how many key groups there are: the highest parallelism the state can ever be restored at.
+        """Set the number of key groups, which is the highest parallelism the state can ever be restored at.
 
         Raises:
-            ValueError: It is not between 1 and 32768.
+            ValueError: The number is not between 1 and 32768.
         """
         if max_parallelism <= 0:
             raise ConfigurationError(f"the maximum parallelism must be positive, but is {max_parallelism}")
         return self._set(options.MAX_PARALLELISM, max_parallelism)
 
     def get_auto_watermark_interval(self) -> int:
-        """How often watermarks are emitted, in milliseconds; 0 is never."""
+        """Return the interval of periodic watermarks in milliseconds; 0 if there are none."""
         return options.AUTO_WATERMARK_INTERVAL.read(self._configuration)
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often watermarks are emitted, in milliseconds; 0 is never.
+        """Set the interval of periodic watermarks in milliseconds; 0 for none.
 
         Raises:
-            ValueError: It is negative.
+            ValueError: The interval is negative.
         """
         return self._set_millis(options.AUTO_WATERMARK_INTERVAL, interval)
 
     def get_latency_tracking_interval(self) -> int:
-        """How often latency markers are sent, in milliseconds; 0 is never."""
+        """Return the interval of latency markers in milliseconds; 0 if there are none."""
         return options.LATENCY_TRACKING_INTERVAL.read(self._configuration)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often latency markers are sent, in milliseconds; 0 is never."""
+        """Set the interval of latency markers in milliseconds; 0 for none."""
         return self._set_millis(options.LATENCY_TRACKING_INTERVAL, interval)
 
     def get_task_cancellation_interval(self) -> int:
-        """How often a cancelled subtask is reminded, in milliseconds."""
+        """Return the interval at which a cancelled subtask is interrupted, in milliseconds."""
         return options.TASK_CANCELLATION_INTERVAL.read(self._configuration)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often a cancelled subtask is reminded, in milliseconds."""
+        """Set the interval at which a cancelled subtask is interrupted, in milliseconds."""
         return self._set_millis(options.TASK_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_timeout(self) -> int:
-        """How long cancelling may take, in milliseconds; 0 waits for ever."""
+        """Return how long cancelling may take, in milliseconds; 0 for no limit."""
         return options.TASK_CANCELLATION_TIMEOUT.read(self._configuration)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Set how long cancelling may take, in milliseconds; 0 waits for ever."""
+        """Set how long cancelling may take, in milliseconds; 0 for no limit."""
         return self._set_millis(options.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def get_global_job_parameters(self) -> dict[str, str]:
-        """Parameters every function of the job can read."""
+        """Return the parameters that every function of the job can read."""
         return options.GLOBAL_JOB_PARAMETERS.read(self._configuration)
 
     def set_global_job_parameters(
         self, global_job_parameters_dict: Mapping[str, Any] | ParameterTool
     ) -> ExecutionConfig:
-        """Set parameters every function of the job can read; values become text. A `ParameterTool` will do as well."""
+        """Set the parameters that every function of the job can read, from a dict or a `ParameterTool`, as text."""
         if isinstance(global_job_parameters_dict, ParameterTool):
             global_job_parameters_dict = global_job_parameters_dict.to_map()
         parameters = {str(key): value_text(value) for key, value in global_job_parameters_dict.items()}
@@ -109,19 +109,19 @@ class ExecutionConfig:
         return self
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Let chained functions hand on one object without copying."""
+        """Let chained functions pass on one object without copying it."""
         return self._set(options.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Keep chained functions from seeing each other's changes to an object."""
+        """Copy records between chained functions, so that no function sees another's changes to them."""
         return self._set(options.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """Whether chained functions may hand on one object without copying."""
+        """Return whether chained functions may pass on one object without copying it."""
         return options.OBJECT_REUSE.read(self._configuration)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Give operators without a uid one of their own."""
+        """Generate uids for operators that have none."""
         return self._set(options.AUTO_GENERATE_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
@@ -129,7 +129,7 @@ class ExecutionConfig:
         return self._set(options.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
-        """Whether operators without a uid get one."""
+        """Return whether uids are generated for operators that have none."""
         return options.AUTO_GENERATE_UIDS.read(self._configuration)
 
     def enable_generic_types(self) -> ExecutionConfig:
@@ -141,69 +141,69 @@ class ExecutionConfig:
         return self._set(options.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
-        """Whether streams without a declared type are refused."""
+        """Return whether streams without a declared type are refused."""
         return not options.GENERIC_TYPES.read(self._configuration)
 
     def is_use_snapshot_compression(self) -> bool:
-        """Whether keyed state is compressed in checkpoints."""
+        """Return whether keyed state is compressed in checkpoints."""
         return options.SNAPSHOT_COMPRESSION.read(self._configuration)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Set whether keyed state is compressed in checkpoints."""
         return self._set(options.SNAPSHOT_COMPRESSION, bool(use_snapshot_compression))
 
-    # Settings of the JVM's serializers. They are kept and answered, so that programs run; nothing here reads them.
+    # Settings of the JVM's serializers. They are kept and returned, so that programs run, and have no effect.
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Kept for programs that call it."""
+        """Accepted without effect."""
         return self._set(options.CLOSURE_CLEANER, "RECURSIVE")
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
-        """Kept for programs that call it."""
+        """Accepted without effect."""
         return self._set(options.CLOSURE_CLEANER, "NONE")
 
     def is_closure_cleaner_enabled(self) -> bool:
-        """What was set last."""
+        """Return the value that was set last."""
         return options.CLOSURE_CLEANER.read(self._configuration) != "NONE"
 
     def enable_force_avro(self) -> ExecutionConfig:
-        """Kept for programs that call it."""
+        """Accepted without effect."""
         return self._set(options.FORCE_AVRO, True)
 
     def disable_force_avro(self) -> ExecutionConfig:
-        """Kept for programs that call it."""
+        """Accepted without effect."""
         return self._set(options.FORCE_AVRO, False)
 
     def is_force_avro_enabled(self) -> bool:
-        """What was set last."""
+        """Return the value that was set last."""
         return options.FORCE_AVRO.read(self._configuration)
 
     def enable_force_kryo(self) -> ExecutionConfig:
-        """Kept for programs that call it."""
+        """Accepted without effect."""
         return self._set(options.FORCE_KRYO, True)
 
     def disable_force_kryo(self) -> ExecutionConfig:
-        """Kept for programs that call it."""
+        """Accepted without effect."""
         return self._set(options.FORCE_KRYO, False)
 
     def is_force_kryo_enabled(self) -> bool:
-        """What was set last."""
+        """Return the value that was set last."""
         return options.FORCE_KRYO.read(self._configuration)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
-        """Empty: there is no Kryo here."""
+        """Return nothing: tamias has no Kryo serializers."""
         return {}
 
     def get_registered_kryo_types(self) -> list[str]:
-        """Empty: there is no Kryo here."""
+        """Return nothing: tamias has no Kryo serializers."""
         return []
 
     def get_registered_pojo_types(self) -> list[str]:
-        """Empty: there are no Java classes here."""
+        """Return nothing: tamias has no Java classes."""
         return []
 
     def to_configuration(self) -> Configuration:
-        """The configuration the settings are kept in."""
+        """Return the configuration that keeps the settings."""
         return self._configuration
 
     def _set_millis(self, option: ConfigOption[int], millis: int) -> ExecutionConfig:
@@ -213,7 +213,7 @@ class ExecutionConfig:
 
     def _set(self, option: ConfigOption[Any], value: Any) -> ExecutionConfig:
         text = value_text(value)
-        option.read(Configuration().set_string(option.key, text))  # refuse here, where the call was written
+        option.read(Configuration().set_string(option.key, text))  # raises in the line that sets the value
         self._configuration.set_string(option.key, text)
         return self
 

@@ -1,4 +1,4 @@
-"""How a job is run: record by record without end, or over bounded input to its end."""
+"""`RuntimeExecutionMode`: whether a job emits results as records arrive or only final ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ __all__ = ["RuntimeExecutionMode"]
 
 
 class RuntimeExecutionMode(Enum):
-    """STREAMING emits as records arrive; BATCH emits final results key by key; AUTOMATIC looks at the sources."""
+    """When results are emitted.
+
+    STREAMING emits them as records arrive, BATCH emits final ones key by key. AUTOMATIC chooses by the sources.
+    """
 
     STREAMING = 0
     BATCH = 1

@@ -1,4 +1,4 @@
-"""When a vertex may start, by how many of its inputs are ready."""
+"""`InputDependencyConstraint`: how many inputs of a vertex must be ready before it starts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """ANY: as soon as one input is ready; ALL: when every input is.
+    """ANY starts a vertex when one input is ready, ALL when every input is.
 
-    Kept so that programs naming it run: a level starts when all its inputs are complete, whatever is asked for.
+    It exists for programs that name it and has no effect: a level starts when all its inputs are complete.
     """
 
     ANY = 0

@@ -1,4 +1,4 @@
-"""`ConfigOption`: one key with its type, default and meaning, and the builder that makes one."""
+"""`ConfigOption`: one key with its type, default and meaning; and the builder of such options."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ConfigOption(Generic[T]):
-    """A key, how its text is read, what holds when it is absent, and what it is for.
+    """A key, the parser of its text, its default and its meaning.
 
     Args:
         key: The key of Flink 2.x.
-        parse: From text to value; raises ``ValueError`` with the reason.
+        parse: Turns text into a value; raises ``ValueError`` with the reason.
         default: The value when no key is set.
-        old_keys: Names of earlier versions, used in this order when ``key`` is absent.
-        unit: What the number counts: ``ms``, ``bytes``, or nothing.
-        sentence: What the option does.
-        check: A last look at the value; returns why it is refused, or None.
+        old_keys: Keys of earlier versions of Flink, tried in this order when ``key`` is absent.
+        unit: The unit of the number, ``ms`` or ``bytes``, or nothing.
+        sentence: The meaning of the option.
+        check: Returns why a value is refused, or None.
     """
 
     key: str
@@ -38,14 +38,14 @@ class ConfigOption(Generic[T]):
     check: Callable[[T], str | None] | None = None
 
     def find(self, configuration: Configuration) -> str | None:
-        """The key, new or old, under which the configuration has a value for this option."""
+        """Return the key, current or old, under which the configuration has a value for this option, or None."""
         return next((key for key in (self.key, *self.old_keys) if configuration.contains_key(key)), None)
 
     def read(self, configuration: Configuration) -> T:
-        """The option's value in a configuration.
+        """Return the value of the option in a configuration, or its default.
 
         Raises:
-            ConfigurationError: The value cannot be read, or is refused.
+            ConfigurationError: The value cannot be read, or is out of range.
         """
         key = self.find(configuration)
         if key is None:
@@ -65,7 +65,7 @@ class ConfigOption(Generic[T]):
 
 
 class ConfigOptions:
-    """Builds options of your own.
+    """Builds the options of a program.
 
     >>> option = ConfigOptions.key("shop.currency").string_type().default_value("EUR")
     >>> option.read(Configuration())
@@ -73,48 +73,48 @@ class ConfigOptions:
     """
 
     class OptionBuilder:
-        """An option that has a key and lacks a type."""
+        """An option with a key and without a type."""
 
         def __init__(self, key: str) -> None:
             self._key = key
 
         def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
-            """True or false."""
+            """Make it an option of true or false."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_bool)
 
         def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """A whole number."""
+            """Make it an option of a whole number."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_int)
 
         def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """A whole number."""
+            """Make it an option of a whole number."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_int)
 
         def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """A number."""
+            """Make it an option of a number."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_float)
 
         def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """A number."""
+            """Make it an option of a number."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_float)
 
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
-            """Text."""
+            """Make it an option of text."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
 
     class TypedConfigOptionBuilder(Generic[T]):
-        """An option that has a key and a type, and lacks a default."""
+        """An option with a key and a type, and without a default."""
 
         def __init__(self, key: str, parse: Callable[[str], T]) -> None:
             self._key = key
             self._parse = parse
 
         def default_value(self, value: T) -> ConfigOption[T]:
-            """The value when the key is absent."""
+            """Return the option, with this value when the key is absent."""
             return ConfigOption(self._key, self._parse, value)
 
         def no_default_value(self) -> ConfigOption[T | None]:
-            """None when the key is absent."""
+            """Return the option, with None when the key is absent."""
             parse: Callable[[str], Any] = self._parse
             return ConfigOption(self._key, parse, None)
 

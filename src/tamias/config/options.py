@@ -82,18 +82,18 @@ RUNTIME_MODE = ConfigOption(
     "execution.runtime-mode",
     parse_enum(RuntimeExecutionMode),
     RuntimeExecutionMode.STREAMING,
-    sentence="Whether results are emitted as records arrive (STREAMING) or as final ones (BATCH).",
+    sentence="Whether results are emitted as records arrive (STREAMING) or only final ones (BATCH).",
 )
-PARALLELISM = _count("parallelism.default", 1, "How many subtasks an operator has unless it says otherwise.", least=1)
+PARALLELISM = _count("parallelism.default", 1, "The parallelism of operators that have none of their own.", least=1)
 MAX_PARALLELISM = ConfigOption(
     "pipeline.max-parallelism",
     parse_int,
     -1,
-    sentence="How many key groups keyed state is divided into; -1 derives it from the parallelism.",
+    sentence="The number of key groups of keyed state; -1 derives it from the parallelism.",
     check=_max_parallelism,
 )
 AUTO_WATERMARK_INTERVAL = _millis(
-    "pipeline.auto-watermark-interval", 200, "How often watermarks are emitted; 0 is off."
+    "pipeline.auto-watermark-interval", 200, "The interval of periodic watermarks; 0 is off."
 )
 OPERATOR_CHAINING = _flag(
     "pipeline.operator-chaining.enabled",
@@ -107,26 +107,28 @@ CHAIN_DIFFERENT_MAX_PARALLELISM = _flag(
     "Whether operators whose maximum parallelism differs may run in one vertex.",
 )
 OBJECT_REUSE = _flag(
-    "pipeline.object-reuse", False, "Whether chained functions may hand on one object without copying."
+    "pipeline.object-reuse", False, "Whether chained functions may pass on one object without copying it."
 )
 GLOBAL_JOB_PARAMETERS = ConfigOption[dict[str, str]](
-    "pipeline.global-job-parameters", parse_map, {}, sentence="Parameters every function of the job can read."
+    "pipeline.global-job-parameters", parse_map, {}, sentence="Parameters that every function of the job can read."
 )
 CACHED_FILES = ConfigOption[list[str]](
     "pipeline.cached-files",
     parse_list,
     [],
-    sentence="Files copied to every worker; entries of the form name:n,path:p,executable:true.",
+    sentence="Files copied to every slot; entries of the form name:n,path:p,executable:true.",
 )
-AUTO_GENERATE_UIDS = _flag("pipeline.auto-generate-uids", True, "Whether operators without a uid get one.")
+AUTO_GENERATE_UIDS = _flag(
+    "pipeline.auto-generate-uids", True, "Whether uids are generated for operators that have none."
+)
 JOB_NAME = _text("pipeline.name", "The job's name when execute() is given none.")
 JOB_ID = _text(
-    "$internal.pipeline.job-id", "The job's id, 32 hexadecimal digits, when a new driver is to go on with an old job."
+    "$internal.pipeline.job-id", "The id of the job, 32 hexadecimal digits, when a new driver continues an old job."
 )
 BUFFER_TIMEOUT = _millis(
     "execution.buffer-timeout.interval",
     100,
-    "How long records may wait to be sent together.",
+    "How long output may wait to be sent together with more.",
     "execution.buffer-timeout",
 )
 BUFFER_TIMEOUT_ENABLED = _flag(
@@ -141,22 +143,24 @@ TIME_CHARACTERISTIC = _choice(
     "pipeline.time-characteristic",
     "EventTime",
     ("ProcessingTime", "IngestionTime", "EventTime"),
-    "What time_window means, and whether sources stamp records (Flink 1.x).",
+    "The time that time_window uses, and whether sources set timestamps (Flink 1.x).",
 )
 CLOSURE_CLEANER = _choice(
     "pipeline.closure-cleaner-level",
     "RECURSIVE",
     ("NONE", "TOP_LEVEL", "RECURSIVE"),
-    "Kept for programs that set it; functions are pickled as they are.",
+    "Accepted without effect; functions are pickled as they are.",
 )
-LATENCY_TRACKING_INTERVAL = _millis("metrics.latency.interval", 0, "How often latency markers are sent; 0 is off.")
-TASK_CANCELLATION_INTERVAL = _millis("task.cancellation.interval", 30_000, "How often a cancelled subtask is reminded.")
+LATENCY_TRACKING_INTERVAL = _millis("metrics.latency.interval", 0, "The interval of latency markers; 0 is off.")
+TASK_CANCELLATION_INTERVAL = _millis(
+    "task.cancellation.interval", 30_000, "The interval at which a cancelled subtask is interrupted."
+)
 TASK_CANCELLATION_TIMEOUT = _millis(
-    "task.cancellation.timeout", 180_000, "How long cancelling may take before the slot is ended; 0 waits for ever."
+    "task.cancellation.timeout", 180_000, "How long cancelling may take before the slot is ended; 0 is no limit."
 )
 GENERIC_TYPES = _flag("pipeline.generic-types", True, "Whether streams without a declared type are allowed.")
-FORCE_AVRO = _flag("pipeline.force-avro", False, "Kept for programs that set it; it has no effect on results.")
-FORCE_KRYO = _flag("pipeline.force-kryo", False, "Kept for programs that set it; it has no effect on results.")
+FORCE_AVRO = _flag("pipeline.force-avro", False, "Accepted without effect.")
+FORCE_KRYO = _flag("pipeline.force-kryo", False, "Accepted without effect.")
 
 # ------------------------------------------------------------------------------------------- state, checkpoints
 
@@ -167,10 +171,12 @@ STATE_BACKEND = ConfigOption(
     ("state.backend",),
     sentence="Where keyed state is kept: hashmap or rocksdb, or a name of Flink 1.x (jobmanager, filesystem).",
 )
-STATE_BACKEND_ASYNC = _flag("state.backend.async", True, "Whether heap state is written while the job goes on.")
+STATE_BACKEND_ASYNC = _flag(
+    "state.backend.async", True, "Whether heap state is written while the job processes records."
+)
 CHECKPOINT_INCREMENTAL = _flag(
     "execution.checkpointing.incremental",
-    True,  # Flink: false, because only RocksDB has it there; here the heap has it too, and it costs nothing
+    True,  # Flink: false, because only RocksDB has it. In tamias the heap has it too, and it costs nothing.
     "Whether a checkpoint writes only what changed since the last one.",
     "state.backend.incremental",
 )
@@ -182,7 +188,7 @@ CHANGELOG_ENABLED = ConfigOption[bool | None](
 )
 CHECKPOINT_STORAGE = _text(
     "execution.checkpointing.storage",
-    "Where checkpoints go, jobmanager or filesystem; unset, filesystem when a directory is set.",
+    "The checkpoint storage, jobmanager or filesystem; unset, filesystem if a directory is set.",
     "state.checkpoint-storage",
 )
 CHECKPOINT_DIR = _text(
@@ -197,16 +203,16 @@ CHECKPOINT_CREATE_SUBDIR = _flag(
     "Whether each job writes into a subdirectory named by its id.",
     "state.checkpoints.create-subdir",
 )
-# Values below 1 mean 1, with a warning by whoever keeps the checkpoints: hence no check here.
+# A value below 1 means 1, with a warning when the checkpoint settings are read: hence no check here.
 CHECKPOINT_NUM_RETAINED = ConfigOption(
     "execution.checkpointing.num-retained",
     parse_int,
     1,
     ("state.checkpoints.num-retained",),
-    sentence="How many completed checkpoints are kept.",
+    sentence="How many completed checkpoints are retained.",
 )
 SAVEPOINT_DIR = _text(
-    "execution.checkpointing.savepoint-dir", "Where savepoints go by default.", "state.savepoints.dir"
+    "execution.checkpointing.savepoint-dir", "The default directory of savepoints.", "state.savepoints.dir"
 )
 CHECKPOINT_INLINE_THRESHOLD = ConfigOption(
     "execution.checkpointing.data-inline-threshold",
@@ -223,18 +229,18 @@ CHECKPOINT_WRITE_BUFFER = ConfigOption(
     4096,
     ("state.backend.fs.write-buffer-size",),
     "bytes",
-    "How much is gathered before it is written.",
+    "How much is buffered before it is written.",
 )
 RECOVER_FROM_LOCAL = _flag(
     "execution.state-recovery.from-local",
     False,
-    "Whether a restart reads state from the local copy where there is one.",
+    "Whether a restart reads state from local copies where there are any.",
     "state.backend.local-recovery",
 )
 LOCAL_BACKUP = _flag(
     "execution.checkpointing.local-backup.enabled",
     False,
-    "Whether checkpoints leave a local copy.",
+    "Whether slots keep local copies of their state files.",
     "state.backend.local-recovery",
 )
 LOCAL_BACKUP_DIRS = ConfigOption[list[str]](
@@ -242,20 +248,20 @@ LOCAL_BACKUP_DIRS = ConfigOption[list[str]](
     parse_list,
     [],
     ("taskmanager.state.local.root-dirs",),
-    sentence="Where local copies are kept; unset, in the directory for temporary files.",
+    sentence="The directories of local copies; unset, the directory for temporary files.",
 )
 CHECKPOINT_MODE = _choice(
     "execution.checkpointing.mode",
     "EXACTLY_ONCE",
     ("EXACTLY_ONCE", "AT_LEAST_ONCE"),
-    "What a record counts for after a restart.",
+    "The guarantee for the state after a failure.",
 )
 CHECKPOINT_INTERVAL = ConfigOption[int | None](
     "execution.checkpointing.interval",
     parse_duration_ms,
     None,
     unit="ms",
-    sentence="How often a checkpoint is begun; unset is never.",
+    sentence="The interval of periodic checkpoints; unset is off.",
     check=_at_least(0),
 )
 CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
@@ -263,52 +269,58 @@ CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
     parse_duration_ms,
     None,
     unit="ms",
-    sentence="How often a checkpoint is begun while sources have a backlog; 0 is never, unset as always.",
+    sentence="The interval of periodic checkpoints during a backlog; 0 is off, unset is the usual interval.",
     check=_at_least(0),
 )
-CHECKPOINT_TIMEOUT = _millis("execution.checkpointing.timeout", 600_000, "How long a checkpoint may take.")
-CHECKPOINT_MIN_PAUSE = _millis("execution.checkpointing.min-pause", 0, "The least time between two checkpoints.")
-CHECKPOINT_MAX_CONCURRENT = _count(
-    "execution.checkpointing.max-concurrent-checkpoints", 1, "How many checkpoints may be under way.", least=1
+CHECKPOINT_TIMEOUT = _millis(
+    "execution.checkpointing.timeout", 600_000, "How long a checkpoint may take before it expires."
 )
-# Flink 1.10 to 1.13 wrote -1 for "not set", which acts as 0.
+CHECKPOINT_MIN_PAUSE = _millis(
+    "execution.checkpointing.min-pause", 0, "The minimum time from the end of one checkpoint to the start of the next."
+)
+CHECKPOINT_MAX_CONCURRENT = _count(
+    "execution.checkpointing.max-concurrent-checkpoints", 1, "The largest number of checkpoints in flight.", least=1
+)
+# Flink: 1.10 to 1.13 wrote -1 for "not set", which means 0.
 CHECKPOINT_TOLERABLE_FAILURES = _count(
     "execution.checkpointing.tolerable-failed-checkpoints",
     0,
-    "How many checkpoints in a row may fail before the job does.",
+    "How many consecutive checkpoints may fail before the job fails.",
     least=-1,
 )
 CHECKPOINT_RETENTION = _choice(
     "execution.checkpointing.externalized-checkpoint-retention",
     "NO_EXTERNALIZED_CHECKPOINTS",
     ("RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
-    "What becomes of the last checkpoint when the job is cancelled.",
+    "Whether checkpoints are kept when the job fails or is cancelled.",
 )
 CHECKPOINT_UNALIGNED = _flag(
     "execution.checkpointing.unaligned.enabled",
     False,
-    "Accepted; an epoch's end aligns all inputs, so nothing is in flight at a checkpoint.",
+    "Accepted without effect; the end of an epoch aligns all inputs, so no record is in flight at a checkpoint.",
     "execution.checkpointing.unaligned",
 )
 CHECKPOINT_UNALIGNED_FORCED = _flag(
-    "execution.checkpointing.unaligned.forced", False, "Accepted, for jobs with iterations; see unaligned.enabled."
+    "execution.checkpointing.unaligned.forced",
+    False,
+    "Whether unaligned checkpoints are allowed with custom partitioning; see unaligned.enabled.",
 )
 CHECKPOINT_ALIGNED_TIMEOUT = _millis(
     "execution.checkpointing.aligned-checkpoint-timeout",
     0,
-    "Accepted; see unaligned.enabled.",
+    "Accepted without effect; see unaligned.enabled.",
     "execution.checkpointing.alignment-timeout",
 )
 CHECKPOINT_AFTER_TASKS_FINISH = _flag(
     "execution.checkpointing.checkpoints-after-tasks-finish",
     True,
-    "Whether checkpoints go on when some sources have ended.",
+    "Whether checkpoints are taken when some sources have ended.",
     "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
 )
 PREFER_CHECKPOINT_FOR_RECOVERY = _flag(
     "execution.checkpointing.prefer-checkpoint-for-recovery",
     False,
-    "Whether a restart takes the last checkpoint although a savepoint is newer (Flink 1.9 to 1.14).",
+    "Whether a restart restores the last checkpoint even if a savepoint is newer (Flink 1.9 to 1.14).",
 )
 SNAPSHOT_COMPRESSION = _flag(
     "execution.checkpointing.snapshot-compression",
@@ -322,74 +334,76 @@ RESTORE_PATH = _text(
 RESTORE_IGNORE_UNCLAIMED = _flag(
     "execution.state-recovery.ignore-unclaimed-state",
     False,
-    "Whether saved state that no operator asks for may be left behind.",
+    "Whether saved state that belongs to no operator of the job is dropped instead of failing the restore.",
     "execution.savepoint.ignore-unclaimed-state",
 )
 RESTORE_CLAIM_MODE: ConfigOption[Literal["NO_CLAIM", "CLAIM", "LEGACY"]] = _choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",
     ("NO_CLAIM", "CLAIM", "LEGACY"),
-    "Who owns the files of the checkpoint the job starts from.",
+    "Whether the job takes over the files of the checkpoint it starts from.",
     "execution.savepoint-restore-mode",
 )
 # --------------------------------------------------------------------------------------------- failure recovery
 
 RESTART_STRATEGY = _text(
     "restart-strategy.type",
-    "How often and when a failed job is restarted: none, fixed-delay, failure-rate or exponential-delay.",
+    "The restart strategy: none, fixed-delay, failure-rate or exponential-delay.",
     "restart-strategy",
 )
-FIXED_DELAY_ATTEMPTS = _count("restart-strategy.fixed-delay.attempts", 1, "How many restarts are made.")
-FIXED_DELAY_DELAY = _millis("restart-strategy.fixed-delay.delay", 1000, "How long to wait before each restart.")
+FIXED_DELAY_ATTEMPTS = _count("restart-strategy.fixed-delay.attempts", 1, "The largest number of restarts.")
+FIXED_DELAY_DELAY = _millis("restart-strategy.fixed-delay.delay", 1000, "The delay before each restart.")
 FAILURE_RATE_MAX = _count(
     "restart-strategy.failure-rate.max-failures-per-interval",
     1,
-    "How many failures within the interval are borne.",
+    "The largest number of failures within the interval.",
     least=1,
 )
 FAILURE_RATE_INTERVAL = _millis(
-    "restart-strategy.failure-rate.failure-rate-interval", 60_000, "The length over which failures are counted."
+    "restart-strategy.failure-rate.failure-rate-interval", 60_000, "The interval over which failures are counted."
 )
-FAILURE_RATE_DELAY = _millis("restart-strategy.failure-rate.delay", 1000, "How long to wait before each restart.")
+FAILURE_RATE_DELAY = _millis("restart-strategy.failure-rate.delay", 1000, "The delay before each restart.")
 EXPONENTIAL_INITIAL = _millis(
-    "restart-strategy.exponential-delay.initial-backoff", 1000, "How long to wait before the first restart."
+    "restart-strategy.exponential-delay.initial-backoff", 1000, "The delay before the first restart."
 )
 EXPONENTIAL_MAX = _millis(
-    "restart-strategy.exponential-delay.max-backoff", 60_000, "The longest wait before a restart."
+    "restart-strategy.exponential-delay.max-backoff", 60_000, "The longest delay before a restart."
 )
 EXPONENTIAL_MULTIPLIER = ConfigOption(
     "restart-strategy.exponential-delay.backoff-multiplier",
     parse_float,
     1.5,
-    sentence="How much longer each wait is than the one before.",
+    sentence="The factor by which each delay is longer than the one before.",
     check=lambda value: None if value > 1 else "must be greater than 1",
 )
 EXPONENTIAL_RESET = _millis(
     "restart-strategy.exponential-delay.reset-backoff-threshold",
     3_600_000,
-    "How long a job must run without failing for the waits to start small again.",
+    "How long a job must run without a failure before the delay is reset to the initial one.",
 )
 EXPONENTIAL_JITTER = ConfigOption(
     "restart-strategy.exponential-delay.jitter-factor",
     parse_float,
     0.1,
-    sentence="How much of each wait is left to chance.",
+    sentence="The random share of each delay.",
     check=_within(0, 1),
 )
 EXPONENTIAL_ATTEMPTS = _count(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     2**31 - 1,
-    "How many failures in a row are borne.",
+    "The largest number of failures before the delay is reset.",
 )
 FAILOVER_STRATEGY: ConfigOption[Literal["region", "full"]] = _choice(
     "jobmanager.execution.failover-strategy",
     "region",
     ("region", "full"),
-    "What is restarted: everything, or a region.",
+    "What is restarted after a failure: the whole job, or a region of it.",
 )
 
 OWNER_LEASE = _millis(
-    "tamias.checkpoint.owner-lease", 30_000, "How long a driver on another host may be silent before it is replaced."
+    "tamias.checkpoint.owner-lease",
+    30_000,
+    "How long a driver on another host may be silent before its checkpoint directory is taken over.",
 )
 CONTROL = ConfigOption[bool | None](
     "tamias.control.enabled",
@@ -397,8 +411,8 @@ CONTROL = ConfigOption[bool | None](
     None,
     sentence="Whether `tamias list`, `stop`, `cancel`, `savepoint trigger` reach the job; unless set, on Spark only.",
 )
-HEARTBEAT_INTERVAL = _millis("heartbeat.interval", 10_000, "How often a slot shows that it lives.")
-HEARTBEAT_TIMEOUT = _millis("heartbeat.timeout", 50_000, "How long a slot may be silent before it is replaced.")
+HEARTBEAT_INTERVAL = _millis("heartbeat.interval", 10_000, "The interval of heartbeats of a slot.")
+HEARTBEAT_TIMEOUT = _millis("heartbeat.timeout", 50_000, "How long a slot may send no heartbeat before it is replaced.")
 
 # ---------------------------------------------------------------------------------- Python and Java dependencies
 

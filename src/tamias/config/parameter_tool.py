@@ -1,4 +1,4 @@
-"""`ParameterTool`: a program's parameters, from the command line, a file or a dict."""
+"""`ParameterTool`: the parameters of a program, from the command line, a file or a dict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEGATIVE_NUMBER = re.compile(r"-(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][-+]?\
 
 
 class ParameterTool:
-    """Parameters by name; values are text and are read as numbers on demand.
+    """Parameters by name. Values are text; a getter reads them as numbers.
 
     >>> parameters = ParameterTool.from_args(["--input", "words.txt", "-n", "3", "--verbose"])
     >>> parameters.get("input"), parameters.get_int("n"), parameters.has("verbose")
@@ -34,9 +34,9 @@ class ParameterTool:
 
     @staticmethod
     def from_args(args: Sequence[str]) -> ParameterTool:
-        """Read ``--key value``, ``-key value`` and flags without a value; the last of equal keys counts.
+        """Read ``--key value``, ``-key value`` and flags without a value. Of equal keys the last one counts.
 
-        A value may be a negative number; anything else that begins with a dash is the next key.
+        A value may be a negative number. Any other argument that begins with a dash is the next key.
 
         Raises:
             ConfigurationError: A value has no key before it, or a key is empty.
@@ -73,24 +73,24 @@ class ParameterTool:
 
     @staticmethod
     def from_map(map: Mapping[str, str]) -> ParameterTool:
-        """The parameters of a dict."""
+        """Return the parameters of a dict."""
         return ParameterTool(map)
 
     @staticmethod
     def from_system_properties() -> ParameterTool:
-        """The environment's variables, which are to a Python program what system properties are to a Java one."""
+        """Return the environment variables, which take the place of Java's system properties."""
         return ParameterTool(os.environ)
 
     def get(self, key: str, default_value: str | None = None) -> str | None:
-        """The value, or the default."""
+        """Return the value, or the default if the parameter was not given."""
         self._unrequested.discard(key)
         return self._data.get(key, default_value)
 
     def get_required(self, key: str) -> str:
-        """The value.
+        """Return the value.
 
         Raises:
-            ConfigurationError: It was not given.
+            ConfigurationError: The parameter was not given.
         """
         self._unrequested.discard(key)
         if key not in self._data:
@@ -98,59 +98,59 @@ class ParameterTool:
         return self._data[key]
 
     def get_int(self, key: str, default_value: int | None = None) -> int:
-        """The value as a whole number; required when there is no default."""
+        """Return the value as a whole number; required when there is no default."""
         return int(self._number(key, default_value, parse_int))
 
     def get_long(self, key: str, default_value: int | None = None) -> int:
-        """The value as a whole number; required when there is no default."""
+        """Return the value as a whole number; required when there is no default."""
         return self.get_int(key, default_value)
 
     def get_short(self, key: str, default_value: int | None = None) -> int:
-        """The value as a whole number from -32768 to 32767; required when there is no default."""
+        """Return the value as a whole number from -32768 to 32767; required when there is no default."""
         return self._within(key, default_value, 16)
 
     def get_byte(self, key: str, default_value: int | None = None) -> int:
-        """The value as a whole number from -128 to 127; required when there is no default."""
+        """Return the value as a whole number from -128 to 127; required when there is no default."""
         return self._within(key, default_value, 8)
 
     def get_float(self, key: str, default_value: float | None = None) -> float:
-        """The value as a number; required when there is no default."""
+        """Return the value as a number; required when there is no default."""
         return float(self._number(key, default_value, parse_float))
 
     def get_double(self, key: str, default_value: float | None = None) -> float:
-        """The value as a number; required when there is no default."""
+        """Return the value as a number; required when there is no default."""
         return self.get_float(key, default_value)
 
     def get_boolean(self, key: str, default_value: bool | None = None) -> bool:
-        """The value as true or false; required when there is no default. A flag without a value is true."""
-        # Flink: Java reads the text that stands for no value, and a flag that was given is false.
+        """Return the value as true or false; required when there is no default. A flag without a value is true."""
+        # Flink: Java parses the text that stands for "no value", so there a flag that was given is false.
         if self.get(key) == NO_VALUE_KEY:
             return True
         return bool(self._number(key, default_value, parse_bool))
 
     def has(self, key: str) -> bool:
-        """Whether the parameter was given, with or without a value."""
+        """Return whether the parameter was given, with or without a value."""
         self._unrequested.discard(key)
         return key in self._data
 
     def get_unrequested_parameters(self) -> set[str]:
-        """The parameters that were given and that nobody has asked for: misspelt ones, perhaps."""
+        """Return the parameters that were given and never read, which may be misspelt."""
         return set(self._unrequested)
 
     def get_number_of_parameters(self) -> int:
-        """How many parameters were given."""
+        """Return the number of parameters."""
         return len(self._data)
 
     def merge_with(self, other: ParameterTool) -> ParameterTool:
-        """These parameters and those of another; where both have one, the other's counts."""
+        """Return these parameters and those of `other`. Of a parameter in both, the value of `other` counts."""
         return ParameterTool({**self._data, **other._data})
 
     def to_map(self) -> dict[str, str]:
-        """All parameters by name."""
+        """Return all parameters by name."""
         return dict(self._data)
 
     def get_configuration(self) -> Configuration:
-        """All parameters as a configuration."""
+        """Return all parameters as a configuration."""
         return Configuration.from_dict(self._data)
 
     def _within(self, key: str, default_value: int | None, bits: int) -> int:

@@ -1,4 +1,4 @@
-"""Java's properties format: keys and values in a text file, read as Java reads it."""
+"""Reads Java's properties format: keys and values in a text file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(text: str) -> dict[str, str]:
-    r"""The properties in a text; the last of equal keys counts.
+    r"""Return the properties in a text. Of equal keys the last one counts.
 
-    ``#`` and ``!`` begin comments. A key ends at the first blank, ``=`` or ``:``; a backslash at the end of a line
-    continues it on the next, whose leading blanks do not count; ``\t``, ``\n``, ``\u00e9``, ``\:`` and so on stand
-    for characters.
+    ``#`` and ``!`` begin comments. A key ends at the first blank, ``=`` or ``:``. A backslash at the end of a line
+    continues it on the next line, whose leading blanks are dropped. ``\t``, ``\n``, ``\u00e9``, ``\:`` and the like
+    stand for characters.
 
     Example:
         >>> read_properties("name = Ada\n! a comment\nlist: one, \\\n      two\na\\ key=")
@@ -25,7 +25,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines that continue one another as one, without comments and empty ones."""
+    """Yield lines without comments and empty lines. A line and its continuations are one."""
     begun: str | None = None
     for line in re.split(r"\r\n|\n|\r", text):
         content = line.lstrip(_BLANK)

@@ -1,7 +1,7 @@
-"""What is to happen after a failure, as values; the decisions themselves are taken by the job.
+"""Restart strategies as values. The driver decides by them whether and when a failed job is restarted.
 
-A strategy comes from the program (`RestartStrategies`), else from the configuration (`from_configuration`), else from
-the default, which depends on whether checkpoints are made.
+A strategy comes from the program (`RestartStrategies`), else from the configuration (`from_configuration`), else it is
+the default, which depends on whether checkpointing is enabled.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Length = Duration | Time | timedelta | int
 
 
 class RestartStrategyConfiguration:
-    """Base of the five strategies."""
+    """The base of the five strategies."""
 
     __slots__ = ()
 
     def get_description(self) -> str:
-        """The strategy in words, as logs and failures show it."""
+        """Return the strategy as text for logs and errors."""
         raise TypeError(f"{type(self).__name__} describes no strategy; use RestartStrategies to make one")
 
 
@@ -55,7 +55,7 @@ class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """The program has no wish: the configuration decides."""
+    """The program sets no strategy; the configuration decides."""
 
     def get_description(self) -> str:
         return "restart strategy of the configuration"
@@ -63,7 +63,7 @@ class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """A number of restarts over the whole life of the job, each after the same wait."""
+    """A limited number of restarts over the whole life of the job, each after the same delay."""
 
     restart_attempts: int
     delay_ms: int
@@ -79,7 +79,7 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Restarts as long as no more than so many failures fall into an interval."""
+    """Restarts while at most `max_failures` failures fall into an interval."""
 
     max_failures: int
     interval_ms: int
@@ -100,7 +100,7 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Restarts after waits that grow with each failure in a row, and shrink back after a quiet time."""
+    """Restarts after delays that grow with each failure, and are reset after a time without failures."""
 
     initial_backoff_ms: int
     max_backoff_ms: int
@@ -110,10 +110,10 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
     attempts_before_reset: int = UNLIMITED
 
     def __post_init__(self) -> None:
-        _require(self.initial_backoff_ms > 0, f"the first wait must be positive, but is {self.initial_backoff_ms} ms")
+        _require(self.initial_backoff_ms > 0, f"the initial backoff must be positive, not {self.initial_backoff_ms} ms")
         _require(
             self.max_backoff_ms >= self.initial_backoff_ms,
-            f"the longest wait, {self.max_backoff_ms} ms, is shorter than the first, {self.initial_backoff_ms} ms",
+            f"the maximum backoff, {self.max_backoff_ms} ms, is below the initial one, {self.initial_backoff_ms} ms",
         )
         for name, value in (("multiplier", self.multiplier), ("jitter", self.jitter)):
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -132,7 +132,7 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
 
 
 class RestartStrategies:
-    """Makes the strategies.
+    """Makes restart strategies.
 
     >>> RestartStrategies.fixed_delay_restart(3, 1000).get_description()
     'restart with a fixed delay of 1000 ms, at most 3 times'
@@ -140,26 +140,26 @@ class RestartStrategies:
 
     @staticmethod
     def no_restart() -> NoRestartStrategyConfiguration:
-        """The first failure ends the job."""
+        """Return the strategy with which the first failure ends the job."""
         return NoRestartStrategyConfiguration()
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
-        """Leave it to the configuration."""
+        """Return the strategy that leaves the choice to the configuration."""
         return FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: Length
     ) -> FixedDelayRestartStrategyConfiguration:
-        """So many restarts, each after the same wait (milliseconds, or a length of time)."""
+        """Return the strategy of a limited number of restarts, each after the same delay."""
         return FixedDelayRestartStrategyConfiguration(restart_attempts, millis_of(delay_between_attempts))
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: Length, delay_interval: Length
     ) -> FailureRateRestartStrategyConfiguration:
-        """Restarts while at most ``failure_rate`` failures fall into ``failure_interval``."""
+        """Return the strategy of restarts while at most ``failure_rate`` failures fall into ``failure_interval``."""
         return FailureRateRestartStrategyConfiguration(
             failure_rate, millis_of(failure_interval), millis_of(delay_interval)
         )
@@ -173,7 +173,7 @@ class RestartStrategies:
         jitter_factor: float,
         attempts_before_reset: int = UNLIMITED,
     ) -> ExponentialDelayRestartStrategyConfiguration:
-        """Restarts after waits that grow by ``backoff_multiplier``, each varied by ``jitter_factor``."""
+        """Return the strategy of delays that grow by ``backoff_multiplier``, each varied by ``jitter_factor``."""
         return ExponentialDelayRestartStrategyConfiguration(
             millis_of(initial_backoff),
             millis_of(max_backoff),
@@ -185,7 +185,7 @@ class RestartStrategies:
 
 
 def from_configuration(configuration: Configuration) -> RestartStrategyConfiguration | None:
-    """The strategy a configuration asks for, or None when it has no wish.
+    """Return the strategy that a configuration sets, or None if it sets none.
 
     Raises:
         ConfigurationError: The strategy is unknown, or a number of it is out of range.
@@ -233,7 +233,7 @@ def from_configuration(configuration: Configuration) -> RestartStrategyConfigura
 def resolve(
     wish: RestartStrategyConfiguration | None, configuration: Configuration, *, checkpointing: bool
 ) -> RestartStrategyConfiguration:
-    """The strategy that holds: the program's, else the configuration's, else the default."""
+    """Return the strategy of the job: the program's, else the configuration's, else the default."""
     if wish is not None and not isinstance(wish, FallbackRestartStrategyConfiguration):
         return wish
     configured = from_configuration(configuration)
@@ -241,8 +241,8 @@ def resolve(
         return configured
     if not checkpointing:
         return NoRestartStrategyConfiguration()
-    # Flink: 1.x restarts for ever with a pause of one second, 2.x with growing pauses. The first is kept: a job under
-    # test restarts at once and its timing can be told beforehand.
+    # Flink: 1.x restarts for ever after a delay of one second, 2.x after growing delays. Tamias keeps the first: a job
+    # under test restarts soon, and its timing is predictable.
     return FixedDelayRestartStrategyConfiguration(UNLIMITED, 1000)
 
 

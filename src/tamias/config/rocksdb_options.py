@@ -111,19 +111,19 @@ PREDEFINED_OPTIONS = ConfigOption[str](
     PREFIX + "predefined-options",
     parse_choice(*PREDEFINED),
     "DEFAULT",
-    sentence="A set of settings to start from; single keys override it.",
+    sentence="A predefined set of settings; single keys override it.",
 )
 USE_BLOOM_FILTER = ConfigOption[bool](
     PREFIX + "use-bloom-filter",
     parse_bool,
     True,  # Flink: false
-    sentence="Whether files have filters that tell keys they do not hold.",
+    sentence="Whether files have Bloom filters, which tell that a key is not in the file.",
 )
 LOCAL_DIRECTORIES = ConfigOption[tuple[str, ...]](
     PREFIX + "localdir", _folders, (), sentence="Folders for working state on the slots' machines."
 )
 TRANSFER_THREADS = _count(
-    "checkpoint.transfer.thread.num", _DEFAULT.transfer_threads, "How many files a subtask copies at once."
+    "checkpoint.transfer.thread.num", _DEFAULT.transfer_threads, "How many files a subtask copies at the same time."
 )
 OPTIONS_FACTORY = ConfigOption[str | None](
     PREFIX + "options-factory",
@@ -142,23 +142,35 @@ _FIELDS: dict[str, ConfigOption[Any]] = {
     "write_buffer_bytes": _bytes(
         "writebuffer.size", _DEFAULT.write_buffer_bytes, "Bytes collected in memory before a file is written."
     ),
-    "write_buffer_count": _count("writebuffer.count", _DEFAULT.write_buffer_count, "Write buffers at most.", 2),
+    "write_buffer_count": _count(
+        "writebuffer.count", _DEFAULT.write_buffer_count, "The largest number of write buffers.", 2
+    ),
     "write_buffers_to_merge": _count(
-        "writebuffer.number-to-merge", _DEFAULT.write_buffers_to_merge, "Write buffers merged into one file."
+        "writebuffer.number-to-merge",
+        _DEFAULT.write_buffers_to_merge,
+        "How many write buffers are merged into one file.",
     ),
     "block_cache_bytes": _bytes(
         "block.cache-size", _DEFAULT.block_cache_bytes, "Memory for blocks of files, of all instances in a slot.", 65536
     ),
     "block_bytes": _bytes("block.blocksize", _DEFAULT.block_bytes, "The unit that is read and cached.", 1024),
     "metadata_block_bytes": _bytes(
-        "block.metadata-blocksize", _DEFAULT.metadata_block_bytes, "The same for indexes and filters.", 1024
+        "block.metadata-blocksize",
+        _DEFAULT.metadata_block_bytes,
+        "The unit of indexes and filters that is read and cached.",
+        1024,
     ),
-    "bloom_bits_per_key": _count("bloom-filter.bits-per-key", _DEFAULT.bloom_bits_per_key, "Bits per key in filters."),
+    "bloom_bits_per_key": _count(
+        "bloom-filter.bits-per-key", _DEFAULT.bloom_bits_per_key, "Bits per key in Bloom filters."
+    ),
     "target_file_bytes": _bytes(
-        "compaction.level.target-file-size-base", _DEFAULT.target_file_bytes, "How large files grow.", 1024
+        "compaction.level.target-file-size-base", _DEFAULT.target_file_bytes, "The size that files grow to.", 1024
     ),
     "level_base_bytes": _bytes(
-        "compaction.level.max-size-level-base", _DEFAULT.level_base_bytes, "How large the first level grows.", 1024
+        "compaction.level.max-size-level-base",
+        _DEFAULT.level_base_bytes,
+        "The size that the first level grows to.",
+        1024,
     ),
     "dynamic_level_size": ConfigOption[bool](
         PREFIX + "compaction.level.use-dynamic-size",
@@ -173,10 +185,10 @@ _FIELDS: dict[str, ConfigOption[Any]] = {
         sentence="How files are compressed: one for all levels, or one for each; without it as suits compaction.style.",
     ),
     "background_threads": _count(
-        "thread.num", _DEFAULT.background_threads, "Threads that write and merge files, of an instance."
+        "thread.num", _DEFAULT.background_threads, "Threads of an instance that write and merge files."
     ),
-    "open_files": _count("files.open", _DEFAULT.open_files, "Files kept open at most; -1 for all.", -1),
-    "write_batch_bytes": _bytes("write-batch-size", _DEFAULT.write_batch_bytes, "Bytes written in one go."),
+    "open_files": _count("files.open", _DEFAULT.open_files, "The largest number of open files; -1 for no limit.", -1),
+    "write_batch_bytes": _bytes("write-batch-size", _DEFAULT.write_batch_bytes, "Bytes written in one batch."),
     "memory_per_slot_bytes": _bytes(
         "memory.fixed-per-slot", 0, "Memory for blocks and write buffers of all instances in a slot.", MEBIBYTE
     ),

@@ -1,4 +1,4 @@
-"""`SavepointFormatType`: how the state in a savepoint is written."""
+"""`SavepointFormatType`: the format of the state in a savepoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class SavepointFormatType(Enum):
     """The format of a savepoint."""
 
     CANONICAL = "CANONICAL"
-    """One that all state backends read: the job may go on with another one."""
+    """Every state backend reads it, so the job can be resumed with another backend."""
 
     NATIVE = "NATIVE"
-    """The state backend's own: written and restored faster; for the heap the same as the canonical one."""
+    """The format of the job's state backend, written and restored faster. On the heap it is the canonical one."""

@@ -1,7 +1,7 @@
-"""Where a job keeps its working state, and, in the classes of Flink 1.x, its checkpoints too.
+"""`StateBackend`: where a job keeps its working state; the classes of Flink 1.x also set the checkpoint storage.
 
-What a backend is told is written into the configuration, so that what `config.yaml` says and what a program says meet
-in one place. See docs/state_backends.md.
+A backend writes its settings into the configuration, which also holds those of `config.yaml`, so the last one counts.
+See docs/state_backends.md.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 
 
 class StateBackend(ABC):
-    """A place for working state. What a checkpoint stores, and where, is set with the checkpoint config."""
+    """A place for working state. The contents and the place of checkpoints are set with the checkpoint config."""
 
     @property
     @abstractmethod
     def backend_name(self) -> str:
-        """The name it has in the configuration, under ``state.backend.type``."""
+        """Return the name of the backend in the configuration, under ``state.backend.type``."""
 
     def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
-        """Write what it was told into an environment's configuration."""
+        """Write the settings of the backend into an environment's configuration."""
         configuration.set_string(options.STATE_BACKEND.key, self.backend_name)
 
     def __eq__(self, other: object) -> bool:
@@ -50,22 +50,23 @@ class StateBackend(ABC):
 
 
 class HashMapStateBackend(StateBackend):
-    """State as Python objects in the slots' memory: the fastest, as large as memory allows. The default."""
+    """Keeps state as Python objects in the slots' memory: the fastest backend, limited by memory. The default."""
 
     @property
     def backend_name(self) -> str:
-        """``hashmap``."""
+        """Return ``hashmap``."""
         return "hashmap"
 
 
 class MemoryStateBackend(HashMapStateBackend):
-    """Flink 1.x: state in the slots' memory, checkpoints in the driver's.
+    """Keeps state in the slots' memory and checkpoints in the driver's, as in Flink 1.x.
 
     Args:
-        checkpoint_path: where the driver writes metadata nevertheless, with all state inside it.
-        savepoint_path: where savepoints go by default.
-        max_state_size: largest size of a single state in bytes, 5 MB unless given; beyond it a checkpoint fails.
-        using_asynchronous_snapshots: whether state is written while the job goes on; by default it is.
+        checkpoint_path: A directory to which the driver writes metadata that contains all state.
+        savepoint_path: The default directory of savepoints.
+        max_state_size: The largest size of a single state in bytes, 5 MB by default. A larger state fails its
+            checkpoint.
+        using_asynchronous_snapshots: Whether state is written while the job processes records; the default is True.
     """
 
     def __init__(
@@ -82,11 +83,11 @@ class MemoryStateBackend(HashMapStateBackend):
         self._asynchronous = _true_or_false("MemoryStateBackend", using_asynchronous_snapshots)
 
     def get_max_state_size(self) -> int:
-        """Largest size of a single state, in bytes."""
+        """Return the largest size of a single state in bytes."""
         return self._storage.get_max_state_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Whether state is written while the job goes on."""
+        """Return whether state is written while the job processes records."""
         return self._asynchronous is not False
 
     def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
@@ -104,14 +105,14 @@ class MemoryStateBackend(HashMapStateBackend):
 
 
 class FsStateBackend(HashMapStateBackend):
-    """Flink 1.x: state in the slots' memory, checkpoints as files.
+    """Keeps state in the slots' memory and checkpoints in files, as in Flink 1.x.
 
     Args:
-        checkpoint_directory_uri: the directory of checkpoints.
-        default_savepoint_directory_uri: where savepoints go by default.
-        file_state_size_threshold: state smaller than this, in bytes, is kept inside the metadata file.
-        write_buffer_size: size of the write buffer in bytes; -1 for the default.
-        using_asynchronous_snapshots: whether state is written while the job goes on; by default it is.
+        checkpoint_directory_uri: The directory of checkpoints.
+        default_savepoint_directory_uri: The default directory of savepoints.
+        file_state_size_threshold: State below this size in bytes is kept inside the metadata file.
+        write_buffer_size: The size of the write buffer in bytes; -1 for the default.
+        using_asynchronous_snapshots: Whether state is written while the job processes records; the default is True.
     """
 
     def __init__(
@@ -129,19 +130,19 @@ class FsStateBackend(HashMapStateBackend):
         self._asynchronous = _true_or_false("FsStateBackend", using_asynchronous_snapshots)
 
     def get_checkpoint_path(self) -> str:
-        """The directory of checkpoints."""
+        """Return the directory of checkpoints."""
         return self._storage.get_checkpoint_path()
 
     def get_min_file_size_threshold(self) -> int:
-        """Size in bytes below which state is kept inside the metadata file."""
+        """Return the size in bytes below which state is kept inside the metadata file."""
         return self._storage.get_min_file_size_threshold()
 
     def get_write_buffer_size(self) -> int:
-        """Size of the write buffer in bytes."""
+        """Return the size of the write buffer in bytes."""
         return self._storage.get_write_buffer_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Whether state is written while the job goes on."""
+        """Return whether state is written while the job processes records."""
         return self._asynchronous is not False
 
     def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
@@ -159,7 +160,7 @@ class FsStateBackend(HashMapStateBackend):
 
 
 class PredefinedOptions(Enum):
-    """Sets of settings for RocksDB to start from; single keys of the configuration override them."""
+    """Sets of RocksDB settings. Single keys of the configuration override them."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -168,13 +169,13 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State in RocksDB, on the local disks of the slots: far beyond memory, a few times slower than in memory.
+    """Keeps state in RocksDB, on the local disks of the slots. State may be far larger than memory and is slower.
 
     Needs the package ``rocksdict``: ``pip install tamias[rocksdb]``.
 
     Args:
-        enable_incremental_checkpointing: whether a checkpoint writes only what changed since the last one; None leaves
-            that to the configuration.
+        enable_incremental_checkpointing: Whether a checkpoint writes only what changed since the last one; None leaves
+            it to the configuration.
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
@@ -191,17 +192,17 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     @property
     def backend_name(self) -> str:
-        """``rocksdb``."""
+        """Return ``rocksdb``."""
         return "rocksdb"
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether a checkpoint writes only what changed since the last one."""
+        """Return whether a checkpoint writes only what changed since the last one."""
         return options.CHECKPOINT_INCREMENTAL.default if self._incremental is None else self._incremental
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Set the folders for working state on the slots' machines; they are used by turns.
+        """Set the folders for working state on the slots' machines. Subtasks use the folders in turn.
 
-        Without any, state is in the slots' folders for temporary files.
+        Without folders the state lies in the slots' folders for temporary files.
         """
         if not paths:
             self._paths = None
@@ -209,21 +210,21 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._paths = keys.LOCAL_DIRECTORIES.parse(",".join(os.fspath(path) for path in paths))
 
     def get_db_storage_paths(self) -> list[str] | None:
-        """What `set_db_storage_paths` was told; None if nothing."""
+        """Return the arguments of `set_db_storage_paths`, or None if there are none."""
         return None if self._paths is None else list(self._paths)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Set the settings to start from."""
+        """Set the predefined set of settings."""
         if not isinstance(options, PredefinedOptions):
             raise TypeError(f"set_predefined_options() takes one of PredefinedOptions, got {options!r}")
         self._predefined = options
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """The settings to start from."""
+        """Return the predefined set of settings."""
         return self._predefined or PredefinedOptions.DEFAULT
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Name a Python class, by its import path, that may change RocksDB's options.
+        """Set the import path of a Python class that changes RocksDB's options.
 
         Its method ``create_db_options(options)`` is called with a ``rocksdict.Options`` before an instance is opened.
         """
@@ -235,17 +236,17 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._options_factory = options_factory_class_name
 
     def get_options(self) -> str | None:
-        """What `set_options` was told."""
+        """Return the argument of `set_options`, or None."""
         return self._options_factory
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Set how many files of a checkpoint a subtask copies at once."""
+        """Set how many files of a checkpoint a subtask copies at the same time."""
         if not isinstance(number_of_transfering_threads, int) or number_of_transfering_threads < 1:
             raise ValueError(f"the number of threads must be at least 1, got {number_of_transfering_threads!r}")
         self._transfer_threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
-        """How many files of a checkpoint a subtask copies at once."""
+        """Return how many files of a checkpoint a subtask copies at the same time."""
         return keys.TRANSFER_THREADS.default if self._transfer_threads is None else self._transfer_threads
 
     def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
@@ -264,7 +265,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     @staticmethod
     def _of(configuration: Configuration) -> EmbeddedRocksDBStateBackend:
-        """The backend that a configuration describes."""
+        """Return the backend with the settings of a configuration."""
         found = EmbeddedRocksDBStateBackend(options.CHECKPOINT_INCREMENTAL.read(configuration))
         found._paths = keys.LOCAL_DIRECTORIES.read(configuration) or None
         found._options_factory = keys.OPTIONS_FACTORY.read(configuration)
@@ -277,13 +278,13 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 
 class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
-    """Flink 1.x: state in RocksDB, checkpoints as files.
+    """Keeps state in RocksDB and checkpoints in files, as in Flink 1.x.
 
     Args:
-        checkpoint_data_uri: the directory of checkpoints.
-        enable_incremental_checkpointing: whether a checkpoint writes only what changed since the last one; None leaves
-            that to the configuration.
-        checkpoint_stream_backend: a backend of Flink 1.x that says where checkpoints go, instead of a directory.
+        checkpoint_data_uri: The directory of checkpoints.
+        enable_incremental_checkpointing: Whether a checkpoint writes only what changed since the last one; None leaves
+            it to the configuration.
+        checkpoint_stream_backend: A backend of Flink 1.x that sets the checkpoint storage, instead of a directory.
     """
 
     def __init__(
@@ -294,9 +295,9 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
     ) -> None:
         super().__init__(enable_incremental_checkpointing)
         if checkpoint_stream_backend is None:
-            self._where: StateBackend = FsStateBackend(checkpoint_data_uri)
+            self._storage_backend: StateBackend = FsStateBackend(checkpoint_data_uri)
         elif isinstance(checkpoint_stream_backend, (FsStateBackend, MemoryStateBackend)):
-            self._where = checkpoint_stream_backend
+            self._storage_backend = checkpoint_stream_backend
         else:
             raise TypeError(
                 "checkpoint_stream_backend is an FsStateBackend or a MemoryStateBackend, "
@@ -304,19 +305,22 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
             )
 
     def get_checkpoint_backend(self) -> StateBackend:
-        """The backend that says where checkpoints go."""
-        return self._where
+        """Return the backend that sets the checkpoint storage."""
+        return self._storage_backend
 
     def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
-        self._where._apply(configuration, checkpoints)
+        self._storage_backend._apply(configuration, checkpoints)
         super()._apply(configuration, checkpoints)
 
     def __repr__(self) -> str:
-        return f"RocksDBStateBackend({self._where!r}, enable_incremental_checkpointing={self._incremental})"
+        return f"RocksDBStateBackend({self._storage_backend!r}, enable_incremental_checkpointing={self._incremental})"
 
 
 def _path(backend: str, name: str, given: str | os.PathLike[str] | None, in_java: str) -> str | None:
-    """A path, or None. Flink: Java's constructors take other things in this place; who writes so is told the name."""
+    """Return a path, or None.
+
+    Flink: Java's constructors have other parameters in this position. The error names the parameter that was meant.
+    """
     if given is None:
         return None
     if not isinstance(given, (str, os.PathLike)):

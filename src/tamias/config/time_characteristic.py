@@ -1,4 +1,4 @@
-"""Which notion of time a job goes by, as programs for Flink 1.x say it."""
+"""`TimeCharacteristic`: the notion of time of a job, as in Flink 1.x."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["TimeCharacteristic"]
 
 
 class TimeCharacteristic(enum.Enum):
-    """The time that `time_window` means, and what sources do about timestamps."""
+    """The time that `time_window` uses, and how sources set timestamps."""
 
     ProcessingTime = 0
-    """The wall clock; timestamps and watermarks of source functions are ignored."""
+    """The clock of the machine; timestamps and watermarks of source functions are ignored."""
 
     IngestionTime = 1
-    """Sources stamp records with the wall clock and emit watermarks by it."""
+    """Sources give records the time of the machine's clock, and emit watermarks from it."""
 
     EventTime = 2
     """Timestamps and watermarks come from the data. The default."""

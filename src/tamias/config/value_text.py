@@ -1,7 +1,7 @@
-"""Reading and writing the text of configuration values: durations, sizes, lists, maps.
+"""Reads and writes the text of configuration values: durations, sizes, lists, maps.
 
-Every parser takes text and gives a value or raises `ValueError` with the reason alone; the caller, who knows the key,
-turns it into a `ConfigurationError`.
+Every parser takes text and returns a value, or raises `ValueError` with the reason alone. The caller knows the key and
+turns the reason into a `ConfigurationError`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NUMBER_AND_UNIT = re.compile(r"(?P<number>\d+)\s*(?P<unit>[a-zµ]*)", re.IGNORE
 
 
 def parse_bool(text: str) -> bool:
-    """``true`` or ``false``, in any case."""
+    """Parse ``true`` or ``false``, in upper or lower case."""
     lowered = text.strip().lower()
     if lowered not in {"true", "false"}:
         raise ValueError("expected true or false")
@@ -61,7 +61,7 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_int(text: str) -> int:
-    """A whole number."""
+    """Parse a whole number."""
     try:
         return int(text.strip())
     except ValueError:
@@ -69,7 +69,7 @@ def parse_int(text: str) -> int:
 
 
 def parse_float(text: str) -> float:
-    """A number."""
+    """Parse a number."""
     try:
         return float(text.strip())
     except ValueError:
@@ -77,7 +77,7 @@ def parse_float(text: str) -> float:
 
 
 def parse_duration_ms(text: str) -> int:
-    """A length of time in milliseconds, from ``10 s``, ``5 min``, ``PT10S``, or a bare number of milliseconds.
+    """Return the milliseconds of ``10 s``, ``5 min``, ``PT10S``, or a bare number of milliseconds.
 
     >>> parse_duration_ms("10 s"), parse_duration_ms("PT1M30S"), parse_duration_ms("200")
     (10000, 90000, 200)
@@ -95,7 +95,7 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_memory_bytes(text: str) -> int:
-    """A size in bytes, from ``64kb``, ``32 mb``, or a bare number of bytes; units are powers of 1024.
+    """Return the bytes of ``64kb``, ``32 mb``, or a bare number of bytes; units are powers of 1024.
 
     >>> parse_memory_bytes("64kb")
     65536
@@ -107,7 +107,7 @@ def parse_memory_bytes(text: str) -> int:
 
 
 def parse_list(text: str) -> list[str]:
-    """``a;b``, with quotes around entries that hold a semicolon; also YAML's ``[a, b]`` and ``- a`` lines.
+    """Parse ``a;b``, with quotes around entries that hold a semicolon, and YAML's ``[a, b]`` and ``- a`` lines.
 
     >>> parse_list("a;b"), parse_list("[a, b]"), parse_list("'a;b';c")
     (['a', 'b'], ['a', 'b'], ['a;b', 'c'])
@@ -122,7 +122,7 @@ def parse_list(text: str) -> list[str]:
 
 
 def parse_map(text: str) -> dict[str, str]:
-    """``k1:v1,k2:v2``; also YAML's ``{k1: v1, k2: v2}``.
+    """Parse ``k1:v1,k2:v2``, and YAML's ``{k1: v1, k2: v2}``.
 
     >>> parse_map("a:1,b:2")
     {'a': '1', 'b': '2'}
@@ -142,7 +142,7 @@ def parse_map(text: str) -> dict[str, str]:
 
 
 def parse_choice(*choices: C) -> Callable[[str], C]:
-    """A parser for one of these words; case, ``-`` and ``_`` do not matter, the spelling given here is returned."""
+    """Return a parser for one of these words. It ignores case, ``-`` and ``_``, and returns the word as spelt here."""
     by_word = {_word(choice): choice for choice in choices}
 
     def parse(text: str) -> C:
@@ -155,7 +155,7 @@ def parse_choice(*choices: C) -> Callable[[str], C]:
 
 
 def parse_enum(kind: type[E]) -> Callable[[str], E]:
-    """A parser for the name of a member."""
+    """Return a parser for the name of an enum member."""
     choose = parse_choice(*(member.name for member in kind))
 
     def parse(text: str) -> E:
@@ -165,19 +165,22 @@ def parse_enum(kind: type[E]) -> Callable[[str], E]:
 
 
 def split_quoted(text: str, separator: str) -> list[str]:
-    """The entries between separators, without blanks or quotes around them; a separator inside quotes is text."""
+    """Return the entries between separators, without blanks and quotes around them.
+
+    A separator inside quotes is text.
+    """
     return [_unquoted(entry) for entry in _split(text, separator) if entry.strip()]
 
 
 def _split(text: str, separator: str, inner: str = "") -> list[str]:
-    """Cut at separators outside of quotes; quotes count at the start of an entry, or of a part after ``inner``.
+    """Split at separators outside of quotes. A quote opens at the start of an entry, or of a part after ``inner``.
 
-    Inside quotes a doubled quote stands for one, so ``it's`` needs no quotes and ``'a;''b'`` is ``a;'b``.
+    Inside quotes a doubled quote stands for one: ``it's`` needs no quotes, and ``'a;''b'`` is ``a;'b``.
     """
     entries, start, quote, at_start = [], 0, "", True
     for position, char in enumerate(text):
         if quote:
-            # Of a doubled quote the first one closes and the second opens again.
+            # The first of two quotes closes the quoted part, and the second opens it again.
             quote, at_start = ("", True) if char == quote else (quote, False)
         elif char == separator:
             entries.append(text[start:position])
@@ -192,7 +195,7 @@ def _split(text: str, separator: str, inner: str = "") -> list[str]:
 
 
 def value_text(value: Any) -> str:
-    """A typed value as configuration text: what the parsers above read back."""
+    """Return a typed value as configuration text, which the parsers of this module read back."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes | bytearray):
