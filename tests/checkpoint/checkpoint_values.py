@@ -55,7 +55,7 @@ def subtasks(job):
 
 
 def snapshots(job, store, checkpoint_id, *, attempt="1.0", chance=None, reuse=(), inline_threshold=0, finished=()):
-    """What every subtask of a job answers: one keyed file in shared/ (and those reused), one exclusive file."""
+    """Return the snapshots of all subtasks: each a keyed file in shared/, reused files, and an exclusive file."""
     chance = chance or random.Random(checkpoint_id)
     answers = []
     for v in job.vertices:
@@ -92,14 +92,14 @@ def metadata(job, store, checkpoint_id, **kwargs):
 
 
 def opened(store=None, *, name="one", now_ms=0, take_over=False):
-    """A storage that is ready to be written to."""
-    storage = CheckpointDirectory(store if store is not None else MemoryFiles(), JOB)
-    storage.initialise(driver(name), now_ms, take_over=take_over)
-    return storage
+    """Return a job's checkpoint directory, claimed by a driver."""
+    directory = CheckpointDirectory(store if store is not None else MemoryFiles(), JOB)
+    directory.initialise(driver(name), now_ms, take_over=take_over)
+    return directory
 
 
 def all_files(store, directory=""):
-    """Every file of a store, by path."""
+    """Return the paths of all files of a store."""
     found = []
     for name in store.list(directory):
         path = f"{directory}/{name}" if directory else name

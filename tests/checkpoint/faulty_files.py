@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Fault:
-    """Applies to the calls whose operation and path match, from the `skip`-th on, `times` times."""
+    """A fault of the calls whose operation and path match: skips the first `skip` calls, then happens `times` times."""
 
     operation: str
     pattern: str

@@ -1,4 +1,4 @@
-"""Recovery: the newest checkpoint that can be read, older ones said loudly, and never an empty start by accident."""
+"""The choice of a checkpoint: the newest readable one, an older one with an error in the log, never an empty start."""
 
 import random
 
@@ -16,10 +16,10 @@ JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", paralleli
 
 
 def with_checkpoints(store, *ids):
-    storage = opened(store)
+    directory = opened(store)
     for checkpoint_id in ids:
-        storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id))
-    return storage
+        directory.complete(metadata(JOB_GRAPH, directory.files, checkpoint_id))
+    return directory
 
 
 def rewrite(files, path, change):
@@ -29,16 +29,16 @@ def rewrite(files, path, change):
 
 
 def test_the_newest_checkpoint_is_chosen():
-    storage = with_checkpoints(MemoryFiles(), 9, 10, 11)
-    found = choose_checkpoint(storage)
-    assert found.restore_point.metadata == storage.load(11)
+    directory = with_checkpoints(MemoryFiles(), 9, 10, 11)
+    found = choose_checkpoint(directory)
+    assert found.restore_point.metadata == directory.load(11)
     assert found.passed_over == ()
 
 
 def test_a_job_that_never_completed_one_starts_from_nothing():
-    storage = with_checkpoints(MemoryFiles())
-    metadata(JOB_GRAPH, storage.files, 1)
-    assert choose_checkpoint(storage) is None
+    directory = with_checkpoints(MemoryFiles())
+    metadata(JOB_GRAPH, directory.files, 1)
+    assert choose_checkpoint(directory) is None
 
 
 def damage_kinds(rng):
@@ -63,17 +63,17 @@ def test_any_damage_to_any_file_makes_it_use_the_one_before_and_say_so(kind, cap
     paths = sorted(p for p in all_files(with_checkpoints(MemoryFiles(), 1, 2).files) if "2-" in p or "chk-2/" in p)
     assert any(p.endswith("_metadata") for p in paths)
     for path in paths:
-        storage = with_checkpoints(MemoryFiles(), 1, 2)
+        directory = with_checkpoints(MemoryFiles(), 1, 2)
         change = damage_kinds(rng)[kind]
         if change is None:
-            storage.files.delete(path)
+            directory.files.delete(path)
         else:
-            rewrite(storage.files, path, change)
+            rewrite(directory.files, path, change)
         caplog.clear()
-        found = choose_checkpoint(storage)
+        found = choose_checkpoint(directory)
         assert found.restore_point.metadata.checkpoint_id == 1
         if kind == "missing" and path.endswith("_metadata"):
-            continue  # then it never existed
+            continue  # without metadata the checkpoint never existed
         ((skipped, why),) = found.passed_over
         assert skipped == 2
         assert path.rsplit("/", 1)[1] in why
@@ -84,94 +84,94 @@ def test_any_damage_to_any_file_makes_it_use_the_one_before_and_say_so(kind, cap
 def test_two_hundred_random_bit_flips_are_all_found():
     rng = random.Random(7)
     store = MemoryFiles()
-    storage = with_checkpoints(store, 1, 2)
-    of_second = sorted({*storage.load(2).paths(), "chk-2/_metadata"})
+    directory = with_checkpoints(store, 1, 2)
+    of_second = sorted({*directory.load(2).paths(), "chk-2/_metadata"})
     for _ in range(200):
         path = rng.choice(of_second)
-        original = storage.files.read(path)
-        storage.files.replace(path, _flip(original, rng.randrange(len(original) * 8)))
-        assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 1
-        storage.files.replace(path, original)
-    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 2
+        original = directory.files.read(path)
+        directory.files.replace(path, _flip(original, rng.randrange(len(original) * 8)))
+        assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 1
+        directory.files.replace(path, original)
+    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 2
 
 
 def test_when_none_can_be_read_the_job_fails_rather_than_starting_empty():
-    storage = with_checkpoints(MemoryFiles(), 1, 2)
+    directory = with_checkpoints(MemoryFiles(), 1, 2)
     for checkpoint_id in (1, 2):
-        rewrite(storage.files, f"chk-{checkpoint_id}/_metadata", lambda data: data[:-3])
+        rewrite(directory.files, f"chk-{checkpoint_id}/_metadata", lambda data: data[:-3])
     with pytest.raises(RestoreError) as caught:
-        choose_checkpoint(storage)
+        choose_checkpoint(directory)
     for part in ("checkpoint 1", "checkpoint 2", "starting empty", "chk-1/_metadata", "savepoint"):
         assert part in str(caught.value)
 
 
 def test_what_a_slot_could_not_read_is_not_tried_again():
-    storage = with_checkpoints(MemoryFiles(), 1, 2)
-    found = choose_checkpoint(storage, exclude={2})
+    directory = with_checkpoints(MemoryFiles(), 1, 2)
+    found = choose_checkpoint(directory, exclude={2})
     assert found.restore_point.metadata.checkpoint_id == 1
     assert found.passed_over[0][0] == 2
     with pytest.raises(RestoreError):
-        choose_checkpoint(storage, exclude={1, 2})
+        choose_checkpoint(directory, exclude={1, 2})
 
 
 def test_a_hiccup_of_the_storage_does_not_cost_a_good_checkpoint():
     store = FaultyFiles(MemoryFiles())
-    storage = with_checkpoints(store, 1, 2)
+    directory = with_checkpoints(store, 1, 2)
     store.add(Fault("list", ""), Fault("read", "chk-2/_metadata"), Fault("read", "shared/2-*"))
-    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 2
+    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 2
 
 
 def test_a_storage_that_does_not_answer_is_no_reason_to_repeat_what_was_committed():
     store = FaultyFiles(MemoryFiles())
-    storage = with_checkpoints(store, 1, 2)
+    directory = with_checkpoints(store, 1, 2)
     store.add(Fault("read", "chk-2/*", times=3))
     with pytest.raises(
         CheckpointError, match=r"cannot be read at present.*injected.*delete the checkpoint's directory"
     ):
-        choose_checkpoint(storage)
-    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 2
+        choose_checkpoint(directory)
+    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 2
 
 
 def test_beyond_what_is_cheap_only_existence_and_size_are_checked():
     counted = FaultyFiles(MemoryFiles())
-    storage = with_checkpoints(counted, 1)
-    value = storage.load(1)
+    directory = with_checkpoints(counted, 1)
+    value = directory.load(1)
     counted.calls.clear()
-    verify_files(storage.files, value, cheap_bytes=0)
+    verify_files(directory.files, value, cheap_bytes=0)
     assert {operation for operation, _ in counted.calls} == {"size"}
     path = next(iter(value.paths()))
-    rewrite(storage.files, path, lambda data: data[:-1] + bytes([data[-1] ^ 1]))
-    verify_files(storage.files, value, cheap_bytes=0)
+    rewrite(directory.files, path, lambda data: data[:-1] + bytes([data[-1] ^ 1]))
+    verify_files(directory.files, value, cheap_bytes=0)
     with pytest.raises(CorruptFileError):
-        verify_files(storage.files, value)
-    storage.files.delete(path)
+        verify_files(directory.files, value)
+    directory.files.delete(path)
     with pytest.raises(CorruptFileError, match="no such file"):
-        verify_files(storage.files, value, cheap_bytes=0)
+        verify_files(directory.files, value, cheap_bytes=0)
 
 
 def test_a_file_swapped_with_that_of_another_job_is_found(tmp_path):
-    storage = with_checkpoints(LocalFiles(tmp_path), 1, 2)
-    ours = sorted(p for p in storage.load(2).paths() if p.startswith("shared/"))
-    first, second = (tmp_path / storage.job_id / p for p in ours[:2])
+    directory = with_checkpoints(LocalFiles(tmp_path), 1, 2)
+    ours = sorted(p for p in directory.load(2).paths() if p.startswith("shared/"))
+    first, second = (tmp_path / directory.job_id / p for p in ours[:2])
     content = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(content)
-    assert choose_checkpoint(storage).restore_point.metadata.checkpoint_id == 1
+    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 1
 
 
 def started(store, name="one", **kwargs):
-    storage = opened(store, name=name, **kwargs)
-    chosen = choose_checkpoint(storage)
-    storage.start_from(None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
-    return storage, chosen
+    directory = opened(store, name=name, **kwargs)
+    chosen = choose_checkpoint(directory)
+    directory.start_from(None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
+    return directory, chosen
 
 
 def test_metadata_of_the_newest_checkpoint_that_is_gone_is_missed(caplog):
     store = MemoryFiles()
-    storage, _ = started(store)
+    directory, _ = started(store)
     for checkpoint_id in (1, 2):
-        storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id))
-    storage.files.delete("chk-2/_metadata")
+        directory.complete(metadata(JOB_GRAPH, directory.files, checkpoint_id))
+    directory.files.delete("chk-2/_metadata")
     _, chosen = started(store, "two", take_over=True)
     assert chosen.restore_point.metadata.checkpoint_id == 1
     assert [checkpoint_id for checkpoint_id, _ in chosen.passed_over] == [2]
@@ -180,17 +180,17 @@ def test_metadata_of_the_newest_checkpoint_that_is_gone_is_missed(caplog):
 
 def test_when_the_only_checkpoint_is_gone_the_job_does_not_begin_anew_in_silence():
     store = MemoryFiles()
-    storage, _ = started(store)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
-    storage.files.delete_tree("chk-1")
+    directory, _ = started(store)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 1))
+    directory.files.delete_tree("chk-1")
     with pytest.raises(RestoreError, match=r"none of the checkpoints .*chk-1/_metadata"):
         started(store, "two", take_over=True)
 
 
 def test_what_a_driver_started_from_is_missed_too_until_it_has_a_newer_one():
     store = MemoryFiles()
-    storage, _ = started(store)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    directory, _ = started(store)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 1))
     second, _ = started(store, "two", take_over=True)
     second.complete(metadata(JOB_GRAPH, second.files, 2))
     second.discard(1)

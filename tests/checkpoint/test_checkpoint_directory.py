@@ -1,4 +1,4 @@
-"""The checkpoint directory: its layout, its commit point, and what a user may point at."""
+"""The checkpoint directory: its layout, its commit point, and the paths that a user may restore from."""
 
 import os
 import re
@@ -35,107 +35,107 @@ def test_the_directories_are_there_before_the_first_checkpoint(store):
 
 
 def test_a_completed_checkpoint_is_found_and_reads_back(store):
-    storage = opened(store)
-    written = storage.complete(metadata(JOB_GRAPH, storage.files, 7))
-    assert storage.completed_ids() == [7]
-    assert storage.load(7) == written
-    assert written.term == storage.term == 1
+    directory = opened(store)
+    written = directory.complete(metadata(JOB_GRAPH, directory.files, 7))
+    assert directory.completed_ids() == [7]
+    assert directory.load(7) == written
+    assert written.term == directory.term == 1
     assert store.exists(f"{JOB}/chk-7/_metadata")
 
 
 def test_a_checkpoint_without_metadata_does_not_exist(store):
-    storage = opened(store)
-    metadata(JOB_GRAPH, storage.files, 7)
-    assert storage.completed_ids() == []
-    assert storage.highest_id() == 7
+    directory = opened(store)
+    metadata(JOB_GRAPH, directory.files, 7)
+    assert directory.completed_ids() == []
+    assert directory.highest_id() == 7
     with pytest.raises(CorruptFileError, match="no such file"):
-        storage.load(7)
+        directory.load(7)
 
 
 def test_without_a_subdirectory_the_checkpoint_directory_is_the_jobs(store):
-    storage = CheckpointDirectory(store, JOB, create_subdir=False)
-    storage.initialise(driver(), 0)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    directory = CheckpointDirectory(store, JOB, create_subdir=False)
+    directory.initialise(driver(), 0)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 1))
     assert store.exists("chk-1/_metadata")
-    storage.delete_everything()
+    directory.delete_everything()
     assert all_files(store) == []
 
 
 def test_discarding_removes_the_metadata_before_anything_else():
     store = FaultyFiles(MemoryFiles())
-    storage = opened(store)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    directory = opened(store)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 7))
     store.add(Fault("delete_tree", "*"))
     with pytest.raises(OSError, match="injected"):
-        storage.discard(7)
-    assert storage.completed_ids() == []
-    storage.discard(7)
-    assert storage.listing().checkpoints == ()
+        directory.discard(7)
+    assert directory.completed_ids() == []
+    directory.discard(7)
+    assert directory.listing().checkpoints == ()
 
 
 def test_a_checkpoint_whose_metadata_cannot_be_deleted_stays_whole():
     store = FaultyFiles(MemoryFiles(), Fault("publish", "*_metadata", after=True))
-    storage = opened(store)
-    value = metadata(JOB_GRAPH, storage.files, 7)
+    directory = opened(store)
+    value = metadata(JOB_GRAPH, directory.files, 7)
     with pytest.raises(OSError, match="injected"):
-        storage.complete(value)  # though it seems to fail, the checkpoint exists
+        directory.complete(value)  # the call seems to fail, but the checkpoint exists
     store.add(Fault("delete", "*_metadata"))
     with pytest.raises(OSError, match="injected"):
-        storage.discard(7, value.paths())
-    for file in storage.load(7).files():
-        read_state(storage.files, file)
-    storage.discard(7, value.paths())
-    assert storage.listing() == Listing()
+        directory.discard(7, value.paths())
+    for file in directory.load(7).files():
+        read_state(directory.files, file)
+    directory.discard(7, value.paths())
+    assert directory.listing() == Listing()
 
 
 def test_discarding_leaves_shared_files_alone(store):
-    storage = opened(store)
-    kept = metadata(JOB_GRAPH, storage.files, 7)
-    storage.complete(kept)
-    storage.discard(7)
-    assert set(storage.listing().shared) == {p for p in kept.paths() if p.startswith("shared/")}
-    storage.delete_files(storage.listing().shared)
-    assert storage.listing() == Listing()
+    directory = opened(store)
+    kept = metadata(JOB_GRAPH, directory.files, 7)
+    directory.complete(kept)
+    directory.discard(7)
+    assert set(directory.listing().shared) == {p for p in kept.paths() if p.startswith("shared/")}
+    directory.delete_files(directory.listing().shared)
+    assert directory.listing() == Listing()
 
 
 def test_nothing_is_left_when_everything_is_deleted(store):
-    storage = opened(store)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
-    metadata(JOB_GRAPH, storage.files, 8)
-    storage.delete_everything()
+    directory = opened(store)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 7))
+    metadata(JOB_GRAPH, directory.files, 8)
+    directory.delete_everything()
     assert store.list() == []
 
 
 def test_a_publication_whose_answer_was_lost_is_recognised_when_repeated():
     store = FaultyFiles(MemoryFiles(), Fault("publish", "*_metadata", after=True))
-    storage = opened(store)
-    value = metadata(JOB_GRAPH, storage.files, 7)
+    directory = opened(store)
+    value = metadata(JOB_GRAPH, directory.files, 7)
     with pytest.raises(OSError, match="injected"):
-        storage.complete(value)
-    storage.complete(value)
-    assert storage.completed_ids() == [7]
+        directory.complete(value)
+    directory.complete(value)
+    assert directory.completed_ids() == [7]
 
 
 def test_a_checkpoint_id_is_not_used_twice(store):
-    storage = opened(store)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    directory = opened(store)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 7))
     with pytest.raises(CheckpointError, match="never used twice"):
-        storage.complete(metadata(JOB_GRAPH, storage.files, 7, chance=None, attempt="1.1"))
+        directory.complete(metadata(JOB_GRAPH, directory.files, 7, chance=None, attempt="1.1"))
 
 
 def test_a_checkpoint_that_leans_on_another_ones_directory_is_refused(store):
-    storage = opened(store)
-    other = metadata(JOB_GRAPH, storage.files, 6)
+    directory = opened(store)
+    other = metadata(JOB_GRAPH, directory.files, 6)
     exclusive = next(f for f in other.files() if f.path.startswith("chk-6/"))
     with pytest.raises(CheckpointError, match=r"chk-6/.*belongs in shared/"):
-        storage.complete(metadata(JOB_GRAPH, storage.files, 7, reuse=(exclusive,)))
+        directory.complete(metadata(JOB_GRAPH, directory.files, 7, reuse=(exclusive,)))
 
 
 def test_metadata_put_under_another_number_is_found(store):
-    storage = opened(store)
-    storage.files.publish("chk-8/_metadata", encode_metadata(metadata(JOB_GRAPH, storage.files, 7)))
+    directory = opened(store)
+    directory.files.publish("chk-8/_metadata", encode_metadata(metadata(JOB_GRAPH, directory.files, 7)))
     with pytest.raises(CorruptFileError, match="checkpoint 7"):
-        storage.load(8)
+        directory.load(8)
 
 
 @pytest.mark.parametrize("job_id", ["", ".", "..", "a/b", "/abs", "-x"])
@@ -187,9 +187,9 @@ def test_a_name_says_which_checkpoint_it_was_made_for():
 
 @pytest.fixture
 def retained(tmp_path):
-    storage = opened(LocalFiles(tmp_path))
-    storage.complete(metadata(JOB_GRAPH, storage.files, 6))
-    storage.complete(metadata(JOB_GRAPH, storage.files, 7))
+    directory = opened(LocalFiles(tmp_path))
+    directory.complete(metadata(JOB_GRAPH, directory.files, 6))
+    directory.complete(metadata(JOB_GRAPH, directory.files, 7))
     return tmp_path / JOB
 
 
@@ -261,12 +261,12 @@ def test_a_scheme_without_storage_is_refused():
 # ------------------------------------------------------------------------------------------ cleaning in the background
 
 
-def remote_storage(janitor=None, **kwargs):
+def remote_directory(janitor=None, **kwargs):
     access = FakeObjects(**kwargs)
-    storage = CheckpointDirectory(object_store(access), JOB, janitor=janitor)
-    storage.initialise(driver(), 0)
-    storage.start_from(None)
-    return storage, access
+    directory = CheckpointDirectory(object_store(access), JOB, janitor=janitor)
+    directory.initialise(driver(), 0)
+    directory.start_from(None)
+    return directory, access
 
 
 def test_on_remote_storage_nobody_waits_for_a_deletion():
@@ -277,14 +277,14 @@ def test_on_remote_storage_nobody_waits_for_a_deletion():
         if threading.current_thread().name == "checkpoint-janitor":
             waits.append(gate.wait(20))
 
-    storage, _ = remote_storage(hook=hook)
+    directory, _ = remote_directory(hook=hook)
     for checkpoint_id in (1, 2):
-        storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id))
-    storage.discard(1)
-    storage.delete_files(["shared/x"])
-    assert storage.files.exists("chk-1/_metadata")
+        directory.complete(metadata(JOB_GRAPH, directory.files, checkpoint_id))
+    directory.discard(1)
+    directory.delete_files(["shared/x"])
+    assert directory.files.exists("chk-1/_metadata")
     gate.set()
-    assert storage.completed_ids() == [2]  # what was asked for is done before anyone looks
+    assert directory.completed_ids() == [2]  # deletions in the background finish before a listing
     assert waits and all(waits)
 
 
@@ -293,21 +293,21 @@ def test_a_deletion_that_fails_in_the_background_is_logged_and_harms_nobody(capl
         if threading.current_thread().name == "checkpoint-janitor":
             raise OSError("503")
 
-    storage, _ = remote_storage(hook=hook)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
-    storage.discard(1)
-    assert storage.completed_ids() == [1]
+    directory, _ = remote_directory(hook=hook)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 1))
+    directory.discard(1)
+    assert directory.completed_ids() == [1]
     assert "could not be deleted" in caplog.text and "503" in caplog.text
 
 
 def test_a_replaced_driver_deletes_nothing_in_the_background_either(caplog):
     janitor = Janitor("the test's directory")
-    storage, access = remote_storage(janitor)
-    storage.complete(metadata(JOB_GRAPH, storage.files, 1))
+    directory, access = remote_directory(janitor)
+    directory.complete(metadata(JOB_GRAPH, directory.files, 1))
     successor = CheckpointDirectory(object_store(FakeObjects(access.objects)), JOB)
     successor.initialise(driver("two"), 0, take_over=True)
-    storage.discard(1)
+    directory.discard(1)
     janitor.wait()
     assert successor.completed_ids() == [1]
     with pytest.raises(Fenced):
-        storage.delete_everything()
+        directory.delete_everything()

@@ -1,5 +1,7 @@
-"""The rules of checkpointing, one by one; for any sequence of events: test_coordinator_model.py;
-for when they are taken: test_coordinator_schedule.py."""
+"""The rules of checkpointing, one by one.
+
+`test_coordinator_model.py` runs any sequence of events, `test_coordinator_schedule.py` tests the schedule.
+"""
 
 import pytest
 
@@ -103,9 +105,9 @@ def test_nothing_is_begun_behind_the_savepoint_that_a_job_is_to_be_cancelled_wit
     job.coordinator.handle(CheckpointRequested(1, kind="savepoint", forced=True, last=True))
     job.coordinator.handle(CheckpointRequested(1, kind="savepoint", forced=True, request_id="another"))
     assert [job.started(2), job.started(1003), job.started(2003)] == [1, None, None]
-    assert job.coordinator.next_due_ms(2003) == 600_002  # when it would have taken too long
+    assert job.coordinator.next_due_ms(2003) == 600_002  # the timeout of the one in flight
     job.fail(1, 2004)
-    assert [job.started(2005), job.started(2006)] == [2, 3]  # the job goes on: so do savepoints and checkpoints
+    assert [job.started(2005), job.started(2006)] == [2, 3]  # the job keeps running, and so do its checkpoints
 
 
 def test_savepoints_come_first_then_forced_then_older():
@@ -445,7 +447,7 @@ def test_checkpoints_may_be_told_to_stop_when_a_subtask_has_finished():
     job.epoch(2000)
     job.answer(2, A, finished=True)
     actions = job.answer(2, B)
-    assert kinds(actions) == [NotifyAborted, DiscardFiles]  # and it does not count
+    assert kinds(actions) == [NotifyAborted, DiscardFiles]  # it does not count as a failure
     assert "checkpoints-after-tasks-finish" in actions[0].why
     assert job.epoch(3000) == []
     assert job.coordinator.next_due_ms(3000) is None
@@ -466,13 +468,13 @@ def test_an_operator_with_union_state_that_has_half_finished_is_asked_as_a_whole
     assert kinds(job.answer(1, B, union=True)) == [WriteMetadata]
     job.written(1)
     (start,) = job.epoch(2000)
-    assert start.participants == {A, B}  # what A holds is still part of the whole
+    assert start.participants == {A, B}  # union state still needs A's part
     job.answer(2, A, finished=True, union=True)
     (write,) = job.answer(2, B, finished=True, union=True)
     assert not write.finished and len(write.snapshots) == 2
     job.written(2)
     (start, _) = job.epoch(3000)
-    assert start.participants == frozenset()  # nobody is left to read it
+    assert start.participants == frozenset()  # no running subtask is left to read it
 
 
 # --------------------------------------------------------------------------------------------------- requests

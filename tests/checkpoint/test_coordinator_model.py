@@ -1,4 +1,4 @@
-"""The coordinator under any sequence of events: what must never happen, and that it always gets going again."""
+"""The coordinator under any sequence of events: its invariants, and that checkpoints always complete again."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -185,7 +185,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.running and not self.failing)
     @rule(gap_ms=st.sampled_from([100, 250, 400, 1100]), outcome=st.sampled_from(["works", "fails", "hangs"]))
     def a_whole_checkpoint(self, gap_ms, outcome):
-        """Random steps alone seldom come this far."""
+        """Take a long sequence of steps that random choice seldom reaches."""
         self.now_ms += gap_ms
         actions = self.handle(EpochStarting(self.now_ms))
         for checkpoint_id in [a.checkpoint_id for a in actions if isinstance(a, StartCheckpoint)]:
@@ -225,7 +225,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert self.coordinator.newest_id == max(self.started, default=0)
 
     def teardown(self):
-        """However it went, a checkpoint completes once nothing goes wrong any more."""
+        """Check that a checkpoint completes as soon as no more failures happen."""
         if not hasattr(self, "coordinator"):
             return
         if self.running:

@@ -115,9 +115,9 @@ def test_the_loop_is_told_when_to_look_in_again():
     assert due(0) == 1000
     assert due(3000) == 3000
     job.epoch(1000)
-    assert due(1001) == 1700  # the timeout; no trigger while it is under way
+    assert due(1001) == 1700  # the timeout; no trigger while it is in flight
     job.complete(1, 1950)
-    assert due(1950) == 2050  # the pause is longer than the interval has left
+    assert due(1950) == 2050  # the pause ends after the interval
     job.coordinator.handle(CheckpointRequested(1960))
     assert due(1960) == 1960
     job.epoch(1960)
@@ -137,7 +137,7 @@ def test_with_a_backlog_triggers_come_at_their_own_interval():
     assert kinds(coordinator.handle(EpochStarting(3000, backlog=True))) == [StartCheckpoint]
     job.complete(1, 3000)
     assert coordinator.handle(EpochStarting(5999, backlog=True)) == []
-    assert kinds(coordinator.handle(EpochStarting(5999, backlog=False))) == [StartCheckpoint]  # it has caught up
+    assert kinds(coordinator.handle(EpochStarting(5999, backlog=False))) == [StartCheckpoint]  # the backlog is gone
 
 
 def test_with_a_backlog_there_may_be_no_triggers_but_requests_count():

@@ -1,4 +1,4 @@
-"""Metadata: what it says survives, and no damage goes unseen."""
+"""Metadata: every field survives a round trip, and every damage is detected."""
 
 import json
 import zlib
@@ -129,7 +129,7 @@ def test_a_foreign_file_is_refused():
 
 
 def forged(encoded, change):
-    """A document changed on purpose, with a right checksum."""
+    """Return metadata whose document was changed on purpose, with a correct checksum."""
     document = json.loads(encoded.split(b"\n", 1)[1])
     change(document)
     body = json.dumps(document).encode()

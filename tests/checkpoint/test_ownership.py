@@ -1,4 +1,4 @@
-"""Two drivers on one job: the second is refused, or fences the first; and no interleaving splits the job's history."""
+"""Two drivers on one job: the second is refused or fences the first, and no interleaving splits the job's history."""
 
 import json
 import os
@@ -27,15 +27,15 @@ JOB_GRAPH = graph(vertex(0, "source", source=True))
 
 
 def start(store, name, **kwargs):
-    """A driver that claims the directory and starts from the newest checkpoint, as a real one does."""
-    storage = opened(store, name=name, **kwargs)
-    chosen = choose_checkpoint(storage)
-    storage.start_from(None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
-    return storage, (None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
+    """Claim the directory and start from the newest checkpoint, as a driver does."""
+    directory = opened(store, name=name, **kwargs)
+    chosen = choose_checkpoint(directory)
+    directory.start_from(None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
+    return directory, (None if chosen is None else chosen.restore_point.metadata.checkpoint_id)
 
 
-def complete(storage, checkpoint_id):
-    return storage.complete(metadata(JOB_GRAPH, storage.files, checkpoint_id, attempt=f"{storage.term}.0"))
+def complete(directory, checkpoint_id):
+    return directory.complete(metadata(JOB_GRAPH, directory.files, checkpoint_id, attempt=f"{directory.term}.0"))
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -93,7 +93,7 @@ def test_an_owner_whose_process_ended_is_replaced_at_once(store):
     with pytest.raises(DirectoryInUse):
         claim(store, this, 10**9)
     process.kill()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, but not yet taken note of by its parent
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, but its parent has not noticed yet
     assert claim(store, this, 1).term == 2
     process.communicate()
     assert dead.is_gone(this)
@@ -126,10 +126,10 @@ def test_a_damaged_claim_still_takes_its_number(store):
 
 
 def test_a_removed_directory_fences_its_driver(store):
-    storage = opened(store)
-    storage.delete_everything()
+    directory = opened(store)
+    directory.delete_everything()
     with pytest.raises(Fenced, match="removed"):
-        complete(storage, 1)
+        complete(directory, 1)
 
 
 # ------------------------------------------------------------------------------------------ what a replaced driver does
@@ -195,18 +195,18 @@ def test_whenever_the_second_driver_takes_over_there_is_one_history():
         if acknowledged:
             assert result["restored"] == 2
         outcomes.add((acknowledged, result["restored"]))
-        # The second goes on to its own checkpoint, which always works, and a third driver starts from that.
+        # The second driver completes its own checkpoint, which always works, and a third driver starts from that.
         second = result["second"]
         assert result["restored"] == 2 or _is_refused(second, 2)
         complete(second, 3)
         assert start(store, "three", take_over=True)[1] == 3
-    # Every way out was met: kept silent and given up, kept silent but taken over, and told before the claim.
+    # All outcomes were met: silent and abandoned, silent but taken over, and told before the claim.
     assert outcomes == {(False, 1), (False, 2), (True, 2)}
 
 
-def _is_refused(storage, checkpoint_id):
+def _is_refused(directory, checkpoint_id):
     try:
-        storage.load(checkpoint_id)
+        directory.load(checkpoint_id)
     except CorruptFileError:
         return True
     return False
@@ -217,7 +217,7 @@ def test_what_a_replaced_driver_published_after_all_is_never_restored(store):
     complete(first, 1)
     second, restored = start(store, "two", take_over=True)
     assert restored == 1
-    # The first driver had passed its check before the claim, slept, and publishes now.
+    # The first driver passed its check before the claim, slept, and publishes now.
     late = replace(metadata(JOB_GRAPH, first.files, 5), term=1)
     first.files.publish("chk-5/_metadata", encode_metadata(late))
     with pytest.raises(CorruptFileError, match="had been replaced"):
@@ -263,19 +263,19 @@ def test_the_errors_are_checkpoint_errors_and_survive_pickling():
 
 def test_a_job_that_has_finished_is_not_begun_again(store):
     faulty = FaultyFiles(store)
-    storage, _ = start(faulty, "one")
-    complete(storage, 1)
+    directory, _ = start(faulty, "one")
+    complete(directory, 1)
     faulty.add(Fault("delete_tree", "*", error=KeyboardInterrupt()))  # its driver dies here
     with pytest.raises(KeyboardInterrupt):
-        storage.delete_everything(finished=True)
+        directory.delete_everything(finished=True)
     with pytest.raises(JobHasFinished, match="has finished, and all its output is committed; to run it again"):
         start(store, "two", take_over=True)
 
 
 def test_after_a_finished_job_is_gone_its_directory_is_free(store):
-    storage, _ = start(store, "one")
-    complete(storage, 1)
-    storage.delete_everything(finished=True)
+    directory, _ = start(store, "one")
+    complete(directory, 1)
+    directory.delete_everything(finished=True)
     assert start(store, "two")[1] is None
 
 
@@ -291,7 +291,7 @@ def test_a_bit_flipped_in_any_file_of_the_owners_never_changes_history():
         complete(first, 1)
         second, _ = start(store, "two", take_over=True)
         complete(second, 2)
-        late = replace(metadata(JOB_GRAPH, first.files, 7), term=1)  # given up: must never be restored
+        late = replace(metadata(JOB_GRAPH, first.files, 7), term=1)  # abandoned: must never be restored
         first.files.publish("chk-7/_metadata", encode_metadata(late))
         name = chance.choice(first.files.list("owner"))
         data = bytearray(first.files.read(f"owner/{name}"))
@@ -324,8 +324,8 @@ def test_a_start_that_arrives_late_does_not_take_back_what_a_newer_driver_starte
     # Both sleep before their next call, the first in `complete(2)`, the second in `start_from(1)`. The first wakes up.
     late = replace(metadata(JOB_GRAPH, first.files, 2), term=1)
     first.files.publish("chk-2/_metadata", encode_metadata(late))
-    assert start(store, "three", take_over=True)[1] == 2  # nobody was told of it, but it is whole, and now it counts
-    # Then the second.
+    assert start(store, "three", take_over=True)[1] == 2  # nobody was told of it, but it is whole, so it counts
+    # Then the second driver wakes up.
     body = {"term": 2, "checkpoint_id": 1, "checkpoint_term": 1, "first_id": 2, "token": "two"}
     second.files.publish("owner/start-000002", encode_owner_file(body))
     with pytest.raises(Fenced):

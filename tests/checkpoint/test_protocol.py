@@ -1,7 +1,7 @@
-"""The parts together, in a small job with a transactional sink: killed at every single call to the storage.
+"""The parts together, in a small job with a transactional sink that is killed at every single call to the storage.
 
-What is simulated is the order of things, as the job loop keeps it: state files, metadata, retention, notification,
-commit. What must come out is every record exactly once, and no file that nobody needs.
+The small job keeps the order of the job loop: state files, metadata, retention, notification, commit. Every record must
+come out exactly once, and no unneeded file may stay.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ OPERATOR = JOB_GRAPH.vertices[0].operators[0]
 
 
 class Killed(BaseException):
-    """The driver's process ends here; nothing catches it."""
+    """The driver's process ends. Nothing catches this."""
 
 
 class Hazardous:
@@ -54,7 +54,7 @@ class Hazardous:
     def __init__(self, store, *, kill_at=None, after=False, error_rate=0.0, chance=None, meanwhile=None):
         self._store, self._kill_at, self._after = store, kill_at, after
         self._error_rate, self._chance = error_rate, chance
-        self._meanwhile = meanwhile  # instead of dying, sleep while this happens
+        self._meanwhile = meanwhile  # instead of dying, the caller sleeps while this happens
         self._counter = [0]
 
     @property
@@ -112,7 +112,7 @@ class Hazardous:
 
 
 class Sink:
-    """The world outside: transactions held back until they are committed."""
+    """The sink's external system: transactions are held back until they are committed."""
 
     def __init__(self):
         self.held, self.committed = {}, {}
@@ -141,35 +141,35 @@ class SmallJob:
 
     def __init__(self, files, sink, *, name, num_retained=2, step=lambda: None):
         self.sink = sink
-        self.step = step  # called before every effect on the world outside
-        self.storage = CheckpointDirectory(files, JOB, janitor=PromptJanitor())
-        self.storage.initialise(driver(name), 0, take_over=True)
+        self.step = step  # called before every effect on the external system
+        self.directory = CheckpointDirectory(files, JOB, janitor=PromptJanitor())
+        self.directory.initialise(driver(name), 0, take_over=True)
         self.retention = Retention(num_retained)
-        found = choose_checkpoint(self.storage)
+        found = choose_checkpoint(self.directory)
         restored_id = None
         self.position, self.transactions = 0, []
         if found is not None:
             restored_id = found.restore_point.metadata.checkpoint_id
-            plan = plan_restore(JOB_GRAPH, found.restore_point.metadata, self.storage.url)
+            plan = plan_restore(JOB_GRAPH, found.restore_point.metadata, self.directory.url)
             (kept,) = plan.subtasks[(0, 0)].operators[0].operator_state
             try:
-                state = json.loads(read_state(self.storage.files, kept))
+                state = json.loads(read_state(self.directory.files, kept))
             except CorruptFileError:
-                self.storage.check_owner()  # another driver took over and deleted it
+                self.directory.check_owner()  # another driver took over and deleted it
                 raise
             self.position, self.transactions = state["position"], state["transactions"]
             self.retention.adopt([found.restore_point.metadata])
-        self.storage.start_from(restored_id)
+        self.directory.start_from(restored_id)
         self.step()
         for transaction in self.transactions:
             self.sink.commit(transaction)
-        for abandoned in [t for t in self.sink.held if int(t.partition("-")[0]) < self.storage.term]:
+        for abandoned in [t for t in self.sink.held if int(t.partition("-")[0]) < self.directory.term]:
             del self.sink.held[abandoned]
         self.transactions = []
         settings = CoordinatorSettings(interval_ms=10, tolerable_failures=None)
-        first_id = max(self.storage.highest_id(), restored_id or 0) + 1
+        first_id = max(self.directory.highest_id(), restored_id or 0) + 1
         self.coordinator = CheckpointCoordinator({SubtaskId(0, 0)}, settings, first_id=first_id)
-        self.names = SnapshotNames(0, 0, f"{self.storage.term}.0")
+        self.names = SnapshotNames(0, 0, f"{self.directory.term}.0")
         self.now_ms = 0
         self.perform(self.coordinator.handle(JobStarted(0, restored_id)))
 
@@ -184,17 +184,17 @@ class SmallJob:
             starts = [a for a in actions if isinstance(a, StartCheckpoint)]
             self.perform([a for a in actions if a not in starts])
             for start in starts:
-                transaction = f"{self.storage.term}-{start.checkpoint_id}"
+                transaction = f"{self.directory.term}-{start.checkpoint_id}"
                 self.sink.held[transaction] = uncommitted
                 self.transactions.append(transaction)
                 uncommitted = []
                 self.perform(self.coordinator.handle(self.snapshot(start.checkpoint_id)))
-        self.storage.release()
+        self.directory.release()
 
     def snapshot(self, checkpoint_id):
         state = json.dumps({"position": self.position, "transactions": self.transactions}).encode()
         try:
-            kept = write_state(self.storage.files, self.names.shared(checkpoint_id), state, 0)
+            kept = write_state(self.directory.files, self.names.shared(checkpoint_id), state, 0)
         except OSError as error:
             return SnapshotFailed(checkpoint_id, SubtaskId(0, 0), str(error), self.now_ms)
         part = OperatorSnapshot(OPERATOR.id, OPERATOR.uid, OPERATOR.name, operator_state=kept)
@@ -213,7 +213,7 @@ class SmallJob:
                     self.transactions = []
                 case DiscardFiles():
                     assert action.directory
-                    self.attempt(lambda a=action: self.storage.discard(a.checkpoint_id, a.paths))
+                    self.attempt(lambda a=action: self.directory.discard(a.checkpoint_id, a.paths))
 
     def write(self, action):
         value = assemble(
@@ -224,7 +224,7 @@ class SmallJob:
             snapshots=action.snapshots,
         )
         try:
-            self.newest = self.storage.complete(value)
+            self.newest = self.directory.complete(value)
         except OSError as error:
             return MetadataFailed(action.checkpoint_id, str(error), self.now_ms)
         return MetadataWritten(action.checkpoint_id, self.now_ms)
@@ -232,27 +232,27 @@ class SmallJob:
     def retain(self):
         def delete():
             unneeded = self.retention.completed(
-                self.newest, pending=self.coordinator.pending_ids, listing=self.storage.listing()
+                self.newest, pending=self.coordinator.pending_ids, listing=self.directory.listing()
             )
             for old in unneeded.checkpoints:
-                self.storage.discard(old)
-            self.storage.delete_files(unneeded.files)
+                self.directory.discard(old)
+            self.directory.delete_files(unneeded.files)
 
         self.attempt(delete)
 
     @staticmethod
     def attempt(action):
-        with contextlib.suppress(OSError):  # leftovers go with a later checkpoint
+        with contextlib.suppress(OSError):  # leftovers are deleted with a later checkpoint
             action()
 
 
 def assert_clean(store, retained):
-    """Nothing lies there but the retained checkpoints and what they refer to."""
+    """Check that the directory holds only the retained checkpoints and the files they refer to."""
     job = store.below(JOB)
-    storage = CheckpointDirectory(store, JOB)
-    ids = storage.completed_ids()
+    directory = CheckpointDirectory(store, JOB)
+    ids = directory.completed_ids()
     assert len(ids) <= retained
-    needed = {f"chk-{i}/_metadata" for i in ids}.union(*(storage.load(i).paths() for i in ids))
+    needed = {f"chk-{i}/_metadata" for i in ids}.union(*(directory.load(i).paths() for i in ids))
     assert {p for p in all_files(job) if not p.startswith("owner/")} == needed
 
 
@@ -279,7 +279,7 @@ def test_killed_at_any_call_to_the_storage_every_record_still_comes_out_once(aft
             SmallJob(Hazardous(store, kill_at=kill_at, after=after), sink, name="first").run()
         SmallJob(store, sink, name="second").run()
         assert sink.output == list(range(RECORDS)), f"killed at call {kill_at}"
-        # Killed after its last checkpoint, the second driver may have had nothing to complete, and nothing to clean.
+        # If the first driver was killed after its last checkpoint, the second had nothing to complete and to clean up.
         if kill_at < total - 20:
             assert_clean(store, 2)
 
@@ -298,7 +298,7 @@ def test_asleep_at_any_call_while_another_driver_does_the_whole_job_every_record
         except Fenced:
             fenced += 1
         assert sink.output == list(range(RECORDS)), f"asleep at call {asleep_at}"
-        # Whatever the first one left behind, the job can still be restored, and is where the second one left it.
+        # Whatever the first driver left behind, the job can be restored where the second driver left it.
         third = SmallJob(store, sink, name="third")
         assert third.position == RECORDS
         third.run()
@@ -320,7 +320,7 @@ def test_killed_again_and_again_on_a_storage_that_fails_one_call_in_ten(seed):
         except (Killed, OSError):
             continue
         except Exception as error:
-            # A driver that cannot start because the storage fails says so, and the next one tries again.
+            # A driver that cannot start because the storage fails raises an error, and the next one tries again.
             assert "injected" in str(error), error
     SmallJob(store, sink, name="last").run()
     assert sink.output == list(range(RECORDS))
@@ -330,7 +330,7 @@ def test_killed_again_and_again_on_a_storage_that_fails_one_call_in_ten(seed):
 
 
 def test_on_an_object_store_another_driver_may_come_at_any_call():
-    """As above, but without exclusive creation: two drivers may even claim the same term."""
+    """Run as above, but without exclusive creation: two drivers may even claim the same term."""
 
     def counted():
         steps = []

@@ -1,4 +1,4 @@
-"""Restoring into a job: operators matched by id, state spread over another parallelism, conflicts named."""
+"""Restore plans: operators are matched by id, state is redistributed over another parallelism, conflicts are named."""
 
 from dataclasses import replace
 

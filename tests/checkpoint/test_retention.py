@@ -1,4 +1,4 @@
-"""Retention: what is needed is never deleted, what is not needed is gone after the next completion."""
+"""Retention: a needed file is never deleted, an unneeded file is deleted with the next completion."""
 
 import random
 
@@ -24,26 +24,28 @@ def test_policies_keep_checkpoints_after_these_ends_of_a_job(policy, kept):
 
 
 class Job:
-    """A storage with its retention, driven by hand."""
+    """A checkpoint directory with its retention, driven by hand."""
 
     def __init__(self, num_retained=1):
-        self.storage = opened()
+        self.directory = opened()
         self.retention = Retention(num_retained)
 
     def write(self, checkpoint_id, reuse=()):
-        return metadata(JOB_GRAPH, self.storage.files, checkpoint_id, reuse=reuse)
+        return metadata(JOB_GRAPH, self.directory.files, checkpoint_id, reuse=reuse)
 
     def complete(self, value, pending=frozenset(), newest_id=None):
-        written = self.storage.complete(value)
-        listing = self.storage.listing()
+        written = self.directory.complete(value)
+        listing = self.directory.listing()
         deletions = self.retention.completed(written, pending=pending, listing=listing, newest_id=newest_id)
         for checkpoint_id in deletions.checkpoints:
-            self.storage.discard(checkpoint_id)
-        self.storage.delete_files(deletions.files)
+            self.directory.discard(checkpoint_id)
+        self.directory.delete_files(deletions.files)
         return deletions
 
     def state_files(self):
-        return {p for p in all_files(self.storage.files) if not p.startswith("owner/") and not p.endswith("_metadata")}
+        return {
+            p for p in all_files(self.directory.files) if not p.startswith("owner/") and not p.endswith("_metadata")
+        }
 
 
 def shared(value):
@@ -57,7 +59,7 @@ def test_only_the_newest_checkpoint_is_kept_by_default():
     deletions = job.complete(second)
     assert deletions.checkpoints == (1,)
     assert set(deletions.files) == {f.path for f in shared(first)}
-    assert job.storage.completed_ids() == [2]
+    assert job.directory.completed_ids() == [2]
     assert job.state_files() == second.paths()
 
 
@@ -65,7 +67,7 @@ def test_as_many_as_asked_for_are_kept():
     job = Job(num_retained=3)
     for checkpoint_id in range(1, 6):
         job.complete(job.write(checkpoint_id))
-    assert job.storage.completed_ids() == [3, 4, 5] == list(job.retention.retained_ids)
+    assert job.directory.completed_ids() == [3, 4, 5] == list(job.retention.retained_ids)
 
 
 @pytest.mark.parametrize("wrong", [0, -3])
@@ -73,7 +75,7 @@ def test_less_than_one_means_one(wrong, caplog):
     job = Job(num_retained=wrong)
     job.complete(job.write(1))
     job.complete(job.write(2))
-    assert job.storage.completed_ids() == [2]
+    assert job.directory.completed_ids() == [2]
     assert "retaining 1 checkpoint" in caplog.text
 
 
@@ -84,19 +86,19 @@ def test_a_shared_file_lives_while_a_retained_checkpoint_refers_to_it():
     base = shared(first)[0]
     for checkpoint_id in (2, 3):
         job.complete(job.write(checkpoint_id, reuse=(base,)))
-        assert job.storage.files.exists(base.path)
+        assert job.directory.files.exists(base.path)
     job.complete(job.write(4))
-    assert not job.storage.files.exists(base.path)
+    assert not job.directory.files.exists(base.path)
 
 
 def test_files_of_a_checkpoint_that_failed_go_with_the_next_completion():
     job = Job()
     job.complete(job.write(1))
-    job.write(2)  # all state files written, the driver died before the metadata
+    job.write(2)  # all state files are written, and the driver died before the metadata
     third = job.write(3)
     job.complete(third)
     assert job.state_files() == third.paths()
-    assert job.storage.listing().checkpoints == (3,)
+    assert job.directory.listing().checkpoints == (3,)
 
 
 def test_files_of_a_checkpoint_under_way_are_left_alone():
@@ -117,11 +119,11 @@ def test_a_file_that_a_pending_checkpoint_may_refer_to_waits_for_it():
     second = job.write(2)  # compacted: refers to nothing older
     third = job.write(3, reuse=(base,))  # taken before 2 completed
     job.complete(second, pending={3})
-    assert job.storage.files.exists(base.path)
+    assert job.directory.files.exists(base.path)
     job.complete(third)
-    assert job.storage.files.exists(base.path)
+    assert job.directory.files.exists(base.path)
     job.complete(job.write(4))
-    assert not job.storage.files.exists(base.path)
+    assert not job.directory.files.exists(base.path)
 
 
 def test_a_file_that_waited_in_vain_goes_too():
@@ -146,11 +148,11 @@ def test_checkpoints_found_at_the_start_are_retained_until_newer_ones_replace_th
     for checkpoint_id in (1, 2):
         before.complete(before.write(checkpoint_id))
     after = Job(num_retained=2)
-    after.storage = before.storage
-    after.retention.adopt([after.storage.load(2), after.storage.load(1)])
+    after.directory = before.directory
+    after.retention.adopt([after.directory.load(2), after.directory.load(1)])
     assert after.retention.retained_ids == (1, 2)
     after.complete(after.write(3))
-    assert after.storage.completed_ids() == [2, 3]
+    assert after.directory.completed_ids() == [2, 3]
 
 
 def test_a_forgotten_checkpoint_goes_with_the_next_completion():
@@ -159,7 +161,7 @@ def test_a_forgotten_checkpoint_goes_with_the_next_completion():
     job.complete(job.write(2))
     job.retention.forget(2)
     job.complete(job.write(3))
-    assert job.storage.completed_ids() == [1, 3]
+    assert job.directory.completed_ids() == [1, 3]
 
 
 def test_a_thousand_checkpoints_of_which_every_fiftieth_failed_leave_no_file_behind():
@@ -185,7 +187,7 @@ def test_a_thousand_checkpoints_of_which_every_fiftieth_failed_leave_no_file_beh
 
 @st.composite
 def histories(draw):
-    """Steps of a job: begin a checkpoint that builds on files of the newest completed one, complete or fail one."""
+    """Draw the steps of a job: begin a checkpoint on files of the newest completed one, complete one, or fail one."""
     return draw(st.lists(st.tuples(st.sampled_from(["begin", "complete", "fail"]), st.integers(0, 7)), max_size=40))
 
 
@@ -199,7 +201,7 @@ def test_what_is_left_is_what_brute_force_says_is_needed(steps, num_retained, co
         if step == "begin" and len(pending) < concurrent:
             base = shared(completed[-1]) if completed else ()
             reuse = tuple(f for i, f in enumerate(base) if choice >> (i % 3) & 1)
-            answers = snapshots(job_graph, job.storage.files, next_id, reuse=reuse)
+            answers = snapshots(job_graph, job.directory.files, next_id, reuse=reuse)
             pending[next_id] = assemble(job_graph, job_id="j", checkpoint_id=next_id, timestamp_ms=0, snapshots=answers)
             next_id += 1
         elif step == "fail" and pending:
@@ -217,4 +219,4 @@ def test_what_is_left_is_what_brute_force_says_is_needed(steps, num_retained, co
             assert needed | under_way <= left
             if not pending:
                 assert left == needed
-                assert job.storage.completed_ids() == [c.checkpoint_id for c in completed[-num_retained:]]
+                assert job.directory.completed_ids() == [c.checkpoint_id for c in completed[-num_retained:]]

@@ -1,4 +1,4 @@
-"""Savepoints as files: disposed of, listed, and read with suspicion."""
+"""Savepoints as files: disposed of, listed, and checked against forged metadata."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def metadata_of(files, kind="savepoint", checkpoint_id=7, operator_state=None):
 
 @pytest.fixture
 def savepoint(tmp_path):
-    """A savepoint with two files."""
+    """Return a savepoint with two files."""
     place = new_savepoint(str(tmp_path / "savepoints"), JOB)
     files = [write_state(place.files, f"v0-s0-{n}", b"state" * 300, 0) for n in range(2)]
     place.publish(metadata_of(files, operator_state=StateFile(3, zlib.crc32(b"abc"), inline=b"abc")))
@@ -183,7 +183,7 @@ def test_savepoints_and_checkpoints_are_found_below_a_directory(tmp_path, savepo
 
 
 class Trap:
-    """Unpickling it would leave a mark."""
+    """Leaves a mark when it is unpickled."""
 
     def __init__(self, mark):
         self.mark = mark
@@ -193,7 +193,7 @@ class Trap:
 
 
 def rewritten(savepoint, change):
-    """The savepoint's metadata with its document changed, and its checksum right again."""
+    """Return the savepoint's metadata with its document changed and its checksum corrected."""
     _, _, body = (savepoint / "_metadata").read_bytes().partition(b"\n")
     document = json.loads(body)
     change(document)
@@ -259,7 +259,7 @@ def test_a_pickle_for_metadata_is_not_unpickled(tmp_path, savepoint):
 
 @given(data=st.data())
 def test_any_change_of_the_document_is_read_or_refused_but_never_crashes(data):
-    """Whoever makes the checksum right again still gets nothing but metadata, or a refusal, out of it."""
+    """Forged metadata with a correct checksum decodes to metadata or is refused; nothing else happens."""
     document = json.loads(encode_metadata(metadata_of([StateFile(1, 0, path="a")])).partition(b"\n")[2])
     at = [document]
     for _ in range(data.draw(st.integers(0, 5))):

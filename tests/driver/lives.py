@@ -1,7 +1,7 @@
-"""A job that lives many times: stopped, drained, cancelled, killed, and started again from what the life before left.
+"""A job with many lives: stopped, drained, cancelled, killed, and started again from what the last life left.
 
-Everything about a schedule follows from its seed. Two transactional sinks take note of every record: whatever happens
-on the way, each must be there once in the end.
+Everything about a schedule follows from its seed. Two transactional sinks record every record: whatever happens on the
+way, each record must be committed once in the end.
 """
 
 import itertools
@@ -33,7 +33,7 @@ POINTS = (
 
 
 class Till(TwoPhaseCommitSinkFunction):
-    """Keeps what was committed, by transaction."""
+    """Keeps the committed records, by transaction."""
 
     committed: dict[int, list] = {}
     numbers = itertools.count()
@@ -55,7 +55,7 @@ class Till(TwoPhaseCommitSinkFunction):
 
 
 class Keeper(MapFunction, CheckpointedFunction):
-    """Keeps what it has seen, split and united."""
+    """Keeps the records it has seen in split and in union list state."""
 
     restored: list[tuple[str, list, list]] = []
 
@@ -79,7 +79,7 @@ class Keeper(MapFunction, CheckpointedFunction):
 
 
 class Stumble(MapFunction):
-    """Fails at some records, the first time that they come."""
+    """Fails on some records the first time they arrive."""
 
     ahead: set[int] = set()
 
@@ -91,9 +91,9 @@ class Stumble(MapFunction):
 
 
 def program(env, out, rolling_policy):
-    """Two sources, one of which ends early; an operator with state in the chain of the other, one behind both.
+    """Draw two sources, one of which ends early, a stateful operator in the chain of the other, and one after both.
 
-    Beside them a pipeline of its own, which is a region of its own.
+    A separate pipeline beside them is a region of its own.
     """
 
     def source(splits, name):
@@ -115,7 +115,7 @@ class Lives:
 
     seed: int
     base: Path
-    origin: str | None = None  # what the next life starts from
+    origin: str | None = None  # the path that the next life starts from
     job_id: JobID = field(default_factory=JobID.generate)
     story: list[str] = field(default_factory=list)
 
@@ -135,7 +135,7 @@ class Lives:
                 return
 
     def _live(self, life, *, may_end_early):
-        """One life; True when it was the last."""
+        """Run one life; return whether it was the last."""
         chance = self.chance
         end = chance.choice(["stop", "drain", "cancel", "retained", "dies", "dies"]) if may_end_early else "finish"
         deeds = self._savepoints_on_the_way()
@@ -153,7 +153,7 @@ class Lives:
         try:
             run = start_scripted(env, script, job_id=self.job_id, restore_path=self.origin, claim_mode=claim_mode)
         except DriverDied:
-            return False  # the next driver goes on with the same job
+            return False  # the next driver continues the same job
         finally:
             self._check_operator_state()
         if run.status is JobStatus.FAILED:
@@ -198,7 +198,7 @@ class Lives:
         )
 
     def _savepoints_on_the_way(self):
-        """Savepoints that the job goes on after; some are disposed of while it does."""
+        """Return deeds that take savepoints while the job keeps running, and dispose of some of them."""
         deeds = {}
         for _ in range(self.chance.choice([0, 0, 1, 2])):
             ask, epoch = Ask(self.base / "savepoints"), self.chance.randint(1, 6)
@@ -208,9 +208,9 @@ class Lives:
         return deeds
 
     def _retained(self):
-        """The newest checkpoint of a job that was cancelled; else it is still to start from where it started.
+        """Return the newest checkpoint of a cancelled job, or what the job itself started from if it has none.
 
-        A savepoint counts where a restart would have gone back to it: what it held may have been committed so.
+        A noted savepoint counts as well: a restart may have restored it and committed what it held.
         """
         job = self.base / "checkpoints" / str(self.job_id)
         found = {int(path.parent.name.partition("-")[2]): path.parent for path in job.glob("chk-*/_metadata")}
@@ -224,8 +224,8 @@ class Lives:
             assert set(split) <= set(union), f"{name}: a part is not in the whole"
 
     def outcome(self):
-        """What is too much and what is missing, of both sinks."""
-        values = [*LONG, *SHORT]  # those apart go to the till as they are
+        """Return the records that are too many and those that are missing, for both sinks."""
+        values = [*LONG, *SHORT]  # the separate pipeline writes to the till without counting
         keys = Counter(value % MODULUS for value in values)
         counts = [(key, n + 1) for key, many in keys.items() for n in range(many)]
         parts = [path for path in self.out.iterdir() if not path.name.startswith(".")]

@@ -12,7 +12,7 @@ EXPECTED = [(n % 2, n // 2 + 1) for n in range(COUNT)]
 
 
 def environment(directory=None, restarts=0, parallelism=1, interval=10, **keys):
-    """An environment with checkpoints in a directory, if one is given; `keys` are of `execution.checkpointing`."""
+    """Return an environment, with checkpoints if a directory is given; `keys` are keys of `execution.checkpointing`."""
     configuration = Configuration()
     for key, value in keys.items():
         configuration.set_string(f"execution.checkpointing.{key.replace('_', '-')}", str(value).lower())
@@ -28,13 +28,13 @@ def environment(directory=None, restarts=0, parallelism=1, interval=10, **keys):
 
 
 def numbers(env, count=COUNT, runs=(3,), splits=1, uid="numbers"):
-    """0, 1, 2, ... so many in each epoch."""
+    """Return a stream of 0, 1, 2, ..., with a number of records in each epoch."""
     source = ScriptedSource(split_evenly(range(count), splits), runs)
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid(uid)
 
 
 class Count(KeyedProcessFunction):
-    """How many came so far, with each."""
+    """Emits each record's key with the number of records of that key so far."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
@@ -49,7 +49,7 @@ def counting(stream, modulus=2, uid="count"):
 
 
 class Ask:
-    """Asks a job for a savepoint, as a deed of a script."""
+    """Requests a savepoint of a job, as a deed of a script."""
 
     def __init__(self, directory=None, then="go on", native=False):
         self.directory = None if directory is None else str(directory)
@@ -70,7 +70,7 @@ class Ask:
 
 
 class Ledger(TwoPhaseCommitSinkFunction):
-    """A transactional sink that keeps its books in a list of the test's."""
+    """A transactional sink whose committed records the test can read."""
 
     books = {}
 
@@ -80,7 +80,7 @@ class Ledger(TwoPhaseCommitSinkFunction):
 
     @staticmethod
     def committed(name):
-        """The records of all committed transactions, in the order of their first commit."""
+        """Return the records of all committed transactions, in the order of their first commit."""
         return [record for records in Ledger.books[name].values() for record in records]
 
     def begin_transaction(self):

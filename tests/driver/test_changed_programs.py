@@ -1,4 +1,4 @@
-"""A program that changed since its checkpoint: operators added, removed, moved and renamed; state follows the uid."""
+"""Programs that changed since their checkpoint: operators added, removed, moved and renamed; state follows the uid."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ class Count(KeyedProcessFunction):
 
 
 class Keep(MapFunction, CheckpointedFunction):
-    """Counts too, in operator state."""
+    """Counts in operator state."""
 
     def initialize_state(self, context):
         LOG.append(context.is_restored())
@@ -67,7 +67,7 @@ def before(env):
 
 @pytest.fixture
 def newest(tmp_path):
-    """A checkpoint after six of the twelve numbers."""
+    """Return a checkpoint after six of the twelve numbers."""
     LOG.clear()
     return interrupted(tmp_path, before)
 

@@ -1,4 +1,4 @@
-"""Every checkpoint option, by what it does to a job: scripted, in process, on a virtual clock of ten ms an epoch."""
+"""Every checkpoint option and its effect on a job: scripted, in process, on a virtual clock of ten ms an epoch."""
 
 import itertools
 import logging
@@ -28,21 +28,21 @@ RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
 
 
 MANY = 40
-EPOCH_MS = 11  # ten, and one for every time that the job waits
+EPOCH_MS = 11  # ten, and one for every wait of the job
 
 
 def many(env, **more):
-    """Forty numbers, one an epoch: time enough for any schedule."""
+    """Return a stream of forty numbers, one in each epoch, which is long enough for every schedule."""
     return counting(numbers(env, count=MANY, runs=(1,), **more))
 
 
 def carried(run):
-    """The epochs, from 1, that carried a checkpoint; not the one behind the end of the input."""
+    """Return the epochs, from 1, that carried a checkpoint, without the final one after the end of the input."""
     return [n for n, order in enumerate(run.epochs, start=1) if order.checkpoint_id is not None][:-1]
 
 
 def gaps_ms(run):
-    """From the start of one checkpoint to that of the next."""
+    """Return the times between the starts of two checkpoints."""
     times = [run.engine.started_ms[epoch - 1] for epoch in carried(run)]
     return [b - a for a, b in itertools.pairwise(times)]
 
@@ -77,14 +77,14 @@ def test_max_concurrent_checkpoints(tmp_path):
         env = environment(tmp_path / str(limit), max_concurrent_checkpoints=limit)
         run = run_scripted(many(env), Script(late_snapshots=late))
         assert len(run.records) == MANY
-        # Within the six epochs that the first one waits, this many are begun.
+        # Within the six epochs that the first checkpoint waits, this many are begun.
         under_way[limit] = sum(1 for epoch in carried(run) if epoch < carried(run)[0] + 6)
     assert under_way[1] == 1 and under_way[2] == 2 and under_way[3] > 2
 
 
 @pytest.mark.parametrize("in_a_moment", [True, False])
 def test_an_epoch_waits_a_moment_for_the_checkpoint_before_if_one_is_due(tmp_path, monkeypatch, in_a_moment):
-    """Epochs are as long as the interval: else only every second one would carry a checkpoint."""
+    """Epochs are as long as the interval: without the wait only every second one would carry a checkpoint."""
 
     def wait(engine, timeout_s):
         if in_a_moment:
@@ -94,7 +94,7 @@ def test_an_epoch_waits_a_moment_for_the_checkpoint_before_if_one_is_due(tmp_pat
 
     usual_wait = ScriptedEngine.wait
     monkeypatch.setattr(ScriptedEngine, "wait", wait)
-    late = dict.fromkeys(range(5, 31), 1)  # not those of the first ones, nor of the last
+    late = dict.fromkeys(range(5, 31), 1)  # neither those of the first checkpoints nor of the last
     run = run_scripted(many(environment(tmp_path, interval=10)), Script(late_snapshots=late))
     gaps = [b - a for a, b in itertools.pairwise(carried(run)[:15])][2:]
     assert set(gaps) == ({1} if in_a_moment else {2})
@@ -161,7 +161,7 @@ def test_a_checkpoint_in_time_is_not_dropped(tmp_path):
 
 
 def answers(*outcomes):
-    """The numbers of the snapshots that are lost, for the outcomes of checkpoints with two answers each: F or S."""
+    """Return the snapshots to lose so that checkpoints with two answers each fail (F) or succeed (S) as given."""
     return [1 + 2 * n for n, outcome in enumerate(outcomes) if outcome == "F"]
 
 
@@ -185,7 +185,7 @@ def test_the_last_checkpoint_is_taken_again_as_often_as_failures_are_tolerated(t
         counting(numbers(env)).add_sink(Ledger("last")).uid("ledger")
         return start_scripted(env, script)
 
-    heard = run(Script()).engine._passed["snapshot"]  # one of the last checkpoint's is the last of all
+    heard = run(Script()).engine._passed["snapshot"]  # the last snapshot of all is one of the last checkpoint
     lost = [heard + 2 * n for n in range(failures)]
     again = run(Script(failed_snapshots=lost))
     if failures <= 2:
@@ -210,7 +210,7 @@ def test_without_restarts_too_many_failures_end_the_job_naming_the_number_and_th
 
 @pytest.mark.parametrize("mode", list(CheckpointingMode))
 def test_mode(tmp_path, mode):
-    """Exactly once holds output back until its checkpoint is complete; at least once does not."""
+    """EXACTLY_ONCE holds output back until its checkpoint is complete; AT_LEAST_ONCE does not."""
     ledger, collected, committed = Ledger(mode.name), [], []
     env = environment(tmp_path, interval=1000)
     env.get_checkpoint_config().set_checkpointing_mode(mode)
@@ -224,7 +224,7 @@ def test_mode(tmp_path, mode):
     run = run_scripted(stream, Script(deeds={3: look}))
     assert run.records == EXPECTED and Ledger.committed(mode.name) == EXPECTED
     at_once = mode is CheckpointingMode.AT_LEAST_ONCE
-    # What an epoch collected is handed over between this epoch and the next.
+    # The records collected in an epoch are handed over between this epoch and the next.
     assert collected == [6 if at_once else 0] and committed == [9 if at_once else 0]
 
 
@@ -243,7 +243,7 @@ def test_mode_after_a_failure(tmp_path, mode):
 
 
 class Large(KeyedProcessFunction):
-    """A kilobyte for every key."""
+    """Keeps a kilobyte for every key."""
 
     def open(self, runtime_context):
         self.state = runtime_context.get_state(ValueStateDescriptor("state"))
@@ -254,7 +254,7 @@ class Large(KeyedProcessFunction):
 
 
 def large(env):
-    """A thousand keys in the first epoch, then one after the other again."""
+    """Return a stream of a thousand keys in the first epoch, then the same keys one by one."""
     source = ScriptedSource([[*range(1000), *range(20)]], (1000, *[1] * 20))
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     return stream.key_by(lambda n: n).process(Large()).uid("large")
@@ -339,7 +339,7 @@ def settings_of(env):
 
 
 def test_asynchronous_snapshots_can_be_turned_off(tmp_path):
-    """What that means is shown in tests/engine: the state is written before the epoch is acknowledged."""
+    """tests/engine shows the effect: the state is written before the epoch is acknowledged."""
     for value, expected in (("true", True), ("false", False)):
         configuration = Configuration()
         configuration.set_string("state.backend.async", value)
@@ -352,7 +352,7 @@ def test_asynchronous_snapshots_can_be_turned_off(tmp_path):
 
 
 def test_write_buffer_size_is_never_below_the_threshold(tmp_path):
-    """What it means is shown in tests/storage/test_write_buffer.py."""
+    """tests/storage/test_write_buffer.py shows the effect."""
     for given, threshold, expected in (("64 kb", 0, 65536), ("4 kb", 20480, 20480)):
         env = environment(tmp_path, write_buffer_size=given, data_inline_threshold=threshold)
         counting(numbers(env)).print()
@@ -420,7 +420,7 @@ def test_ignoring_in_flight_data_is_accepted_and_explained(tmp_path, caplog):
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_job_with_a_loop_needs_no_force_and_loses_nothing(tmp_path, force):
-    """What is on its way round the loop is part of the checkpoint."""
+    """The records that are still in the iteration are part of the checkpoint."""
 
     def program(directory):
         env = environment(directory, restarts=1)
@@ -464,7 +464,7 @@ def test_a_batch_job_does_not_start_from_a_savepoint(tmp_path):
 
 
 def unequal(env):
-    """One split ends after two epochs, the other goes on."""
+    """Return a stream of two splits, one of which ends after two epochs."""
     source = ScriptedSource([[0, 2], list(range(1, 20, 2))], (1,))
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
 
@@ -490,7 +490,7 @@ def test_a_finished_task_keeps_its_place_in_later_checkpoints(tmp_path):
 
 
 class Union(MapFunction, CheckpointedFunction):
-    """Every subtask keeps what it saw; all see all of it after a restore."""
+    """Keeps what each subtask has seen in union state; after a restore every subtask has all of it."""
 
     restored = {}
 
@@ -518,7 +518,7 @@ def test_union_state_of_an_operator_that_has_half_finished_is_not_lost(tmp_path,
     env.get_checkpoint_config().set_externalized_checkpoint_retention(RETAIN)
     stop = Script(deeds={9: lambda handle: handle.cancel()})
     run = start_scripted(unequal(env).map(Union(name)).uid("union"), stop)
-    # Checkpoints went on long after the first subtask had finished, and hold what it saw.
+    # Checkpoints were taken long after the first subtask had finished, and hold what it saw.
     assert run.handle.progress().last_checkpoint_id >= 6
     env = environment(tmp_path, parallelism=parallelism)
     path = run.handle.progress().last_checkpoint_path

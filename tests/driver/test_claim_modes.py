@@ -1,4 +1,4 @@
-"""Whom a checkpoint or savepoint belongs to once a job has started from it: claimed, or left alone."""
+"""Claim modes: a checkpoint or savepoint that a job starts from is claimed, or left alone."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def program(directory, retain=True, **keys):
 
 @pytest.fixture
 def savepoint(tmp_path):
-    """A savepoint of a job that was stopped after twelve records."""
+    """Return a savepoint of a job that was stopped after twelve records."""
     ask = Ask(tmp_path / "savepoints", then="stop")
     run_scripted(program(tmp_path / "before"), Script(deeds={3: ask}))
     return Path(ask.path)
@@ -33,7 +33,7 @@ def savepoint(tmp_path):
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    """A retained checkpoint of a job that was cancelled."""
+    """Return a retained checkpoint of a cancelled job."""
     run = start_scripted(program(tmp_path / "before"), Script(deeds={4: lambda handle: handle.cancel()}))
     assert run.status is JobStatus.CANCELED
     return Path(run.handle.progress().last_checkpoint_path)
@@ -62,7 +62,7 @@ def test_without_a_claim_a_checkpoint_of_another_job_is_never_touched(tmp_path, 
 
 
 def test_the_first_checkpoint_of_its_own_refers_to_nothing_of_what_the_job_started_from(tmp_path, checkpoint):
-    """And holds all state: what was restored is in it although nothing of it changed since."""
+    """The first checkpoint holds all state, including restored state that has not changed since."""
     directory = tmp_path / "new"
     stop = Script(deeds={3: lambda handle: handle.cancel()})
     run = start_scripted(program(directory), stop, restore_path=str(checkpoint))
@@ -82,7 +82,7 @@ def test_a_claimed_savepoint_goes_when_the_job_has_enough_checkpoints_of_its_own
     job = program(tmp_path / "new", num_retained=retained)
     run = run_scripted(job, script, restore_path=str(savepoint), claim_mode="CLAIM")
     assert run.records == EXPECTED[12:]
-    # The second epoch carries the first checkpoint, which is complete when the third begins.
+    # The second epoch carries the first checkpoint, which is complete when the third epoch begins.
     assert there[: 1 + retained] == [True] * (1 + retained) and not savepoint.exists()
 
 
@@ -133,7 +133,7 @@ def test_a_claim_on_what_lies_in_the_job_s_own_directory_deletes_nothing_early(t
 
 
 def large_state(directory, **more):
-    """A state of which a checkpoint writes a small part and refers to the rest."""
+    """Keeps a large state of which a checkpoint writes a small part and refers to the rest."""
     env = environment(directory, data_inline_threshold=0, **more)
     return counting(numbers(env, count=1040, runs=(1000, *(1,) * 60)), modulus=1000)
 

@@ -1,4 +1,4 @@
-"""After many checkpoints, some of them failed, nothing lies in the job's directory that no retained one refers to."""
+"""After many checkpoints, some of them failed, every file in the job's directory is referred to by a retained one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS = 50
 
 
 def run(directory: Path, checkpoints: int, failed: int, *, incremental: bool, retained: int) -> str:
-    """A job with so many checkpoints, some lost on the way, restarted now and then; its id."""
+    """Run a job with many checkpoints, some of which fail, and some restarts; return its id."""
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.incremental", str(incremental).lower())
     configuration.set_string("execution.checkpointing.num-retained", str(retained))

@@ -1,4 +1,4 @@
-"""A clock that is put back or forward by an hour while a job runs: event time does not care, no timer fires twice, and
+"""The clock is set back or forward by an hour while a job runs: event time is unaffected, no timer fires twice, and
 checkpoints, timeouts and restarts keep their pace."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOUR_MS = 3_600_000
 
 
 class Settable(SystemClock):
-    """The machine's clock, with an administrator."""
+    """The system clock, which a test can set."""
 
     def __init__(self) -> None:
         self.offset_ms = 0
@@ -39,7 +39,7 @@ class NumberIsTime(TimestampAssigner):
 
 
 class Reminder(KeyedProcessFunction):
-    """A processing-time timer a record, 20 ms later; with many records there are always some waiting."""
+    """Sets a processing-time timer for each record, 20 ms later, so that some timers are always pending."""
 
     def process_element(self, value, ctx):
         service = ctx.timer_service()
@@ -64,7 +64,7 @@ def numbers(env: StreamExecutionEnvironment):
 
 
 def run_with_jumps(stream, clock: Settable, jumps: list[int]):
-    """Run a stream's job on a clock that is set as often as there are jumps; its records and its handle."""
+    """Run a stream's job on a clock that jumps; return the records, the progress, and the checkpoints at each jump."""
     on_clock = partial(submit, engine_for=lambda settings: lambda graph: LocalEngine(graph, clock), clock=clock)
     with jobs_submitted_by(on_clock), noted_handles() as handles:
         records = stream.execute_and_collect()

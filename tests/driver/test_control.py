@@ -105,7 +105,7 @@ def test_an_endless_line_is_not_read_to_its_end(client):
     (desk,) = desks()
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(str(desk))
-        with pytest.raises(OSError):  # it hangs up
+        with pytest.raises(OSError):  # the job hangs up
             for _ in range(10_000):
                 link.sendall(b"x" * 4096)
     assert ask(desk, {"ask": "job"})["name"] == "endless"

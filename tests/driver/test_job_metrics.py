@@ -1,4 +1,4 @@
-"""Metrics on their way from functions to the job client: while the job runs, after it, and after a failure."""
+"""Metrics of functions as the job client sees them: while the job runs, after its end, and after a failure."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random lives of one job, through savepoints, checkpoints, crashes and changes of parallelism: every record once."""
+"""Random lives of one job, with savepoints, checkpoints, crashes and changes of parallelism: every record once."""
 
 import pytest
 

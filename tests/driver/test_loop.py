@@ -1,4 +1,4 @@
-"""A job's life on the local engine: restarts, cancelling, what is kept at its end, what it starts from."""
+"""The life of a job on the local engine: restarts, cancelling, retained checkpoints, and what a job starts from."""
 
 import threading
 from pathlib import Path
@@ -19,7 +19,7 @@ from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, r
 from tests.driver.submitted_jobs import start_locally
 
 RETENTION = ExternalizedCheckpointRetention
-WAIT_S = 60  # how long a thread is waited for before the test gives up
+WAIT_S = 60  # how long a test waits for another thread
 
 
 def environment(directory=None, restarts=0, **keys):
@@ -58,7 +58,7 @@ EXPECTED = [(n % 2, n // 2 + 1) for n in range(20)]
 
 
 class FailFor(MapFunction):
-    """Fails on a record in the first so many attempts."""
+    """Fails on a record in the first attempts."""
 
     def __init__(self, record, attempts):
         self.record, self.attempts = record, attempts
@@ -113,7 +113,7 @@ def test_failure_rate_bears_so_many_failures_within_its_interval():
 
 
 class MapWith(MapFunction):
-    """A map whose other methods are given."""
+    """A map function with methods that the test gives."""
 
     def __init__(self, **methods):
         self.methods = methods
@@ -184,7 +184,7 @@ def test_an_error_of_the_user_s_in_a_checkpoint_restarts_the_job(tmp_path, where
 
 
 class Missing(MapFunction):
-    """User code that misses a file when it is opened again."""
+    """Raises FileNotFoundError from user code when it is opened again."""
 
     def open(self, runtime_context):
         if runtime_context.get_attempt_number() == 1:
@@ -230,7 +230,7 @@ def test_a_batch_job_that_restarts_gives_every_result_once():
 
 
 class Endless(SourceFunction):
-    """Emits numbers until it is cancelled; or nothing at all."""
+    """Emits numbers until it is cancelled, or nothing at all."""
 
     def __init__(self, silent=False):
         self.silent = silent
@@ -337,7 +337,7 @@ def test_accumulators_of_all_operators_and_subtasks_are_one_by_name():
 
 
 def test_accumulators_count_the_last_attempt_only(tmp_path):
-    """Flink: they are not part of checkpoints."""
+    """Flink: accumulators are not part of checkpoints."""
     env = environment(tmp_path, restarts=1)
     numbers(env, runs=(5,)).map(Counting()).map(FailFor(12, 1)).print()
     assert run_scripted(env).handle.wait(0).get_accumulator_result("seen") == 10
@@ -419,7 +419,7 @@ def test_so_many_checkpoints_are_kept_as_configured(tmp_path):
 
 
 def interrupted(directory, job_id=None, crash=None, **keys):
-    """Run the counting job until its driver dies; the newest checkpoint."""
+    """Run the counting job until its driver dies; return the newest checkpoint."""
     env = environment(directory, **keys)
     env.get_checkpoint_config().set_externalized_checkpoint_retention(RETENTION.RETAIN_ON_CANCELLATION)
     script = Script(crashes=[crash or Crash("after-epoch", 5)], driver_dies=True)
@@ -466,12 +466,12 @@ def test_a_damaged_newest_checkpoint_is_passed_over_for_an_older_one(tmp_path, c
         victim.write_bytes(data[: len(data) // 2] if damage == "cut" else data[:-3] + bytes(b ^ 1 for b in data[-3:]))
     run = run_scripted(counting(numbers(environment(tmp_path, **keys))), job_id=job_id)
     assert run.records == EXPECTED[-len(run.records) :]
-    if (what, damage) != ("_metadata", "gone"):  # then it does not exist
+    if (what, damage) != ("_metadata", "gone"):  # without metadata the checkpoint does not exist
         assert "instead of" in caplog.text
 
 
 def newest_shared(checkpoint):
-    """A file that this checkpoint refers to and the one before it does not."""
+    """Return a file that this checkpoint refers to and the one before it does not."""
     number = int(checkpoint.name[4:])
     shared = checkpoint.parent / "shared"
     return next(path for path in shared.iterdir() if created_for(f"shared/{path.name}") == number)
@@ -555,7 +555,7 @@ def test_a_refused_job_leaves_the_directory_to_the_next_one(tmp_path):
 
 
 class Once(SourceFunction):
-    """Emits its records each time it is run: nothing in it is restored."""
+    """Emits its records each time it is run: it has no state to restore."""
 
     def run(self, ctx):
         for n in range(5):

@@ -1,4 +1,4 @@
-"""The pace of epochs, on simulated jobs."""
+"""The pacing of epochs, on simulated jobs."""
 
 import itertools
 
@@ -21,7 +21,7 @@ class SimulatedJob:
         self.bytes_each = bytes_each
         self.pacer = EpochPacer(settings)
         self.now_ms = 0.0
-        self.epochs = []  # (wall, records, wait before it)
+        self.epochs = []  # (wall time, records, wait before the epoch)
 
     def run(self, epochs):
         for _ in range(epochs):
@@ -54,7 +54,7 @@ def test_the_first_epoch_is_small():
 def test_a_fast_job_under_backlog_reaches_nine_tenths_of_its_throughput_within_ten_epochs():
     job = SimulatedJob(rate_per_s=500_000, waiting=100_000_000).run(10)
     wall_ms, records, _ = job.epochs[-1]
-    best = 500_000 * 0.9  # a second's target leaves 900 ms for work
+    best = 500_000 * 0.9  # a target of one second leaves 900 ms for work
     assert records / wall_ms * 1000 >= 0.9 * best
     assert wall_ms <= 1_100
 
@@ -119,7 +119,7 @@ def test_after_a_burst_the_budget_is_for_tens_of_milliseconds_again():
     job.run(1)
     assert job.epochs[-1][0] < 250  # the first results of the next burst come early
     job.run(4)
-    assert job.epochs[-1][0] > 800  # and it is under way soon
+    assert job.epochs[-1][0] > 800  # and the epochs grow soon
 
 
 def test_an_epoch_does_not_outlast_the_checkpoint_interval():

@@ -1,4 +1,4 @@
-"""A failure takes with it what it is connected with, and nothing else."""
+"""A failure restarts the region that it happens in, and nothing else."""
 
 import logging
 from collections import Counter
@@ -14,7 +14,7 @@ from tamias.functions.sink_contract import SinkFunction
 from tamias.graph.regions import in_regions_of, regions
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
-SEEN: Counter = Counter()  # what sinks without transactions were given, over all attempts
+SEEN: Counter = Counter()  # the records that sinks without transactions were given, over all attempts
 FAILED: set = set()
 
 
@@ -84,7 +84,7 @@ def test_another_pipeline_does_not_go_back():
     two_pipelines(env)
     run = run_scripted(env, NO_CHECKPOINT_FOR_LONG)
     assert run.handle.progress().restarts == 1
-    # 0 to 3 came before the failure and again after it; what the other pipeline wrote it wrote once
+    # 0 to 3 came before the failure and again after it; the other pipeline wrote its records once
     assert {n: SEEN["left", n] for n in range(10)} == {n: 2 if n < 5 else 1 for n in range(10)}
     expected = {(n, (n - 100) // 2 + 1): 1 for n in range(100, 110)}
     assert {value: times for (name, value), times in SEEN.items() if name == "right"} == expected

@@ -1,4 +1,4 @@
-"""Restart strategies: the reference's worked examples, and what must hold for any sequence of failures."""
+"""Restart strategies: the worked examples of the reference, and properties of any sequence of failures."""
 
 import random
 
@@ -103,7 +103,7 @@ def test_jitter_stays_within_its_share_and_the_limits(gaps_ms, seed, jitter):
     now_ms = 0
     for gap_ms in gaps_ms:
         delay_ms = rule.on_failure(now_ms).delay_ms
-        expected_ms = plain.on_failure(now_ms * 1000).delay_ms  # far enough apart to never join
+        expected_ms = plain.on_failure(now_ms * 1000).delay_ms  # far enough apart to be separate failures
         assert 1000 <= delay_ms <= 5000
         assert abs(delay_ms - expected_ms) <= expected_ms * jitter + 1
         now_ms += delay_ms + gap_ms + 1

@@ -1,4 +1,4 @@
-"""A savepoint meets a program that has changed: what is found again, what is refused, with which words."""
+"""A savepoint is restored into a changed program: what is matched, what is refused, and the error messages."""
 
 import pytest
 
@@ -16,14 +16,14 @@ REST = EXPECTED[12:]
 
 @pytest.fixture
 def savepoint(tmp_path):
-    """A savepoint of a job that counts, stopped after twelve records."""
+    """Return a savepoint of a counting job that was stopped after twelve records."""
     ask = Ask(tmp_path / "savepoints", then="stop")
     run_scripted(counting(numbers(environment())), Script(deeds={3: ask}))
     return ask.path
 
 
 class Restored(MapFunction, CheckpointedFunction):
-    """Tells whether it was restored."""
+    """Records whether it was restored."""
 
     seen = {}
 
@@ -120,7 +120,7 @@ def test_state_of_another_kind_or_with_a_time_to_live_is_refused_by_name(savepoi
 
 
 class Two(KeyedProcessFunction):
-    """Keeps a second state beside the count, or no longer asks for it."""
+    """Keeps a second state beside the count, or no longer uses it."""
 
     def __init__(self, asks):
         self.asks = asks

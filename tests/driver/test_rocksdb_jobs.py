@@ -1,4 +1,4 @@
-"""Jobs on RocksDB: crashes, what they share between checkpoints, and that nothing is left when they end."""
+"""Jobs on RocksDB: crashes, files shared between checkpoints, and that nothing is left on disk when a job ends."""
 
 import os
 import tempfile
@@ -16,11 +16,11 @@ from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDesc
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 RECORDS = [(f"key-{(n * 7919) % 400}", n) for n in range(6000)]
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there is such a file system
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a file system in memory, if the machine has one
 
 
 class Remember(KeyedProcessFunction):
-    """Of each key: how many records, the last of them, and how many of each kind; a timer tells at the end."""
+    """Keeps for each key the number of records, the last record and the number per kind; a timer emits them."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
@@ -86,7 +86,7 @@ def expected():
 
 
 def shown(records):
-    """What does not depend on the order in which two sources are read."""
+    """Return the part of the results that does not depend on the order in which two sources are read."""
     return {key: (count, [kind for kind, _ in kinds]) for key, count, _, kinds in records}
 
 
@@ -111,7 +111,7 @@ def metadata_in(job):
 
 
 def test_after_a_crash_checkpoints_go_on_from_the_files_there_are(scratch, checkpoints):
-    """The one after the crash refers to files that were written before it, and every shared file is referred to."""
+    """A checkpoint after the crash refers to files from before it, and every shared file is referred to."""
     env = environment(scratch, checkpoints, cramped=False)
     seen = []
 
@@ -133,8 +133,8 @@ def test_a_retained_checkpoint_names_its_files_and_no_others_are_left(scratch, c
     (job,) = checkpoints.iterdir()
     metadata = metadata_in(job)
     shared = {f"shared/{path.name}" for path in (job / "shared").iterdir()}
-    under_way = {path for path in shared if created_for(path) > metadata.checkpoint_id}  # when it was cancelled
-    assert shared - under_way == {path for path in metadata.paths() if path.startswith("shared/")}
+    in_flight = {path for path in shared if created_for(path) > metadata.checkpoint_id}  # at the cancellation
+    assert shared - in_flight == {path for path in metadata.paths() if path.startswith("shared/")}
     keyed = [s.keyed for o in metadata.operators for s in o.subtasks if s is not None and s.keyed is not None]
     assert {part.format for part in keyed} == {"rocksdb"}
     assert all("CURRENT" in part.names and "heap" in part.names for part in keyed)

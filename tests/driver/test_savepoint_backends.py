@@ -1,4 +1,4 @@
-"""A savepoint of one state backend, restored in another, at another parallelism; in both formats."""
+"""A savepoint of one state backend is restored in another, at another parallelism, in both formats."""
 
 import pytest
 

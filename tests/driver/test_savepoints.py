@@ -27,7 +27,7 @@ WAIT_S = 60
 
 @pytest.fixture
 def places(tmp_path):
-    """Where checkpoints go, and where savepoints go."""
+    """The directory for checkpoints and the directory for savepoints."""
     return tmp_path / "checkpoints", tmp_path / "savepoints"
 
 
@@ -124,7 +124,7 @@ def test_a_savepoint_asked_for_at_the_very_end_is_taken_or_refused_but_never_for
 
 
 def test_a_file_sink_that_refuses_an_older_savepoint_is_not_asked_again_and_again(places, tmp_path):
-    """Its part file became visible with a later checkpoint: there is no way back behind that, as in Flink."""
+    """The part file became visible with a later checkpoint, which cannot be undone, as in Flink."""
     checkpoints, savepoints = places
     ask, programs = Ask(savepoints), []
     for _ in range(2):
@@ -192,7 +192,7 @@ def test_checkpoint_numbers_go_on_after_the_savepoint_in_a_directory_of_the_new_
 
 
 def windowed(env, fired):
-    """Sums over windows that end far beyond the last record: only the end of event time fires them."""
+    """Sums over windows that end far after the last record: only the end of event time fires them."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
     source = ScriptedSource([range(COUNT)], (3,))
     return (
@@ -208,7 +208,7 @@ def windowed(env, fired):
 
 
 class Finishing(MapFunction, CheckpointListener):
-    """Tells what becomes of it."""
+    """Records the calls of its life cycle."""
 
     news = {}
 
@@ -305,7 +305,7 @@ def test_no_sink_commits_behind_the_savepoint_that_a_job_is_cancelled_with(place
     for _ in range(2):
         programs.append(environment(checkpoints, max_concurrent_checkpoints=concurrent))
         counting(numbers(programs[-1])).add_sink(ledger).uid("ledger")
-    # The savepoint's parts come after those of the checkpoints that would follow it.
+    # The savepoint's snapshots arrive after those of the checkpoints that would follow it.
     late = dict.fromkeys(range(1, 9), 2)
     run = start_scripted(programs[0], Script(deeds={epoch: ask}, late_snapshots=late))
     assert run.status is JobStatus.CANCELED
@@ -346,7 +346,7 @@ def test_a_job_that_is_being_cancelled_with_a_savepoint_is_stopped_if_that_fails
 
 
 class Endless(SourceFunction):
-    """Counts for ever; its position is what it has collected under the lock."""
+    """Counts without end; its position is what it has collected under the lock."""
 
     def __init__(self):
         self.running = True
@@ -369,7 +369,7 @@ class Endless(SourceFunction):
 
 
 class Source(Endless, ListCheckpointed):
-    """With its position in checkpoints."""
+    """Stores its position in checkpoints."""
 
 
 @pytest.mark.parametrize("then", ["stop", "drain"])
@@ -434,7 +434,7 @@ def test_a_directory_that_slots_see_otherwise_than_the_driver_is_found_out(place
 def test_a_savepoint_that_fails_in_a_slot_leaves_nothing_behind_and_the_job_alone(places):
     checkpoints, savepoints = places
     ask = Ask(savepoints)
-    # The second epoch carries a checkpoint, with an answer of two subtasks each: the third is the savepoint's first.
+    # The second epoch carries a checkpoint with the answers of two subtasks: the third answer is the savepoint's first.
     script = Script(failed_snapshots=[3], deeds={2: ask})
     run = run_scripted(counting(numbers(environment(checkpoints))), script)
     assert run.records == EXPECTED and run.handle.progress().restarts == 0
@@ -476,7 +476,7 @@ def test_a_savepoint_under_way_ends_with_the_attempt(places):
 def test_a_job_that_is_cancelled_leaves_nothing_of_a_savepoint_under_way(places, asked_after, then):
     checkpoints, savepoints = places
     ask = Ask(savepoints, then=then)
-    # The second epoch carries the savepoint, whose parts are heard of too late; or the job never comes to begin it.
+    # The second epoch carries the savepoint, whose snapshots arrive too late; or the savepoint is never started.
     deeds = {asked_after: ask, 3: lambda handle: (ask(handle) if asked_after == 3 else None, handle.cancel())}
     env = environment(checkpoints, data_inline_threshold=0)
     script = Script(deeds=deeds, late_snapshots=dict.fromkeys(range(1, 99), 50))
@@ -537,7 +537,7 @@ def test_a_restart_goes_back_to_a_newer_savepoint_unless_checkpoints_are_preferr
     checkpoints, savepoints = places
     env = environment(checkpoints, restarts=1, prefer_checkpoint_for_recovery=prefer)
     ask = Ask(savepoints)
-    # Checkpoint 1 with the second epoch, savepoint 2 with the third; then a crash.
+    # The second epoch carries checkpoint 1, the third savepoint 2; then the job crashes.
     script = Script(checkpoints=[False, True] + [False] * 99, deeds={2: ask}, crashes=[Crash("after-epoch", 5)])
     run = run_scripted(counting(numbers(env)), script)
     assert run.records == EXPECTED
@@ -578,7 +578,7 @@ def test_a_job_that_fails_while_it_ends_goes_back_to_what_its_sinks_heard_of(pla
     if run.handle.progress().restarts:
         assert Ledger.committed(name) == EXPECTED
         assert "was taken" in ask.error and "did not end with it" in ask.error
-    else:  # nobody is told a second time
+    else:  # a request is answered only once
         assert ask.path and Ledger.committed(name) == EXPECTED[: 12 if then == "stop" else 9]
 
 
@@ -604,7 +604,7 @@ def test_the_next_driver_finds_the_savepoint_that_the_job_was_ending_with(places
     with pytest.raises(DriverDied):
         start_scripted(program(), script, job_id=job_id)
     assert 0 < len(Ledger.committed(ledger.name)) < COUNT
-    # A directory that is not named after the job belongs to whatever job is started on it.
+    # A directory that is not named after a job belongs to the job that is started on it.
     run = run_scripted(program(), job_id=job_id if subdir else JobID.generate())
     assert run.engine.restored_ids == [2]
     assert Ledger.committed(ledger.name) == EXPECTED

@@ -1,4 +1,4 @@
-"""Whole jobs whose checkpoints go to a URL: taken, restored from, refused at submit, and never giving secrets away."""
+"""Whole jobs with checkpoints at a URL: taken, restored, refused at submission, and without leaking secrets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def until(condition, within_s: float = 30.0) -> bool:
     while time.monotonic() < limit:
         if condition():
             return True
-        time.sleep(0.02)  # other processes: there is nothing to wait on
+        time.sleep(0.02)  # the state of other processes has to be polled
     return False
 
 
@@ -81,15 +81,15 @@ def test_a_job_with_checkpoints_on_s3_survives_a_killed_slot_and_a_new_driver(s3
         assert until(lambda: handle.progress().restarts == 1 and handle.progress().status is JobStatus.RUNNING)
         completed = handle.progress().checkpoints_completed
         assert until(lambda: handle.progress().checkpoints_completed > completed)
-        first.close()  # cancels; the checkpoint is kept
+        first.close()  # cancels the job; the checkpoint is kept
         path = handle.progress().last_checkpoint_path
         assert path is not None and path.startswith(f"s3://{BUCKET}/")
         job, chk = path.rsplit("/", 2)[1:]
         with counts(environment(s3_url("job2"), restore=s3_url(f"job/{job}/{chk}"))).execute_and_collect() as records:
             found = list(records)
     assert last_counts(found) == dict.fromkeys(range(5), RECORDS // 5)
-    assert len(found) < RECORDS  # it did not begin anew
-    # Nothing that was logged or kept tells the keys.
+    assert len(found) < RECORDS  # the job did not start from the beginning
+    # Neither the log nor a stored file holds the keys.
     store = open_files(address)
     kept = b"".join(store.read(p) for p in every_file(store))
     for secret in (ACCESS_KEY, SECRET_KEY):
@@ -124,7 +124,7 @@ def test_a_second_driver_on_the_same_directory_is_refused_on_s3_too(s3_url) -> N
         started = time.monotonic()
         with pytest.raises(CheckpointError, match=f"in use by the driver with process id {os.getpid()}"):
             counts(second).execute_and_collect()
-        assert time.monotonic() - started < 5.0  # the promise, not a measurement
+        assert time.monotonic() - started < 5.0  # a promise, not a measurement
         first.close()
 
 
