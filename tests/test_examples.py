@@ -1,4 +1,4 @@
-"""The examples give what they promise. Their jobs run on the local engine here; the demo is in tests/spark."""
+"""The examples print and return the right results. Their jobs run on the local engine; tests/spark runs the demo."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_shapes_are_matched_by_the_rules_that_hold_when_they_come() -> None:
     rules = [
         [("house", "square", "triangle")],
         [("eyes", "circle", "circle")],
-        [("house", "triangle", "diamond")],  # what waited for the old one is forgotten
+        [("house", "triangle", "diamond")],  # drops the shapes that waited for the old rule
         [("eyes", None, None)],
     ]
     job = module.matches(by_epoch(env, shapes, "shapes"), by_epoch(env, rules, "rules"))

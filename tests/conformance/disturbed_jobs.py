@@ -1,4 +1,4 @@
-"""Jobs for the tests that cut input into other epochs, crash and rescale: programs, sources, and what may go wrong.
+"""Jobs for the tests that cut the input into other epochs, crash and rescale: programs, sources and disturbances.
 
 `PROGRAMS` names a program for every kind of operator; `undisturbed` runs one of them in one epoch without a crash. The
 strategies draw the disturbances: `runs` how the input is cut, `scripts` and `crashes` where the job fails.
@@ -38,12 +38,12 @@ from tests.conformance.external_system import TransactionalSink
 
 
 def examples(count):
-    """So many in an ordinary run, more in a longer one."""
+    """Return the number of examples: `count` in an ordinary run, more under a profile with more examples."""
     return max(1, count * settings.default.max_examples // 40)
 
 
 KEYS = ("a", "b", 7, ("t", 1), 1.5, -1, "", 0.0, True, ("t", 2.0), b"k")
-INPUT = [(KEYS[n * n % 11 if n % 3 else n % 11], n) for n in range(50)]  # some keys come often, some hardly ever
+INPUT = [(KEYS[n * n % 11 if n % 3 else n % 11], n) for n in range(50)]  # some keys are frequent, some are rare
 
 
 # ---------------------------------------------------------------------------------------------------- the programs
@@ -59,7 +59,7 @@ class Count(KeyedProcessFunction):
 
 
 class Recent(FlatMapFunction):
-    """The last three of a key, then all over again; changes what it read, which must not matter."""
+    """Emits every three records of a key together; changes objects that it read, which must have no effect."""
 
     def open(self, runtime_context):
         self.recent = runtime_context.get_list_state(ListStateDescriptor("recent", Types.PICKLED_BYTE_ARRAY()))
@@ -126,7 +126,7 @@ class EveryOther(FilterFunction):
 
 
 class Slowly(AsyncFunction):
-    """Answers take some milliseconds, so that some are always under way."""
+    """Answers after some milliseconds, so that some requests are always in flight."""
 
     async def async_invoke(self, value):
         await asyncio.sleep(value[1] * 13 % 5 / 1000)
@@ -240,6 +240,6 @@ scripts = st.builds(Script, checkpoints=checkpoints, crashes=crashes, failed_sna
 
 
 def newest_checkpoint(directory):
-    """The newest completed checkpoint of any job below the directory: jobs that came later began from earlier ones."""
+    """Return the newest completed checkpoint of any job below the directory, by its id: later jobs continue the ids."""
     found = list(Path(directory).glob("*/chk-*/_metadata"))
     return str(max(found, key=lambda path: int(path.parent.name[4:])).parent) if found else None

@@ -1,4 +1,4 @@
-"""A system with transactions outside the job, and the sink that writes to it. It outlives crashes, as databases do."""
+"""A transactional system outside the job, which survives crashes as a database does, and the sink that writes to it."""
 
 import itertools
 
@@ -9,7 +9,7 @@ _numbers = itertools.count(1)
 
 
 class ExternalSystem:
-    """Transactions by id; every misuse is an error, so that a sink that gets the order wrong is found out."""
+    """Keeps transactions by id; every misuse is an error, so that a wrong order of calls fails the test."""
 
     def __init__(self):
         self.name = f"system-{next(_numbers)}"

@@ -7,17 +7,17 @@ from tamias.testing.local_run import on_local_engine
 from tests.recorded import outcome
 from tests.recorded import program as programs
 
-NONE_KEY = "None is no key here: it is refused with the record named (reference 01 §3)"
-CHANGEABLE_KEY = "a key that can change is refused with the record named (reference 01 §5)"
-OWN_PLAN = "PyFlink shows its helpers around key_by and partition_custom, and runs of functions as one operator"
+NONE_KEY = "None is not a key: it is refused by an error that names the record (reference 01 §3)"
+CHANGEABLE_KEY = "a mutable key is refused by an error that names the record (reference 01 §5)"
+OWN_PLAN = "PyFlink shows helper operators around key_by and partition_custom, and chained functions as one operator"
 DELIBERATE = {
-    "broadcast_state_unknown": "a broadcast state has to be given to broadcast(), as in Flink (reference 05 §6)",
-    "connect_keyed_function_without_keys": "a keyed function is refused where there are no keys (reference 01 §7)",
+    "broadcast_state_unknown": "a broadcast state must be passed to broadcast(), as in Flink (reference 05 §6)",
+    "connect_keyed_function_without_keys": "a keyed function is refused on a stream without keys (reference 01 §7)",
     "context_facts": "no attempt behind the task's name (reference 02 §2); a chain is as wide as its widest operator",
     "context_facts_keyed": "no attempt behind the task's name (reference 02 §2), and no helper operators in it",
     "context_facts_two": "no attempt behind the task's name (reference 02 §2); the collecting sink is chained",
     "flat_map_none": "None stands for no results (reference 01 §4)",
-    "key_by_not_callable": "positions and names of fields are taken as keys (reference 01 §5)",
+    "key_by_not_callable": "positions and names of fields are accepted as keys (reference 01 §5)",
     "key_dict_untyped": CHANGEABLE_KEY,
     "key_list_typed": CHANGEABLE_KEY,
     "key_list_untyped": CHANGEABLE_KEY,
@@ -26,8 +26,8 @@ DELIBERATE = {
     "key_none_two_subtasks": NONE_KEY,
     "key_none_typed": NONE_KEY,
     "key_none_untyped": NONE_KEY,
-    "keyed_stream_refuses": "the same calls are refused, by a more telling error",
-    "names_by_default": "the operator behind partition_custom has a name that people can read",
+    "keyed_stream_refuses": "the same calls are refused, by a more specific error",
+    "names_by_default": "the operator after partition_custom has a readable name",
     "plan_keyed": OWN_PLAN,
     "plan_partitioners": OWN_PLAN,
     "plan_reduce": OWN_PLAN,
@@ -35,10 +35,10 @@ DELIBERATE = {
     "process_without_timestamps": "the timestamp of a record without one is None (reference 03 §1)",
     "project_row": "rows can be projected (reference 01 §4)",
     "state_list_none_pickled": "a list state holds no None, whatever its type (reference 05 §2)",
-    "state_map_changed_while_iterating": "an iteration goes over the entries there were when it began",
-    "state_map_none_key": "the types of keyed state are not enforced: a state gives back what it was given",
-    "timer_in_timer": "timers fire in order of time (reference 06 §3); PyFlink hears of new ones a bundle later",
-    "window_trigger_cannot_merge": "a trigger that cannot merge is refused on windows that do (reference 04 §4)",
+    "state_map_changed_while_iterating": "an iteration covers the entries that existed when it began",
+    "state_map_none_key": "the types of keyed state are not enforced: a state returns the values that were stored",
+    "timer_in_timer": "timers fire in order of time (reference 06 §3); PyFlink sees new timers one bundle later",
+    "window_trigger_cannot_merge": "a trigger that cannot merge is refused on merging windows (reference 04 §4)",
     "type_sql_timestamp_seen": "PyFlink misreads the fraction of instants before 1970",
 }
 STANDS_FOR = {
@@ -49,6 +49,7 @@ STANDS_FOR = {
 
 
 def run(program, capsys):
+    """Run a program on the local engine and return its outcome."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
     env.set_runtime_mode(RuntimeExecutionMode[program.mode])
@@ -61,6 +62,7 @@ def run(program, capsys):
 
 
 def differences(recording, found, ordered):
+    """Return the differences of an outcome to a recording; an error class of Tamias may stand for PyFlink's."""
     both_failed = found["outcome"] == recording["outcome"] == "failure"
     if both_failed and recording["error"] in STANDS_FOR.get(found["error"], ()):
         found = found | {"error": recording["error"]}

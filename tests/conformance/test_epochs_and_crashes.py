@@ -1,4 +1,4 @@
-"""What matters most: other epochs, crashes anywhere and other parallelisms never change what is committed."""
+"""Other epochs, crashes anywhere and other parallelisms never change the committed results."""
 
 import pytest
 from hypothesis import given, settings
@@ -96,7 +96,7 @@ def test_sources_read_in_parallel_lose_and_repeat_nothing(name, runs, script, pa
 
 
 class CounterSource(SourceFunction, CheckpointedFunction):
-    """The seeds' own: an offset that moves with what is emitted, under the checkpoint lock."""
+    """Advances its offset with every emitted record, under the checkpoint lock."""
 
     def __init__(self, end):
         self.end = end
@@ -148,7 +148,7 @@ def test_a_source_function_is_restored_to_the_record(make, script):
 
 
 class Batches(FlatMapFunction, CheckpointedFunction):
-    """The seeds' buffer: records leave in threes; what waits is operator state."""
+    """Emits records in threes; the buffered records are operator state."""
 
     def __init__(self):
         self.waiting = []
@@ -169,7 +169,7 @@ class Batches(FlatMapFunction, CheckpointedFunction):
 
 @given(runs=runs, script=scripts)
 @settings(max_examples=examples(20))
-def test_operator_state_holds_what_waits(runs, script):
+def test_operator_state_holds_buffered_records(runs, script):
     run = run_scripted(source(environment(), runs).flat_map(Batches()), script)
     assert run.records == [tuple(INPUT[n : n + 3]) for n in range(0, len(INPUT) - 2, 3)]
 

@@ -22,7 +22,7 @@ from tamias.testing.scripted import ScriptedSource, run_scripted
 
 @pytest.fixture(autouse=True)
 def once_an_epoch(monkeypatch):
-    """Counts who runs when; checks it when the test is over."""
+    """Count the runs of each subtask in each epoch; check the counts after the test."""
     runs = Counter()
     plain = SlotHost.run
 
@@ -51,7 +51,7 @@ def numbers(env, records=NUMBERS, name="numbers"):
 
 
 def results(stream):
-    """What a stream gives, and how the graph was cut."""
+    """Return the records of a stream, and its job graph."""
     graph = stream.get_execution_environment().job_graph()
     return run_scripted(stream).records, graph
 
@@ -84,7 +84,7 @@ def test_a_line_of_forty_vertices_without_chaining():
 
 
 class Rotates(KeyedProcessFunction):
-    """Adds the number of the key's records so far: state in every one of many vertices."""
+    """Adds the number of records of the key so far, so that every vertex has state."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", None))

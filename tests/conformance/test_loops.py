@@ -1,4 +1,4 @@
-"""Loops: results worked out by hand, and nothing lost or repeated of what is on its way round when the job fails."""
+"""Loops: exact results, and no record in the loop is lost or repeated when the job fails."""
 
 import pytest
 from hypothesis import given, settings
@@ -34,7 +34,7 @@ NUMBERS = list(range(1, 13))
 
 
 def collatz_steps(n):
-    """How many steps it takes from n to 1: the model."""
+    """Return the number of steps from n to 1: the model."""
     steps = 0
     while n != 1:
         n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
@@ -53,7 +53,7 @@ def done(record):
 
 
 def collatz(stream, feedback=lambda s: s):
-    """(start, 1, steps) for each number: 9 takes 19 rounds."""
+    """Emit (start, 1, steps) for each number; 9 takes 19 rounds."""
     loop = stream.map(lambda n: (n, n, 0)).uid("begin").iterate(max_wait_time_millis=20)
     stepped = loop.map(step).uid("step")
     loop.close_with(feedback(stepped.filter(lambda r: not done(r))))
@@ -61,7 +61,7 @@ def collatz(stream, feedback=lambda s: s):
 
 
 class Visits(KeyedProcessFunction):
-    """Sends a number round until its key has seen ten records; keyed state inside a loop."""
+    """Counts the records of each key: keyed state inside a loop."""
 
     def open(self, runtime_context):
         self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.INT()))
@@ -73,7 +73,7 @@ class Visits(KeyedProcessFunction):
 
 
 def visits(stream):
-    """Every key ends with exactly ten visits, whatever the order: ten is the last to leave."""
+    """Send each key round until it has forty visits; the record of the fortieth visit leaves the loop."""
     loop = stream.map(lambda n: n % 3).iterate(max_wait_time_millis=20)
     counted = loop.key_by(lambda k: k).process(Visits())
     loop.close_with(counted.filter(lambda r: r[1] < 40).map(lambda r: r[0]).set_parallelism(1))
@@ -188,7 +188,7 @@ class Stamp(ProcessFunction):
 
 
 class Apart(CoMapFunction):
-    """Numbers come in as text and go round as numbers."""
+    """Receives text from outside and numbers from the loop."""
 
     def map1(self, value):
         return int(value)
@@ -211,7 +211,7 @@ def test_two_loops_one_behind_the_other():
     second = a.iterate(10)
     b = second.map(lambda x: x + 10)
     second.close_with(b.filter(lambda x: x < 20))
-    # out of the first: 2, 1, 0; each goes on until it is 20 or more
+    # the first loop emits 2, 1 and 0; each goes round in the second loop until it is 20 or more
     assert sorted(collect_locally(b.filter(lambda x: x >= 20))) == [20, 21, 22]
 
 

@@ -1,4 +1,4 @@
-"""Where PyFlink gives something by accident, Tamias gives what the reference says: worked out by hand, here."""
+"""Where PyFlink's result is an accident, Tamias gives the result of the reference, computed by hand in this file."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ GIVES: dict[str, list[Any]] = {
     ],
     # Functions see values, not keys.
     "connect_one_side_keyed_map": [(1, ("a", 1)), (1, ("b", 2)), (2, "x"), (2, "y")],
-    # Key by key, each key's windows when its records have ended (reference 01 §9).
+    # Keys are processed one by one; the windows of a key fire when its records have ended (reference 01 §9).
     "window_processing_time_batch": [("a", [1, 3, 4, 6, 7], END), ("b", [2, 5], END)],
     "window_processing_time_session_batch": [("a", [1, 3, 4, 6, 7], END), ("b", [2, 5], END)],
 }

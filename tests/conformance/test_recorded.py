@@ -43,8 +43,8 @@ def test_every_difference_on_the_list_is_of_a_recorded_program():
 
 
 def same_at_any_parallelism(name):
-    """Programs whose records do not depend on the order in which one subtask hears from several others."""
-    recorded = (programs.OUTPUTS / f"{name}.json").exists()  # one that is not fails the test above, not this file
+    """Return whether the records of a program do not depend on the order in which a subtask receives its inputs."""
+    recorded = (programs.OUTPUTS / f"{name}.json").exists()  # else the test above fails, not the collection
     alike = ("workload", "key", "state", "rolling", "connect_map", "connect_keyed", "diamond", "union", "deep", "wide")
     if not recorded or not name.startswith(alike):
         return False

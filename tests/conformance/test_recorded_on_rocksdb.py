@@ -1,4 +1,4 @@
-"""Programs with state give on RocksDB what PyFlink gave: windows, timers, every kind of state."""
+"""Programs with state have the same outcome on RocksDB as on PyFlink: windows, timers, every kind of state."""
 
 import os
 
@@ -14,7 +14,7 @@ UNSPECIFIED = {"state_map_order": "RocksDB has the entries of a map in the order
 
 @pytest.fixture(autouse=True)
 def rocksdb(monkeypatch, tmp_path):
-    """With memory for a few entries only, so that RocksDB is asked; in memory where there is such a file system."""
+    """Use RocksDB with a cache of a few entries, so that most reads reach it; in memory, if a file system offers it."""
     where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
     (tmp_path / "config.yaml").write_text(
         "state.backend.type: rocksdb\n"
@@ -35,7 +35,7 @@ def chosen():
 def test_a_program_gives_what_pyflink_gave(name, capsys):
     recording, program = recording_of(name), programs.load(name, "tamias")
     found = run(program, capsys)
-    if recording["outcome"] == "failure":  # what is raised is compared on the heap
+    if recording["outcome"] == "failure":  # the test on the heap compares the error
         assert found["outcome"] == "failure"
     else:
         assert not differences(recording, found, program.ordered)

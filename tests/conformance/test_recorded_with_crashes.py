@@ -1,9 +1,9 @@
-"""Recorded programs that are cut into epochs, take checkpoints and crash in the middle still give what PyFlink gave.
+"""Recorded programs that run in many epochs, take checkpoints and crash half-way still have the outcome of PyFlink.
 
-They were recorded with periodic watermarks, whose interval PyFlink never reached before the input ended: only the last
-watermark came. Watermarks are no part of a checkpoint (reference 03 §5), and one at the end of each short epoch would
-make records late that were not. So the interval is off here, and none has to be left out for its watermarks.
-That windows and timers fire once when watermarks do move is compared with an undisturbed run, on input in order.
+The programs were recorded with periodic watermarks, whose interval PyFlink never reached before the input ended: only
+the last watermark came. Watermarks are not part of a checkpoint (reference 03 §5), and a watermark at the end of each
+short epoch would make records late. The watermark interval is therefore off here, and no program is left out for its
+watermarks. A second test moves watermarks over sorted input: windows and timers fire once, as in an undisturbed run.
 """
 
 import logging
@@ -61,7 +61,7 @@ NOT_IN_CHECKPOINTS = {
 
 
 def left_out(name):
-    """Why a program is not run here; empty if it is."""
+    """Return the reason why a program is not run here; empty if it is run."""
     if not (programs.OUTPUTS / f"{name}.json").exists():
         return "it is not recorded, for which test_recorded.py fails"
     recording, program = recording_of(name), programs.load(name, "tamias")
@@ -99,7 +99,7 @@ class OneRecordAnEpoch(SplitReader):
 
 @pytest.fixture(autouse=True)
 def opened(monkeypatch, caplog):
-    """Epochs of one record; where each reader of a collection began."""
+    """Make every epoch one record long; return the positions at which the readers of collections began."""
     caplog.set_level(logging.CRITICAL, logger="tamias")
     whole = CollectionSource.create_reader
     begins = []
@@ -125,7 +125,7 @@ def run(name, crash):
 
 
 def records_of(name):
-    """How many there are in the longest collection: the epoch after them ends the job."""
+    """Return the number of records of the longest collection; the epoch after them ends the job."""
     if name not in _RECORDS:
         _RECORDS[name] = len(run(name, None)[1].epochs) - 1
     return _RECORDS[name]
@@ -133,7 +133,7 @@ def records_of(name):
 
 _RECORDS = {}
 
-# With so many records read, the job fails; then it reads on from so many. The first epoch carries no checkpoint.
+# A crash, and the number of records from which the job then continues. The first epoch carries no checkpoint.
 CRASHES = {
     "after a checkpoint": lambda middle: (Crash("after-notify", middle - 1), middle),
     "right before a checkpoint": lambda middle: (Crash("after-epoch", middle + 1), middle),  # its snapshots are written
@@ -190,7 +190,7 @@ class WithEachRecord(WatermarkGenerator):
 
 @pytest.fixture
 def moving_watermarks(monkeypatch):
-    """Input in the order of its timestamps, a watermark behind each record: nothing is late, also after a restart."""
+    """Sort the input by timestamp and emit a watermark after each record, so that no record is late after a restart."""
     plain = StreamExecutionEnvironment.from_collection
     monkeypatch.setattr(
         StreamExecutionEnvironment,
@@ -201,8 +201,8 @@ def moving_watermarks(monkeypatch):
     monkeypatch.setattr(WatermarkStrategy, "for_monotonous_timestamps", punctuated)
 
 
-# Of these the result depends on the watermark there is when a record comes: they show it, or ask it whether the record
-# is late. The first record after a restart finds none.
+# The results of these programs depend on the watermark at the arrival of a record: they emit it, or use it to find late
+# records. The first record after a restart finds no watermark.
 ASKS_FOR_WATERMARK = (
     "timer_order",
     "window_count_process_keys",

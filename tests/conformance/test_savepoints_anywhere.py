@@ -1,4 +1,4 @@
-"""Stopping a job with a savepoint anywhere, whatever fails meanwhile, and going on elsewhere changes nothing."""
+"""A job that is stopped with a savepoint at any point, with any failures, continues from it with the same results."""
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +31,7 @@ lives = st.lists(
             "crashes": crashes,
             "lost": lost,
             "parallelism": st.integers(1, 4),
-            "between": st.frozensets(st.integers(1, 8), max_size=3),  # after these epochs a savepoint is taken
+            "between": st.frozensets(st.integers(1, 8), max_size=3),  # the epochs after which a savepoint is taken
             "prefer": st.booleans(),
             "ending": endings,
         }
@@ -42,7 +42,7 @@ lives = st.lists(
 
 
 def live(name, life, system, directory, restore_path, *, last):
-    """Run a job until it is stopped, or has read all; the savepoint it was stopped with, if it was."""
+    """Run a job until it is stopped or has read everything; return the savepoint of the stop, or None."""
     env = environment(directory, life["parallelism"])
     env.set_max_parallelism(8)
     env.get_checkpoint_config().set_prefer_checkpoint_for_recovery(life["prefer"])
@@ -87,5 +87,5 @@ def test_a_job_lives_on_from_savepoint_to_savepoint(name, lives):
         for number, life in enumerate(lives, start=1):
             path = live(name, life, system, directory, path, last=number == len(lives))
             if path is None:
-                break  # it was not stopped in time, or could not be: it has read everything
+                break  # the stop came too late or failed, so the job has read everything
         assert counted(system.records) == counted(undisturbed(name))

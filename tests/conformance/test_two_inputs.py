@@ -1,7 +1,7 @@
-"""Crashes and other parallelisms change nothing where two streams meet: connected, and beside broadcast rules.
+"""Crashes and other parallelisms do not change the results of connected streams and of streams with broadcast rules.
 
-Epochs are part of what is drawn: which records of the two streams share an epoch decides their order, in a run
-without crashes too. What must come out is said by a few lines of plain Python.
+The tests draw the epochs as well: the records of the two streams that share an epoch determine their order, also in a
+run without crashes. A few lines of plain Python compute the expected results.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ TOTAL = ValueStateDescriptor("total", Types.INT(), 0)
 
 
 class Weigh(KeyedBroadcastProcessFunction):
-    """Adds up, per key, numbers times the weight of the rules that hold; a reset empties what all keys have."""
+    """Sums, per key, numbers times the weight of the present rules; a reset clears the sums of all keys."""
 
     def open(self, runtime_context):
         self.total = runtime_context.get_state(TOTAL)
@@ -70,7 +70,7 @@ class Weigh(KeyedBroadcastProcessFunction):
 
 
 def weighed(epochs):
-    """The same without streams."""
+    """Compute the results of `Weigh` without streams."""
     rules, seen, totals, timers, results = {}, 0, {}, {}, []
     for changes, events in epochs:
         for name, weight in changes:
@@ -99,7 +99,7 @@ def draw_weigh(env, epochs):
 
 
 class Match(KeyedCoProcessFunction):
-    """Records of a key wait for one of the other stream."""
+    """Lets each record of a key wait for a record of the other stream."""
 
     def open(self, runtime_context):
         self.waiting = [runtime_context.get_list_state(ListStateDescriptor(name)) for name in ("left", "right")]
@@ -124,7 +124,7 @@ class Match(KeyedCoProcessFunction):
 
 
 def matched(epochs):
-    """The same without streams: of an epoch, the first stream's records come first."""
+    """Compute the results of `Match` without streams; in an epoch, the records of the first stream come first."""
     waiting, timers, results = {}, {}, []
     for runs in epochs:
         for side in (0, 1):
@@ -155,7 +155,7 @@ PROGRAMS = {
 
 
 def by_key(results):
-    """What each key gave, in order; timers of one time may fire in any order, and resets come in any order of keys."""
+    """Return the results of each key, in order; timers of one time and resets have no order between keys."""
     found = {}
     for key, *rest in results:
         found.setdefault(repr(key), []).append(rest)
@@ -202,7 +202,7 @@ def test_a_new_driver_at_another_parallelism_goes_on(name, data, deaths, checkpo
 
 
 class Copies(BroadcastProcessFunction):
-    """Every subtask puts its own number: only so can the copies be told apart."""
+    """Writes the index of the subtask, so that the copies of the state can be told apart."""
 
     def open(self, runtime_context):
         self.index = runtime_context.get_index_of_this_subtask()

@@ -1,4 +1,4 @@
-"""Reads a source through its contract, as the runtime does: splits dealt out to subtasks, positions kept, restored."""
+"""Reads a source through its contract as the runtime does: assigns splits to subtasks, keeps and restores positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SourceJob:
     """The subtasks of a source at some parallelism."""
 
     def __init__(self, source: Source, parallelism: int, saved: list[tuple[Any, ...]] | None = None) -> None:
-        self.source = pickle.loads(_dumps(source))  # every slot has its own
+        self.source = pickle.loads(_dumps(source))  # every slot has its own copy
         self.readers: list[list[tuple[Split, SplitReader]]] = [[] for _ in range(parallelism)]
         self.finished: list[Split] = []
         if saved is None:
@@ -32,7 +32,7 @@ class SourceJob:
         return not any(self.readers)
 
     def read(self, subtask: int, max_records: int) -> list[Any]:
-        """One batch from the first reader of a subtask, which then goes to the back of its queue."""
+        """Read one batch from the first reader of a subtask, and move that reader to the back of the queue."""
         queue = self.readers[subtask % len(self.readers)]
         if not queue:
             return []
@@ -55,7 +55,7 @@ class SourceJob:
         return records
 
     def snapshot(self) -> list[tuple[Any, ...]]:
-        """Positions, as they come back from a checkpoint."""
+        """Return the positions as a checkpoint restores them."""
         saved = [(s.id, s.what, r.position(), False) for queue in self.readers for s, r in queue]
         saved += [(s.id, s.what, None, True) for s in self.finished]
         return pickle.loads(pickle.dumps(saved))

@@ -1,4 +1,4 @@
-"""Buckets by date and time, as Java's DateTimeFormatter writes them."""
+"""Buckets by date and time, in the form of Java's DateTimeFormatter."""
 
 from datetime import UTC, datetime
 

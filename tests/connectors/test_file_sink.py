@@ -1,4 +1,4 @@
-"""The file sink: each record of the surviving history once, whatever fails in between."""
+"""The file sink writes each record of the surviving history exactly once, whatever fails in between."""
 
 import os
 import pickle
@@ -52,7 +52,7 @@ STEPS = st.lists(
         st.tuples(st.just("write"), st.integers(0, 3), st.sampled_from("abc"), st.integers(1, 6)),
         st.tuples(st.just("wait"), st.sampled_from([500, 1500, 4000])),
         st.just(("checkpoint",)),
-        st.just(("begin",)),  # and completed, or not, when more was written
+        st.just(("begin",)),  # completed, or not, after more records were written
         st.tuples(st.just("complete"), st.sampled_from([None, 0, 1])),
         st.just(("abort",)),
         st.tuples(st.just("crash"), st.integers(1, 4), st.booleans(), st.sampled_from([None, 0, 1, 2])),
@@ -289,7 +289,7 @@ def test_part_files_end_by_size_age_and_inactivity(tmp_path):
     def parts():
         return [path.read_text().split() for path in sorted(visible_files(tmp_path), key=lambda p: p.name)]
 
-    job.write(0, "x" * 20)  # with its newline one byte too large, but a file is ended by the next record only
+    job.write(0, "x" * 20)  # one byte too large with its newline, but only the next record ends the file
     job.write(0, "b")
     job.checkpoint()
     assert parts() == [["x" * 20]]
@@ -308,7 +308,7 @@ def test_part_files_end_by_size_age_and_inactivity(tmp_path):
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
-def test_rolling_by_nothing_is_refused(value):
+def test_rolling_thresholds_must_be_positive(value):
     with pytest.raises(ValueError, match="part_size is"):
         RollingPolicy.default_rolling_policy(part_size=value)
 
@@ -324,7 +324,7 @@ def test_declared_types_decide_about_the_text(tmp_path):
     assert sorted(visible_lines(tmp_path)) == ["(1, 'a')", "(1,a)"]
 
 
-def test_an_encoder_of_the_program_keeps_its_mind(tmp_path):
+def test_a_declared_type_does_not_change_an_encoder_of_the_program(tmp_path):
     class Json(Encoder):
         def encode(self, value):
             return b"{}\n"
@@ -403,14 +403,14 @@ def test_the_older_sink_commits_its_transactions_once(tmp_path):
 
 
 def part_in_progress(tmp_path):
-    """A part whose first bytes a checkpoint counts on, and the writer of an attempt that goes on regardless."""
+    """Create a part whose first bytes a checkpoint refers to, and the writer of an abandoned attempt that continues."""
     part = part_files.PartFile("", str(tmp_path / ".part-0.inprogress"), str(tmp_path / "part-0"), 0)
     part.write(b"counts\n", 0)
     part.make_durable()
     return part, part.pending()
 
 
-def test_what_a_forgotten_attempt_appends_before_the_commit_is_cut_off(tmp_path):
+def test_what_an_abandoned_attempt_appends_before_the_commit_is_cut_off(tmp_path):
     part, pending = part_in_progress(tmp_path)
     part.write(b"does not\n", 0)
     part.flush()
@@ -418,7 +418,7 @@ def test_what_a_forgotten_attempt_appends_before_the_commit_is_cut_off(tmp_path)
     assert (tmp_path / "part-0").read_bytes() == b"counts\n"
 
 
-def test_a_forgotten_attempt_cannot_append_after_the_commit(tmp_path):
+def test_an_abandoned_attempt_cannot_append_after_the_commit(tmp_path):
     part, pending = part_in_progress(tmp_path)
     part_files.publish([pending])
     part.write(b"does not\n", 0)
@@ -427,9 +427,9 @@ def test_a_forgotten_attempt_cannot_append_after_the_commit(tmp_path):
     assert (tmp_path / "part-0").read_bytes() == b"counts\n"
 
 
-def test_a_forgotten_attempt_asleep_with_the_file_open_appends_to_nothing(tmp_path):
+def test_an_abandoned_attempt_that_holds_the_file_open_does_not_change_the_output(tmp_path):
     _, pending = part_in_progress(tmp_path)
-    asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)  # as `flush` does, and then it was stopped
+    asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)  # as `flush` does before the process is suspended
     part_files._hold(asleep)
     part_files.publish([pending])
     os.write(asleep, b"does not\n")
@@ -443,7 +443,7 @@ def test_a_commit_that_died_between_the_copy_and_the_removal_of_the_original_is_
     asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)
     part_files._hold(asleep)
     with monkeypatch.context() as patched:
-        patched.setattr(part_files, "remove_quietly", lambda path: None)  # it dies before that
+        patched.setattr(part_files, "remove_quietly", lambda path: None)  # the process dies before the removal
         part_files.publish([pending])
     os.write(asleep, b"does not\n")
     os.close(asleep)
@@ -452,7 +452,7 @@ def test_a_commit_that_died_between_the_copy_and_the_removal_of_the_original_is_
     assert [p.name for p in tmp_path.iterdir()] == ["part-0"]
 
 
-def test_a_forgotten_attempt_that_opened_the_file_just_before_the_commit_notices(tmp_path, monkeypatch):
+def test_an_abandoned_attempt_that_opened_the_file_just_before_the_commit_fails(tmp_path, monkeypatch):
     part, pending = part_in_progress(tmp_path)
     hold = part_files._hold
 

@@ -1,4 +1,4 @@
-"""Numbers and generated records: how they are dealt out, and how fast."""
+"""Number sequences and generated records: their distribution over readers, and their rate."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def test_numbers_at_the_end_of_the_range_of_longs():
 
 
 @pytest.mark.parametrize(("start", "end"), [(2, 0), (0, 2**63), (-(2**63) - 1, 0)])
-def test_sequences_that_cannot_be_are_refused(start, end):
+def test_invalid_sequences_are_refused(start, end):
     with pytest.raises(ValueError, match=r"sequence|64 bits"):
         NumberSequenceSource(start, end)
 
@@ -61,7 +61,7 @@ def test_a_generator_without_end_skips_and_repeats_nothing_when_rescaled(reads, 
         for subtask, count in reads:
             seen += job.read(subtask, count)
         job = SourceJob(source, parallelism, job.snapshot())
-    # What every split has read is a prefix of its numbers: together, all of them up to where it stands.
+    # Every split has read a prefix of its numbers; together the prefixes are all numbers up to the positions.
     expected = {n for _, (first, _, step, _), position, _ in job.snapshot() for n in range(first, position, step)}
     assert sorted(seen) == sorted(expected)
 
@@ -127,18 +127,18 @@ def test_every_reader_opens_a_generator_function_of_its_own():
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), "5", True])
-def test_rates_that_cannot_be_are_refused(rate):
+def test_invalid_rates_are_refused(rate):
     with pytest.raises(ValueError, match="per_second"):
         RateLimiterStrategy.per_second(rate)
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, "3", True])
-def test_counts_that_cannot_be_are_refused(count):
+def test_invalid_counts_are_refused(count):
     with pytest.raises(ValueError, match="count of 0 or more"):
         DataGeneratorSource(str, count)
 
 
-def test_what_is_no_function_is_refused():
+def test_a_generator_that_is_not_a_function_is_refused():
     with pytest.raises(TypeError, match="a function or a GeneratorFunction"):
         DataGeneratorSource("x", 1)
     with pytest.raises(TypeError, match="RateLimiterStrategy"):

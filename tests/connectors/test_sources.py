@@ -1,4 +1,4 @@
-"""What every source promises: each record once, whatever the batches, wherever it stops, however many subtasks."""
+"""Every source reads each record once, for any batch size, any crash and any number of subtasks."""
 
 import bz2
 import gzip
@@ -66,7 +66,7 @@ def case(request, tmp_path):
     enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
     charset = "utf-16" if request.param == "utf-16" else "utf-8"
     if request.param in ("ranges", "utf-16"):
-        enumerator = FileEnumeratorProvider(8)  # cut everywhere, also within characters and line ends
+        enumerator = FileEnumeratorProvider(8)  # ranges begin everywhere, also inside characters and line ends
     for name, content in CONTENTS.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -127,7 +127,7 @@ def test_lines_are_right_however_the_bytes_are_cut(  # noqa: PLR0917
     (tmp_path / "f").write_bytes((content + tail).encode(charset))
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset), str(tmp_path / "f"))
     if range_units is not None:
-        # Multiples of 8: a character of any charset may begin there, and it is longer than any mark.
+        # Multiples of 8: a character of any charset may begin there, and 8 bytes are longer than any byte-order mark.
         source.set_file_enumerator(FileEnumeratorProvider(range_units * 8))
     job = SourceJob(source.build(), 1)
     records = [record for _ in range(stop_after) for record in job.read(0, batch)]

@@ -1,4 +1,4 @@
-"""Drives a sink through its contract in the order of calls that the runtime keeps, with crashes anywhere."""
+"""Drives a sink through its contract in the runtime's order of calls, with crashes anywhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tamias.functions.sink_contract import Sink, WriterContext
 
 @dataclass
 class Checkpoint:
-    """What one checkpoint holds: (committables, writer states) of each subtask, and the records it covers."""
+    """One checkpoint: (committables, writer states) of each subtask, and the records that it covers."""
 
     id: int
     subtasks: list[bytes]
@@ -20,7 +20,7 @@ class Checkpoint:
 
 
 class Subtask:
-    """One subtask of a sink: commits what was restored, then writes."""
+    """One subtask of a sink: commits the restored committables, then writes."""
 
     def __init__(self, sink: Sink, index: int, count: int, restored: tuple[list[Any], list[Any]]) -> None:
         committables, states = restored
@@ -44,7 +44,7 @@ class Subtask:
 
 @dataclass
 class SinkJob:
-    """The subtasks of a sink, its checkpoints, and a model of what must have been written."""
+    """The subtasks of a sink, its checkpoints, and a model of the expected output."""
 
     sink: Sink
     parallelism: int
@@ -57,7 +57,7 @@ class SinkJob:
         self.start()
 
     def start(self, *, dies_after: int | None = None) -> None:
-        """Start the subtasks from the latest checkpoint; only some of them if the attempt dies at once."""
+        """Start the subtasks from the latest checkpoint; only some of them if the attempt fails at once."""
         saved = [pickle.loads(part) for part in self.latest.subtasks] if self.latest else []
         shares = [([], []) for _ in range(self.parallelism)]
         for kind in (0, 1):
@@ -78,7 +78,7 @@ class SinkJob:
         self.begun.append(Checkpoint(self.last_id, parts, list(self.written)))
 
     def complete_checkpoint(self, *, notified: int | None = None) -> None:
-        """The oldest one begun is complete; `notified` subtasks hear of it."""
+        """Complete the oldest checkpoint in progress, and notify the `notified` subtasks."""
         if self.begun:
             self.latest = self.begun.pop(0)
             for subtask in self.subtasks[:notified]:
@@ -94,7 +94,7 @@ class SinkJob:
             self.complete_checkpoint()
 
     def crash(self, parallelism: int, *, orderly: bool = False, dies_after: int | None = None) -> None:
-        """Lose the subtasks and start from the latest checkpoint, perhaps at the second try."""
+        """Lose the subtasks and start from the latest checkpoint, perhaps at the second attempt."""
         if orderly:
             for subtask in self.subtasks:
                 subtask.writer.close()

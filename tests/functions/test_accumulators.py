@@ -87,7 +87,7 @@ def test_different_kinds_under_one_name_are_an_error_naming_both():
     assert merged["b"].get_local_value() == 2
 
 
-def test_an_accumulator_that_cannot_merge_costs_only_itself():
+def test_an_accumulator_that_cannot_be_merged_leaves_the_others_readable():
     class Stubborn(IntCounter):
         def merge(self, other):
             raise RuntimeError("no")

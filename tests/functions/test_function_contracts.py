@@ -1,4 +1,4 @@
-"""Function classes: what must be implemented, and fields as keys."""
+"""Function classes: the methods that must be implemented, and fields as keys."""
 
 import pickle
 
@@ -84,6 +84,6 @@ def test_key_fields_are_checked_when_given(fields):
         FieldKeySelector(*fields)
 
 
-def test_key_selectors_of_equal_fields_are_equal_and_travel():
+def test_key_selectors_of_equal_fields_are_equal_and_survive_pickling():
     assert pickle.loads(pickle.dumps(FieldKeySelector(0, "b"))) == FieldKeySelector(0, "b") != FieldKeySelector(0)
     assert len({FieldKeySelector(0), FieldKeySelector(0)}) == 1

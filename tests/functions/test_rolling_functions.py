@@ -23,7 +23,7 @@ class Reading:
 
 
 def rolling(function, records):
-    """One result per record, as a keyed stream gives them."""
+    """Return one result per record, as a keyed stream does."""
     results = [records[0]]
     for record in records[1:]:
         results.append(function.reduce(results[-1], record))
@@ -80,7 +80,7 @@ def test_the_kind_of_a_row_is_kept():
     assert SumFunction(1).reduce(row, Row("a", 2)).get_row_kind() is RowKind.UPDATE_AFTER
 
 
-def test_a_result_of_its_own_that_is_changed_later_leaves_the_input_alone():
+def test_changing_a_result_does_not_change_the_input():
     first, second = Row(key="a", value=1), Row(key="a", value=2)
     result = SumFunction("value").reduce(first, second)
     result["value"] = 100
@@ -110,7 +110,7 @@ def test_a_field_is_a_position_or_a_name(field):
         SumFunction(field)
 
 
-def test_they_travel():
+def test_rolling_functions_survive_pickling():
     sent = pickle.loads(pickle.dumps(MaxByFunction("value", first=False)))
     assert sent.reduce(Row(value=1), Row(value=1)) == Row(value=1)
     assert repr(sent) == "max_by('value')"

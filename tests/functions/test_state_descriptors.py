@@ -1,4 +1,4 @@
-"""Descriptors declare state: names and types are checked where they are written."""
+"""State descriptors: names and types are checked when a descriptor is created."""
 
 import pickle
 
@@ -61,7 +61,7 @@ def test_a_default_value_is_kept_for_the_handle():
 
 
 @pytest.mark.parametrize("name", ["", None, 5])
-def test_a_name_is_a_string_with_something_in_it(name):
+def test_a_name_is_a_non_empty_string(name):
     with pytest.raises((TypeError, ValueError), match="ValueStateDescriptor"):
         ValueStateDescriptor(name, Types.INT())
 
@@ -168,7 +168,7 @@ def test_a_time_to_live_is_positive():
         (lambda b: b.set_ttl(Time.seconds(-1)), "above 0 ms"),
     ],
 )
-def test_a_ttl_setting_that_cannot_be_meant_is_refused_where_it_is_made(call, why):
+def test_an_invalid_ttl_setting_is_refused_by_its_call(call, why):
     with pytest.raises((TypeError, ValueError), match=why):
         call(StateTtlConfig.new_builder(Time.seconds(1)))
 

@@ -1,9 +1,9 @@
-"""Records as text: exact, readable, and read back by `decode`.
+"""Records as exact, readable text that `decode` reads back.
 
-The text is a Python expression in which every type shows, so that two records have the same text exactly when they
-have the same type and value all the way down: `1`, `1.0` and `True` differ, so do a tuple and a list, and a row shows
-its kind and its field names. Nothing here imports PyFlink or Tamias: rows and instants are known by their shape, so
-both packages' objects give the same text.
+The text is a Python expression that shows every type: two records have the same text exactly if they have the same type
+and value all the way down. `1`, `1.0` and `True` differ, a tuple and a list differ, and a row shows its kind and its
+field names. This module imports neither PyFlink nor Tamias: it recognises rows and instants by their shape, so the
+objects of both packages have the same text.
 """
 
 import datetime
@@ -27,7 +27,7 @@ _PLAIN = (
 
 
 def encode(value: Any) -> str:
-    """The text of one record.
+    """Return the text of one record.
 
     >>> encode((1, 1.0, True, None, [b"x"], {"k": float("nan")}))
     "(1, 1.0, True, None, [b'x'], {'k': float('nan')})"
@@ -55,7 +55,7 @@ def encode(value: Any) -> str:
 
 
 def _encode_row(row: Any) -> str:
-    """`Row('+I', [1, 'a'])`, or with names `Row('+I', [1, 'a'], ['f0', 'f1'])`."""
+    """Return `Row('+I', [1, 'a'])`, or with names `Row('+I', [1, 'a'], ['f0', 'f1'])`."""
     values = f"[{', '.join(map(encode, row))}]"
     names = getattr(row, "_fields", None)
     kind = str(row.get_row_kind())
@@ -63,7 +63,7 @@ def _encode_row(row: Any) -> str:
 
 
 def decode(text: str, common: Any) -> Any:
-    """The record again; `common` is the package's `common` module, whose Row and Instant are built."""
+    """Return the record of a text; `common` is the `common` module of the package, with its Row and Instant."""
 
     def row(kind: str, values: list[Any], names: list[str] | None = None) -> Any:
         made = common.Row.of_kind(next(k for k in common.RowKind if str(k) == kind), *values)
@@ -86,5 +86,5 @@ def decode(text: str, common: Any) -> Any:
 
 
 def without_addresses(text: str) -> str:
-    """Python's and Java's object addresses differ in every run."""
+    """Remove the addresses of Python and Java objects, which differ in every run."""
     return re.sub(r"0x[0-9a-fA-F]+|(\[B@)[0-9a-f]+", r"\1…", text)

@@ -55,11 +55,6 @@ def standalone(name: str) -> str:
     return _Family.parsed(family).standalone(name)
 
 
-def families() -> dict[str, list[str]]:
-    """Return the names of the programs of each family, in the order in which the family defines them."""
-    return {path.stem: list(_Family.parsed(path).programs) for path in sorted(PROGRAMS.glob("*.py"))}
-
-
 @cache
 def _family_of() -> dict[str, Path]:
     found: dict[str, Path] = {}

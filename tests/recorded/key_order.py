@@ -1,11 +1,11 @@
-"""The order in which a keyed operator of a BATCH job meets its keys, at parallelism 1.
+"""The order in which a keyed operator of a BATCH job receives its keys, at parallelism 1.
 
-Flink sorts the input by the serialized key: byte by byte, each byte taken as a SIGNED number. PyFlink serializes an
-untyped key as its pickle with the length (four bytes) before it, so shorter pickles come first: short strings before
-long ones, small numbers before large ones, and within one length by the pickle's bytes. A typed key is serialized by
-its type. Within a key, records come by ascending timestamp; those of one timestamp, or without any, as they arrived.
+Flink sorts the input by the serialized key, byte by byte, each byte as a SIGNED number. PyFlink serializes an untyped
+key as the length of its pickle (four bytes) and the pickle, so shorter pickles come first: short strings before long
+ones, small numbers before large ones. Pickles of one length are compared by their bytes. A typed key is serialized by
+its type. Within a key, records are sorted by timestamp; records with equal or no timestamps keep their order.
 
-`sort_key(key)` and `sort_key(key, "INT")` give what to sort by; the tests hold them against the recordings.
+`sort_key(key)` and `sort_key(key, "INT")` return the values to sort by; the tests compare them with the recordings.
 """
 
 import datetime
@@ -17,7 +17,7 @@ Declared = str | tuple["Declared", ...]  # the name of a type, or the types of a
 
 
 def sort_key(key: Any, declared: Declared | None = None) -> list[int]:
-    """The serialized key as signed numbers.
+    """Return the serialized key as signed numbers.
 
     >>> sorted([0, 1, -1, 255, 256], key=sort_key)
     [255, 0, 1, 256, -1]
@@ -52,7 +52,7 @@ def serialized(key: Any, declared: Declared | None) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    """One more than the number of UTF-16 units, then the units; each as groups of seven bits, lowest first."""
+    """Serialize the number of UTF-16 units plus one, then the units, each in groups of seven bits, lowest first."""
     data = text.encode("utf-16-be")
     units = [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
     return b"".join(map(_groups_of_seven_bits, [len(units) + 1, *units]))

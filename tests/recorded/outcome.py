@@ -1,4 +1,4 @@
-"""Runs one program in an environment and describes what came of it; the same for PyFlink and for Tamias.
+"""Runs one program in an environment and describes the outcome, in the same way for PyFlink and for Tamias.
 
 An outcome is JSON-ready: {"outcome": "values" | "stdout" | "files" | "plan" | "facts" | "failure", ...}. A failure
 says in which phase it happened ("build": while the job was drawn; "run": in `execute` or in the job), the type and
@@ -18,7 +18,7 @@ from tests.recorded.program import Program
 
 
 def run(program: Program, env: Any, take_stdout: Callable[[], list[str]]) -> dict[str, Any]:
-    """Build and run; `take_stdout` returns the lines printed since it was last called."""
+    """Build and run a program; `take_stdout` returns the lines printed since its last call."""
     with tempfile.TemporaryDirectory() as directory:
         take_stdout()
         try:
@@ -32,7 +32,7 @@ def run(program: Program, env: Any, take_stdout: Callable[[], list[str]]) -> dic
 
 
 def differences(recorded: dict[str, Any], found: dict[str, Any], ordered: bool) -> list[str]:
-    """What is not alike in two outcomes, in words; empty when they agree."""
+    """Return the differences of two outcomes in words; empty if they agree."""
     if recorded["outcome"] != found["outcome"]:
         return [f"recorded a {recorded['outcome']} outcome, found {found}"]
     kind = recorded["outcome"]
@@ -46,7 +46,7 @@ def differences(recorded: dict[str, Any], found: dict[str, Any], ordered: bool) 
 
 
 def _failure_differences(recorded: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """A mistake may be reported earlier than in PyFlink, and by a more telling exception, never later or by another."""
+    """Compare failures: an error may come earlier and be more specific than in PyFlink, but not later or different."""
     different = []
     if recorded["phase"] == "build" and found["phase"] != "build":
         different.append(f"recorded a failure while building, found {found}")
@@ -55,7 +55,7 @@ def _failure_differences(recorded: dict[str, Any], found: dict[str, Any]) -> lis
     return different
 
 
-_UNTELLING = (None, "Exception", "Py4JError", "AttributeError")  # None: the failure was Java's alone
+_UNTELLING = (None, "Exception", "Py4JError", "AttributeError")  # None: the failure was in Java alone
 
 
 def _values(env: Any, stream: Any, directory: str, take_stdout: Callable[[], list[str]]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _plan(env: Any, built: Any, directory: str, take_stdout: Callable[[], list[s
 
 
 def _numbered_anew(plan: dict[str, Any]) -> dict[str, Any]:
-    """Ids count all operators ever made in the process; here they count from 1 in the order of the plan."""
+    """Number the operators from 1 in the order of the plan; PyFlink numbers all operators of the process."""
     numbers = {node["id"]: number for number, node in enumerate(plan["nodes"], start=1)}
     for node in plan["nodes"]:
         node["id"] = numbers[node["id"]]
@@ -103,7 +103,7 @@ def _failure(phase: str, problem: Exception) -> dict[str, Any]:
     found: dict[str, Any] = {"outcome": "failure", "phase": phase}
     java = _java_root_cause(text)
     if java is not None:
-        # A job's failure arrives as one Java exception whose text holds the worker's Python traceback, if one raised.
+        # The failure of a job is one Java exception; its text holds the Python traceback of a worker that raised.
         error, message = _python_cause(text) or (None, "")
     found |= {"error": error, "message": _one_line(message)}
     if java is not None:
@@ -117,7 +117,7 @@ def _java_root_cause(text: str) -> tuple[str, str] | None:
 
 
 def _python_cause(text: str) -> tuple[str, str] | None:
-    """Type and message below the last Python traceback."""
+    """Return the type and message below the last Python traceback, or None."""
     _, traceback, after = text.rpartition("Traceback (most recent call last):")
     if not traceback:
         return None

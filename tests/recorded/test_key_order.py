@@ -1,4 +1,4 @@
-"""The written rule for the order of keys in BATCH mode gives the recorded orders."""
+"""The rule for the order of keys in BATCH mode produces the recorded orders."""
 
 import json
 from types import SimpleNamespace

@@ -21,7 +21,7 @@ class RowKind(enum.Enum):
 
 
 class Row(list):
-    """The little of a package's Row that the encoding uses."""
+    """The part of a package's Row that the encoding uses."""
 
     get_row_kind: Any
 

@@ -1,4 +1,4 @@
-"""Avro schemas: which documents are schemas, and how Avro's own library reads the same documents."""
+"""Avro schemas: which documents are schemas, and that fastavro reads the same documents alike."""
 
 import fastavro
 import pytest
@@ -36,7 +36,7 @@ SCHEMAS = {
 
 
 def flat(node, names, seen=()):
-    """A schema without its forms of writing: named types by full name, primitives by their word."""
+    """Return a schema in one normal form: named types with full names and definitions, primitives as words."""
     if isinstance(node, str):
         return flat(names[node], names, seen) if node in names else node
     if isinstance(node, list):

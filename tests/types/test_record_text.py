@@ -1,4 +1,4 @@
-"""The text of records, as PyFlink 2.3 printed them and wrote them into files."""
+"""The text of records: PyFlink 2.3 printed these lines and wrote them into files."""
 
 import datetime
 from decimal import Decimal
@@ -57,7 +57,7 @@ def test_a_typed_record_has_one_text_in_print_and_in_files(type_info, value, tex
 
 
 def test_print_writes_the_fields_of_a_row_with_pythons_text():
-    """Print runs in PyFlink's Python worker for rows: `+I[1,Row(f0=2, f1=3),True,None]` was seen."""
+    """PyFlink prints rows in its Python worker: it printed `+I[1,Row(f0=2, f1=3),True,None]`."""
     row_type = Types.ROW([INT, PAIR, Types.BOOLEAN(), INT])
     (row,) = row_type.conform([Row(1, Row(2, 3), True, None)])
     assert row_type.text(row) == "+I[1,Row(f0=2, f1=3),True,None]"

@@ -1,5 +1,8 @@
-"""What the types convert and refuse. The facts were seen on PyFlink 2.3 by encoding and decoding with its coders,
-which is what happens to a value that leaves a chain of Python functions."""
+"""The values that types convert and refuse.
+
+The expected values come from PyFlink 2.3, by encoding and decoding with its coders: this happens to a value that leaves
+a chain of Python functions.
+"""
 
 import collections
 import datetime
@@ -157,7 +160,7 @@ NamedTuple = collections.namedtuple("NamedTuple", "a b")
 
 CONVERTED = [
     (INT, [1, True], [1, 1]),
-    # PyFlink cuts fractions where an integer is declared, also of decimals.
+    # PyFlink drops fractions if an integer is declared, also fractions of decimals.
     (INT, [2.7, Decimal("1.5")], [2, 1]),
     (Types.BOOLEAN(), [1, 0, 200], [True, False, True]),
     (DOUBLE, [3, 1.5, True, Decimal("1.5")], [3.0, 1.5, 1.0, 1.5]),
@@ -167,7 +170,7 @@ CONVERTED = [
     (Types.BIG_DEC(), [3, 0.1, "2.5"], [Decimal("3"), Decimal("0.1"), Decimal("2.5")]),
     (Types.SQL_DATE(), [MOMENT, DAY], [DAY, DAY]),
     (Types.SQL_TIME(), [MOMENT.time(), MOMENT], [CUT.time(), CUT.time()]),
-    # Everything below a millisecond is cut and zones are dropped.
+    # Everything below a millisecond and time zones are dropped.
     (Types.SQL_TIMESTAMP(), [MOMENT, MOMENT.replace(tzinfo=datetime.UTC)], [CUT, CUT]),
     (Types.TUPLE([FLOAT, DOUBLE]), [(1.1, 3), (0.5, 1.0)], [(F11, 3.0), (0.5, 1.0)]),
     (Types.TUPLE([STRING, LONG]), [("a", True)], [("a", 1)]),
@@ -231,7 +234,7 @@ REFUSED = [
     (Types.SQL_TIME(), DAY, "expected TimeTypeInfo"),
     (Types.SQL_TIMESTAMP(), DAY, "expected TimestampTypeInfo"),
     (Types.INSTANT(), MOMENT, "expected Instant"),
-    # A short tuple or row ends PyFlink's worker with a segmentation fault.
+    # A tuple or row with too few fields ends PyFlink's worker with a segmentation fault.
     (Types.TUPLE([STRING, LONG]), ("a",), "expected 2 fields, found 1"),
     (Types.TUPLE([STRING, LONG]), ["a", 1], "expected a tuple"),
     (Types.TUPLE([STRING, LONG]), Row("a", 1), "expected a tuple"),
@@ -264,7 +267,7 @@ def test_a_value_that_does_not_fit_is_named_with_the_declared_type(type_info, va
 
 
 def test_a_whole_record_may_be_none_where_the_jvm_can_write_it():
-    """Seen by sending None through a rebalance: it arrives as None for these types and fails the job for others."""
+    """In PyFlink, None sent through a rebalance arrives as None for these types, and fails the job for others."""
     for type_info, value in [
         (STRING, "a"),
         (Types.BIG_DEC(), Decimal(1)),
@@ -305,7 +308,7 @@ def test_only_types_whose_values_cannot_change_are_immutable():
         assert not Types.TUPLE([INT, each]).is_immutable()
 
 
-# What a typed from_collection does to values was seen by running jobs on PyFlink 2.3.
+# The values that a typed from_collection produces come from jobs on PyFlink 2.3.
 NARROWED = [
     (Types.SHORT(), 43878, -21658),
     (Types.SHORT(), -40000, 25536),
@@ -420,7 +423,7 @@ def test_values_drawn_from_a_type_fit_it_and_pass_unchanged(data):
 
 
 class Unequal:
-    """Like an array of numpy: comparing it gives no truth value."""
+    """Behaves like an array of numpy: a comparison has no truth value."""
 
     def __eq__(self, other):
         raise ValueError("ambiguous")
@@ -437,7 +440,7 @@ def test_values_are_never_compared():
 
 
 def test_a_float_is_collected_with_the_digits_it_was_written_with():
-    """PyFlink collects FLOATs through their text; between functions 1.1 is 1.100000023841858."""
+    """PyFlink collects FLOATs through their text. Between functions 1.1 is 1.100000023841858."""
     types = Types.TUPLE([FLOAT, Types.LIST(FLOAT), Types.MAP(STRING, FLOAT), Types.ROW([FLOAT, INT])])
     (value,) = types.conform([(1.1, [0.1], {"a": 1e10}, Row.of_kind(RowKind.DELETE, 1.1, None))])
     assert types.collected(value) == (1.1, [0.1], {"a": 1e10}, Row.of_kind(RowKind.DELETE, f0=1.1, f1=None))

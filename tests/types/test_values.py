@@ -1,4 +1,4 @@
-"""Values are kept and passed on as values: what is changed afterwards changes nobody else's."""
+"""Values are kept and passed on as values: a later change to an object reaches no other holder of the value."""
 
 import copy
 import datetime
@@ -46,7 +46,7 @@ values = st.recursive(
 
 
 def spoil(value):
-    """Change everything in a value that can be changed; how many changes were made."""
+    """Change everything in a value that is mutable; return the number of changes."""
     if isinstance(value, (list, bytearray)):
         inside = sum(spoil(each) for each in value) if isinstance(value, list) else 0
         value.append(7)
@@ -71,7 +71,7 @@ def spoil(value):
 
 
 def shown(value):
-    """A value's text, with its types; equal sets show alike, whatever the order their members went in."""
+    """Return the text of a value with its types; equal sets have equal texts in any order of insertion."""
     if isinstance(value, (set, frozenset)):
         return f"{type(value).__name__}{sorted(map(shown, value))}"
     if isinstance(value, (list, tuple, Row)):
@@ -106,7 +106,7 @@ def test_a_stored_value_is_neither_changed_by_its_giver_nor_by_its_readers(value
 
 
 @given(values)
-def test_what_is_called_immutable_cannot_be_spoiled(value):
+def test_immutable_values_cannot_be_changed(value):
     if is_immutable(value):
         assert spoil(value) == 0
         assert own(value) is value and stored(value) is value
@@ -126,7 +126,7 @@ def test_a_bytearray_of_the_user_s_is_not_taken_for_a_stored_value():
     assert loaded(stored(theirs)) == theirs
 
 
-def test_values_that_refer_to_themselves_or_have_a_local_class_are_pickled_all_the_same():
+def test_values_that_refer_to_themselves_or_have_a_local_class_are_pickled():
     class Local:
         def __init__(self):
             self.me = self
@@ -138,6 +138,6 @@ def test_values_that_refer_to_themselves_or_have_a_local_class_are_pickled_all_t
     assert pickle.loads(dumps(loop))[0][0] is not None
 
 
-def test_what_cannot_be_pickled_says_so():
+def test_a_value_that_cannot_be_pickled_raises():
     with pytest.raises(TypeError, match="cannot pickle"):
         dumps(value for value in ())
