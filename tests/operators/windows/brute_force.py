@@ -1,8 +1,8 @@
-"""What windows give, worked out the slow way: from the words of the reference, with none of the operators' code.
+"""The results of windows, computed the slow way: from the text of the reference, with none of the operators' code.
 
 Everything is a plain value. An assigner, a trigger and an evictor are tuples such as ("tumbling", 10, 0),
-("purging", ("count", 3)) and ("time", 5, False); a window is a pair of start and end, or "global". One key is worked
-out after another, since keys have nothing to do with one another but the watermark.
+("purging", ("count", 3)) and ("time", 5, False). A window is a pair of start and end, or "global". Keys are evaluated
+one after another, since they share nothing but the watermark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONTINUE, FIRE, PURGE, FIRE_AND_PURGE = "continue", "fire", "purge", "fire and p
 
 @dataclass
 class Outcome:
-    """Firings (window, values) and late values of one key, in order."""
+    """The firings, as (window, values), and the late values of one key, in order."""
 
     fired: list[tuple[Window, list[Any]]] = field(default_factory=list)
     late: list[Any] = field(default_factory=list)
@@ -32,7 +32,7 @@ def evaluate(
     evictor: tuple[Any, ...] | None = None,
     lateness: int = 0,
 ) -> dict[Any, Outcome]:
-    """The outcome of each key for events (key, value, timestamp, the watermark that follows)."""
+    """Return the outcome of each key for events (key, value, timestamp, watermark that follows)."""
     keys: dict[Any, _Key] = {}
     watermark = MIN
     for key, value, timestamp, after in events:
@@ -77,8 +77,8 @@ class _Key:
         self.event_time = assigner[0] != "global"
         self.contents: dict[Window, list[Record]] = {}
         self.sessions: list[Window] = []
-        self.memory: dict[Window, dict[str, Any]] = {}  # what triggers remember
-        self.timers: list[tuple[int, Window]] = []  # in the order of registration
+        self.memory: dict[Window, dict[str, Any]] = {}  # the state of triggers
+        self.timers: list[tuple[int, Window]] = []  # in order of registration
         self.watermark = MIN
         self.outcome = Outcome()
 
@@ -248,5 +248,5 @@ class _Key:
 
 
 def delta(old: Any, new: Any) -> int:
-    """How far two values (of the form (key, number)) are apart."""
+    """Return the distance of two values of the form (key, number)."""
     return abs(new[1] - old[1])

@@ -22,7 +22,7 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.slot_events import SnapshotWritten
 from tamias.state.snapshots import RestorePlan
 
-# A cache of a few entries: most of what windows keep goes through RocksDB. In memory where there is such a file system.
+# A cache of a few entries, so that most state goes through RocksDB; on a file system in memory where there is one.
 SMALL = RocksDBSettings(
     write_buffer_bytes=1 << 16,
     cache_bytes=1000,
@@ -31,11 +31,11 @@ SMALL = RocksDBSettings(
 )
 
 Event = tuple[Any, int, int | None]
-"""A value, its timestamp, and the watermark that follows it (None for none)."""
+"""A value, its timestamp, and the watermark that follows it, or None."""
 
 
 class _AfterRecords(WatermarkGenerator):
-    """Emits the watermark that a record carries in its last field."""
+    """Emits the watermark in the last field of a record."""
 
     def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
         if event[2] is not None:
@@ -46,7 +46,7 @@ class _AfterRecords(WatermarkGenerator):
 
 
 def timed(env: StreamExecutionEnvironment, events: list[Event]) -> DataStream:
-    """A stream of values with their timestamps, and watermarks exactly where the events say."""
+    """Return a stream of values with their timestamps, and watermarks exactly where the events have them."""
     strategy = WatermarkStrategy.for_generator(lambda _: _AfterRecords()).with_timestamp_assigner(lambda e, _: e[1])
     stream = env.from_collection(events).assign_timestamps_and_watermarks(strategy).set_parallelism(1)
     return stream.map(lambda e: e[0]).set_parallelism(1)
@@ -84,7 +84,7 @@ class Run:
             raise failure.error
 
     def step(self, max_records: int = 1 << 30, checkpoint_id: int | None = None) -> list[Any]:
-        """Run one epoch; what it gave."""
+        """Run one epoch and return its output."""
         result = self.engine.run_epoch(EpochOrder(self.epoch, max_records=max_records, checkpoint_id=checkpoint_id))
         self.epoch += 1
         if result.failure is not None:
@@ -96,7 +96,7 @@ class Run:
         return found
 
     def checkpoint(self, checkpoint_id: int, max_records: int = 1 << 30) -> RestorePlan:
-        """Run an epoch that carries a checkpoint, and wait for its files."""
+        """Run an epoch that carries a checkpoint, wait for its files, and return the plan that restores it."""
         self.step(max_records, checkpoint_id)
         wanted = sum(v.parallelism for v in self.graph.vertices)
         snapshots: list[Any] = []
@@ -135,13 +135,13 @@ def environment(parallelism: int = 1, *, batch: bool = False, checkpoints: bool 
 
 
 def graph_of(stream: DataStream) -> JobGraph:
-    """The job that collects a stream."""
+    """Return the job that collects a stream."""
     stream._collector()
     return stream.get_execution_environment().job_graph("test")
 
 
 def collected(stream: DataStream, *, max_records: int = 1 << 30, state_backend: str = "hashmap") -> list[Any]:
-    """What a stream gives when its job runs to the end."""
+    """Run the job of a stream to the end and return its output."""
     run = Run(graph_of(stream), state_backend=state_backend)
     run.deploy()
     while not run.finished:
@@ -158,9 +158,9 @@ def collected_with_crashes(
     parallelism: int = 1,
     state_backends: tuple[str, ...] = ("hashmap",),
 ) -> list[Any]:
-    """The same with a checkpoint in every epoch, and after some of them a failure and a restart from it.
+    """Run a job to the end with a checkpoint in every epoch, and crash and restart it after some of them.
 
-    After the checkpoint one more epoch runs, whose output is lost with the attempt. Attempts take backends by turns.
+    After the checkpoint one more epoch runs, whose output is lost with the attempt. Attempts alternate the backends.
     """
     with tempfile.TemporaryDirectory() as directory:
         run = Run(graph_of(build(environment(parallelism, checkpoints=True))), directory=directory)

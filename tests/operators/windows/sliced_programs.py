@@ -30,7 +30,7 @@ def in_slices():
     return mock.patch.object(layout_choice, "slices_pay", lambda contents, windows_per_record: windows_per_record >= 1)
 
 
-def one_by_one():
+def in_panes():
     return mock.patch.object(layout_choice, "slices_pay", lambda contents, windows_per_record: False)
 
 
@@ -55,7 +55,7 @@ class ShowOne(ProcessWindowFunction):
 
 
 class Spoils(Show):
-    """Does to its records what a function should not, and others must not see."""
+    """Changes its records, as no function should. Other windows must not see it."""
 
     def process(self, key, context, elements):
         yield from super().process(key, context, [list(e) for e in elements])
@@ -65,7 +65,7 @@ class Spoils(Show):
 
 
 class Numbers(AggregateFunction):
-    """The numbers of all records, in an accumulator that changes in place; in what order they came does not show."""
+    """Collects the numbers of all records, in any order, in an accumulator that changes in place."""
 
     combines_exactly = True
 
@@ -95,7 +95,7 @@ class Total(ReduceFunction):
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
-# Per name: what the window does, and what the evaluator's list of records becomes.
+# By name: how the window is evaluated, and the same for the evaluator's list of records.
 FUNCTIONS = {
     "all records": (lambda w: w.process(Show()), lambda records: records),
     "promised merge": (lambda w: w.aggregate(Numbers(), ShowOne()), lambda r: sorted(number for _, number in r)),
@@ -112,7 +112,7 @@ functions = st.sampled_from(sorted(FUNCTIONS))
 
 
 def program(stream, function, size, slide, offset, lateness, late=None):  # noqa: PLR0917
-    """Windows over records that are pairs of a key and a number."""
+    """Return windows over records that are pairs of a key and a number."""
     stream = stream.map(lambda v: v, output_type=PAIR) if function == "sum" else stream
     windowed = stream.key_by(lambda v: v[0]).window(SlidingEventTimeWindows.of(ms(size), ms(slide), ms(offset)))
     windowed = windowed.allowed_lateness(lateness)
@@ -126,14 +126,14 @@ def program(stream, function, size, slide, offset, lateness, late=None):  # noqa
 windows = st.integers(1, 5).flatmap(
     lambda slide: st.tuples(st.integers(slide, 12), st.just(slide), st.integers(1 - slide, slide - 1))
 )
-# Disorder and lateness come from timestamps and watermarks that are chosen freely of one another.
+# Timestamps and watermarks are independent, so records are out of order and late.
 times, watermarks = st.integers(-3, 15), st.none() | st.none() | st.integers(-3, 15)
 streams = st.lists(st.tuples(st.sampled_from("aab"), times, watermarks), min_size=1, max_size=30)
 latenesses = st.sampled_from([0, 0, 1, 4, 9])
 
 
 def events_of(stream):
-    """(key, value, timestamp, watermark); values are (key, number) and nearly all different."""
+    """Return events (key, value, timestamp, watermark). Values are (key, number) and nearly all different."""
     return [(key, (key, i - i % 5), time, after) for i, (key, time, after) in enumerate(stream)]
 
 
@@ -141,9 +141,9 @@ def timed_values(events):
     return [(value, time, after) for _, value, time, after in events]
 
 
-def shown(text):
-    """Records so that what equals and yet is not the same (1 and True, 0.0 and -0.0, NaN) is told apart."""
-    return [repr(record) for record in text]
+def shown(records):
+    """Return texts of records that tell apart values that are equal but not the same (1 and True, 0.0 and -0.0)."""
+    return [repr(record) for record in records]
 
 
 def of_keys(records):

@@ -1,4 +1,4 @@
-"""The operators against the brute-force evaluator, on thousands of random streams."""
+"""The window operators against the brute-force evaluator, on random streams and programs."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from tests.operators.windows.brute_force import delta, evaluate
 from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
 
 LATE = OutputTag("late")
-MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # 20 for the thousands that a change of the operators deserves
+MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # set to 20 after a change of the operators
 
 
 def ms(n):
@@ -43,8 +43,8 @@ EVICTORS = {
 }
 
 
-class Asked(w.EventTimeTrigger):
-    """The default trigger under another name: the general operator asks it, the tight ones do not take it."""
+class SubclassedTrigger(w.EventTimeTrigger):
+    """The default trigger as a subclass, which the triggered window operator runs."""
 
 
 def made(makers, described):
@@ -81,7 +81,7 @@ evictors = st.one_of(
     st.none(), st.none(), st.tuples(st.sampled_from(["count", "time", "delta"]), st.integers(0, 4), st.booleans())
 )
 
-# Disorder and lateness come from timestamps and watermarks that are chosen freely of one another.
+# Timestamps and watermarks are independent, so records are out of order and late.
 streams = st.lists(
     st.tuples(st.sampled_from("ab"), st.integers(-5, 30), st.none() | st.integers(-8, 30)), min_size=1, max_size=25
 )
@@ -91,7 +91,7 @@ programs = assigners.flatmap(
 
 
 def events_of(stream):
-    """(key, value, timestamp, watermark); values are (key, number) and all different."""
+    """Return events (key, value, timestamp, watermark). Values are (key, number) and all different."""
     return [(key, (key, i), time, after) for i, (key, time, after) in enumerate(stream)]
 
 
@@ -103,7 +103,7 @@ class Show(ProcessWindowFunction):
 
 
 class Collecting(AggregateFunction):
-    """Keeps everything, in an accumulator that changes in place."""
+    """Collects all records in an accumulator that changes in place."""
 
     def create_accumulator(self):
         return []
@@ -125,9 +125,9 @@ class ShowOne(Show):
         yield from super().process(key, context, only)
 
 
-def program(stream, assigner, trigger, evictor, lateness, *, incremental=False, general=False):
+def program(stream, assigner, trigger, evictor, lateness, *, incremental=False, triggered=False):
     windowed = stream.key_by(lambda v: v[0]).window(made(ASSIGNERS, assigner)).allowed_lateness(lateness)
-    asked = Asked() if general and trigger == ("event",) else made(TRIGGERS, trigger)
+    asked = SubclassedTrigger() if triggered and trigger == ("event",) else made(TRIGGERS, trigger)
     windowed = windowed.trigger(asked).side_output_late_data(LATE)
     if evictor is not None:
         windowed = windowed.evictor(made(EVICTORS, evictor))
@@ -143,11 +143,11 @@ BACKENDS = st.sampled_from(["hashmap", "hashmap", "rocksdb"])
 
 @settings(max_examples=150 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams, programs, st.booleans(), st.booleans(), BACKENDS)
-def test_windows_give_what_the_words_of_the_reference_say(stream, described, incremental, general, state_backend):
+def test_windows_give_what_the_reference_says(stream, described, incremental, triggered, state_backend):
     events = events_of(stream)
     expected = evaluate(events, *described)
     timed_stream = timed(environment(), [(v, time, after) for _, v, time, after in events])
-    result = program(timed_stream, *described, incremental=incremental, general=general)
+    result = program(timed_stream, *described, incremental=incremental, triggered=triggered)
     late = result.get_side_output(LATE).map(lambda v: ("late", None, v))
     records = collected(result.union(late), state_backend=state_backend)
     for key, wanted in expected.items():
@@ -162,7 +162,9 @@ default_programs = st.tuples(
 
 @settings(max_examples=100 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams, default_programs, st.integers(0, 2), st.integers(1, 10), BACKENDS)
-def test_the_tight_operators_too(stream, described, how, epoch_records, state_backend):
+def test_windows_with_their_default_trigger_give_what_the_reference_says(
+    stream, described, how, epoch_records, state_backend
+):
     events = events_of(stream)
     expected = evaluate(events, *described)
     source = timed(environment(), [(v, time, after) for _, v, time, after in events])
@@ -188,7 +190,7 @@ ordered_streams = st.lists(
 
 
 def in_order(stream):
-    """Events whose times never go back, so that none is late, whenever the watermark starts anew after a restore."""
+    """Return events in order of time: none is late when the watermark starts again after a restore."""
     events, now = [], 0
     for i, (key, step, marks) in enumerate(stream):
         now += step
@@ -212,7 +214,7 @@ def test_a_crash_and_a_restart_change_nothing_whatever_the_backend(  # noqa: PLR
 
     def build(env):
         source = timed(env, [(v, time, after) for _, v, time, after in events])
-        return program(source, *described, incremental=how[0], general=how[1])
+        return program(source, *described, incremental=how[0], triggered=how[1])
 
     records = collected_with_crashes(build, max_records=epoch_records, crash_after=crashes, state_backends=backends)
     for key, wanted in evaluate(events, *described).items():

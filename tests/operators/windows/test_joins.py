@@ -19,7 +19,7 @@ def ms(n):
 
 
 def stream(env, records):
-    """Records (key, number, time) at their times."""
+    """Return a stream of records (key, number, time) with their times as timestamps."""
     return timed(env, [(r, r[2], None) for r in records])
 
 

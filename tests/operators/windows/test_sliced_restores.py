@@ -25,12 +25,12 @@ from tests.operators.windows.sliced_programs import (
     ShowOne,
     events_of,
     functions,
+    in_panes,
     in_slices,
     latenesses,
     ms,
     odd_streams,
     of_keys,
-    one_by_one,
     program,
     streams,
     timed_values,
@@ -41,18 +41,18 @@ from tests.operators.windows.sliced_programs import (
 # ------------------------------------------------------------------------------------------- crashes and rescaling
 
 
-def collected_in_attempts(build, cuts, form):
-    """What a job gives that is restarted from a checkpoint after some epochs, at another parallelism each time.
+def collected_in_attempts(build, cuts, layout):
+    """Return the output of a job that is restarted from checkpoints, at another parallelism each time.
 
-    Cuts are (records of the epochs of the attempt, number of its epochs, parallelism); `form` says for the number of an
-    attempt how windows are kept.
+    There is an attempt per cut: (records per epoch, number of epochs, parallelism). `layout` returns how the windows of
+    an attempt are kept, given its number.
     """
     records, metadata = [], None
     with tempfile.TemporaryDirectory() as directory:
         for attempt, (epoch_records, epochs, parallelism) in enumerate([*cuts, (1 << 30, 1 << 30, 1)]):
             env = environment(parallelism, checkpoints=True)
             env.set_max_parallelism(8)
-            keeps, backend = form(attempt)
+            keeps, backend = layout(attempt)
             run = Run(graph_of(build(env).uid("windows")), directory=directory, state_backend=backend)
             run.attempt = attempt
             with keeps():
@@ -70,8 +70,8 @@ def collected_in_attempts(build, cuts, form):
 
 
 attempts = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4)
-SLICES, PANES, ROCKSDB = (in_slices, "hashmap"), (one_by_one, "hashmap"), (in_slices, "rocksdb")
-forms = st.lists(st.sampled_from([SLICES, SLICES, SLICES, SLICES, PANES, ROCKSDB]), min_size=5, max_size=5)
+SLICES, PANES, ROCKSDB = (in_slices, "hashmap"), (in_panes, "hashmap"), (in_slices, "rocksdb")
+layouts = st.lists(st.sampled_from([SLICES, SLICES, SLICES, SLICES, PANES, ROCKSDB]), min_size=5, max_size=5)
 
 
 def always_in_panes(attempt):
@@ -79,30 +79,29 @@ def always_in_panes(attempt):
 
 
 @settings(max_examples=50 * MORE, **SLOW_IS_FINE)
-@given(streams, windows, st.lists(latenesses, min_size=1, max_size=2), functions, attempts, forms)
+@given(streams, windows, st.lists(latenesses, min_size=1, max_size=2), functions, attempts, layouts)
 def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # noqa: PLR0917
-    stream, window, lateness, function, cuts, form
+    stream, window, lateness, function, cuts, layout
 ):
-    """Records come in any order: after a restore, when time starts anew, also for windows that were over before.
+    """Records arrive in any order; after a restore, when time starts again, also for windows that were over before.
 
-    The form in which windows are kept may be another one in every attempt, and unless RocksDB is among them the allowed
-    lateness too.
+    Every attempt may have another layout, and another allowed lateness unless one of the attempts uses RocksDB.
     """
     events = timed_values(events_of(stream))
-    lateness = lateness[:1] if ROCKSDB in form else lateness
+    lateness = lateness[:1] if ROCKSDB in layout else lateness
 
-    def run(form):
+    def run(layout):
         turns = itertools.cycle(lateness)
         build = lambda env: program(timed(env, events), function, *window, lateness=next(turns))  # noqa: E731
-        return of_keys(collected_in_attempts(build, cuts, form))
+        return of_keys(collected_in_attempts(build, cuts, layout))
 
-    assert run(lambda attempt: form[attempt]) == run(always_in_panes)
+    assert run(lambda attempt: layout[attempt]) == run(always_in_panes)
 
 
 @settings(max_examples=50 * MORE, **SLOW_IS_FINE)
-@given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), attempts, forms)
+@given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), attempts, layouts)
 def test_subtasks_that_had_to_leave_slices_are_restored_with_those_that_had_not(  # noqa: PLR0917
-    stream, window, lateness, choose, cuts, form
+    stream, window, lateness, choose, cuts, layout
 ):
     events = [((key, value, i), time, after) for i, (key, value, time, after) in enumerate(stream)]
 
@@ -111,12 +110,12 @@ def test_subtasks_that_had_to_leave_slices_are_restored_with_those_that_had_not(
         windowed = keyed.window(SlidingEventTimeWindows.of(ms(window[0]), ms(window[1]), ms(window[2])))
         return windowed.allowed_lateness(lateness).reduce(choose, ShowOne())
 
-    sliced = of_keys(collected_in_attempts(build, cuts, lambda attempt: form[attempt]))
+    sliced = of_keys(collected_in_attempts(build, cuts, lambda attempt: layout[attempt]))
     assert sliced == of_keys(collected_in_attempts(build, cuts, always_in_panes))
 
 
 def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask():
-    """One of two subtasks has left slices, and its windows are in panes up to a time that the other's are far from."""
+    """One of two subtasks has left slices: its windows are in panes up to a much later time than those of the other."""
     values = [(key, number) for number in range(4) for key in "abcdefgh"]
     events = [((key, number), number * 2, None) for key, number in values]
     events[20:20] = [(("a", math.nan), 3, 3)]
@@ -125,8 +124,8 @@ def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask()
         keyed = timed(env, events).key_by(lambda v: v[0])
         return keyed.window(SlidingEventTimeWindows.of(ms(6), ms(2))).reduce(MaxFunction(1), ShowOne())
 
-    def run(parallelism, form):
-        return of_keys(collected_in_attempts(build, [(22, 1, 2), (5, 1, parallelism)], form))
+    def run(parallelism, layout):
+        return of_keys(collected_in_attempts(build, [(22, 1, 2), (5, 1, parallelism)], layout))
 
     wanted = run(1, always_in_panes)
     assert run(1, lambda attempt: SLICES) == run(3, lambda attempt: SLICES) == wanted
@@ -136,7 +135,7 @@ def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask()
 
 
 def restored_as(before, after):
-    """Take a checkpoint of one program and start another one from it."""
+    """Take a checkpoint of one program, start another program from it, and return its output."""
 
     def job(draw, directory):
         stream = timed(environment(checkpoints=True), [(("a", n), n, None) for n in (1, 2, 3)]).key_by(lambda v: v[0])
@@ -175,7 +174,7 @@ def test_slices_are_not_restored_as_other_windows(after):
 
 
 def test_a_checkpoint_has_what_changed_and_no_more():
-    """A record is written once, not with each of its windows, and a key's other slices are not written again."""
+    """A record is written once, not with each of its windows. Other slices of its key are not written again."""
     events = [((str(key), slide), slide, None) for slide in range(20) for key in range(50)]
     events += [(("7", n), 19, None) for n in range(3)]
     stream = timed(environment(checkpoints=True), events)

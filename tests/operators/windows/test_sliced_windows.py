@@ -33,11 +33,11 @@ from tests.operators.windows.sliced_programs import (
     Total,
     events_of,
     functions,
+    in_panes,
     in_slices,
     latenesses,
     ms,
     odd_streams,
-    one_by_one,
     program,
     shown,
     streams,
@@ -49,7 +49,7 @@ from tests.operators.windows.sliced_programs import (
 
 @settings(max_examples=120 * MORE, **SLOW_IS_FINE)
 @given(streams, windows, latenesses, functions, st.integers(1, 12))
-def test_windows_in_slices_give_what_the_words_of_the_reference_say(stream, window, lateness, function, epoch_records):
+def test_windows_in_slices_give_what_the_reference_says(stream, window, lateness, function, epoch_records):
     events = events_of(stream)
     with in_slices():
         result = program(timed(environment(), timed_values(events)), function, *window, lateness=lateness, late=LATE)
@@ -70,7 +70,7 @@ steps = st.sampled_from([0, 0, 1, 1, 1, 2, 3, -4])
 @settings(max_examples=60 * MORE, **SLOW_IS_FINE)
 @given(st.lists(st.tuples(steps, st.booleans()), min_size=20, max_size=50), long_windows, latenesses, functions)
 def test_windows_of_many_slices_follow_one_another(stream, window, lateness, function):
-    """Of a key that has something in most slices, where little comes late: what one window gave helps the next."""
+    """Consecutive windows of a key with records in most slices share partial aggregates."""
     now, events = 0, []
     for i, (step, marks) in enumerate(stream):
         now = max(now, now + step)
@@ -92,14 +92,14 @@ def test_keys_come_in_the_same_order_too(stream, window, lateness, function):
 
     with in_slices():
         sliced = run()
-    with one_by_one():
+    with in_panes():
         assert sliced == run()
 
 
 @settings(max_examples=120 * MORE, **SLOW_IS_FINE)
 @given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), st.integers(1, 10))
 def test_what_is_chosen_is_the_same_for_values_that_no_order_holds_for(stream, window, lateness, choose, epoch_records):
-    """NaN is neither smaller nor larger than anything, True equals 1 and 1.0, and of two sets neither may be larger."""
+    """NaN is neither smaller nor larger than any value, True equals 1 and 1.0, and two sets may be incomparable."""
     events = [((key, value, i), time, after) for i, (key, value, time, after) in enumerate(stream)]
 
     def run():
@@ -110,7 +110,7 @@ def test_what_is_chosen_is_the_same_for_values_that_no_order_holds_for(stream, w
 
     with in_slices():
         sliced = run()
-    with one_by_one():
+    with in_panes():
         assert sliced == run()
 
 
@@ -122,7 +122,7 @@ def run_of(events, function, size, slide, *, lateness=0, late=None):
         return collected(program(timed(environment(), events), function, size, slide, 0, lateness, late))
 
 
-def test_a_late_record_stands_between_those_it_came_between():
+def test_a_late_record_is_in_order_of_arrival():
     events = [(("a", 1), 6, 4), (("a", 2), 2, None), (("a", 3), 7, 20)]
     assert run_of(events, "all records", 10, 5, lateness=5) == [
         ("a", (-5, 5), [("a", 2)]),
@@ -160,7 +160,7 @@ def test_functions_cannot_spoil_what_was_restored():
 
 
 class Emptied(Numbers):
-    """Leaves nothing of an accumulator."""
+    """Clears the accumulator."""
 
     def get_result(self, accumulator):
         numbers = sorted(accumulator)
@@ -176,7 +176,7 @@ def test_functions_cannot_spoil_accumulators_for_other_windows():
     assert shown == [[n for n in range(end - 6, end) if 0 <= n < 12] for end in range(1, 18)]
 
 
-def test_records_are_in_the_order_in_which_they_came_after_a_restore_too():
+def test_records_are_in_order_of_arrival_after_a_restore_too():
     events = [(("a", n), at, None) for n, at in enumerate((7, 2, 6, 1, 8))]
     with in_slices(), tempfile.TemporaryDirectory() as directory:
         stream = program(timed(environment(checkpoints=True), events), "all records", 10, 5, 0, 0)
@@ -191,7 +191,7 @@ def test_records_are_in_the_order_in_which_they_came_after_a_restore_too():
 
 
 class Keeps(ProcessWindowFunction):
-    """Counts the firings of each window and of the key, and says when it is told that a window is over."""
+    """Counts the firings of each window and of the key, and keeps the windows that were cleared."""
 
     def process(self, key, context, elements):
         of_window = context.window_state().get_state(ValueStateDescriptor("n"))
@@ -219,11 +219,11 @@ KEPT = [
 ]
 
 
-def state_left(function, form, lateness):
-    """What a job gives, and the tables it has when all windows but the last one are over."""
+def state_left(function, layout, lateness):
+    """Return the output of a job, and its tables when all windows but the last one are over."""
     stream = timed(environment(checkpoints=True), KEPT).key_by(lambda v: v[0])
     windowed = stream.window(SlidingEventTimeWindows.of(ms(10), ms(5))).allowed_lateness(lateness)
-    with form():
+    with layout():
         run = Run(graph_of(windowed.process(function)))
         run.deploy()
     run.step(max_records=len(KEPT) - 1)
@@ -236,9 +236,9 @@ def state_left(function, form, lateness):
 
 
 @pytest.mark.parametrize("lateness", [0, 3, 100])
-def test_functions_have_the_same_state_and_are_told_the_same(lateness):
+def test_functions_have_the_same_state_and_clear_the_same_windows(lateness):
     sliced, state, operator = state_left(Keeps(), in_slices, lateness)
-    panes, expected, other = state_left(Keeps(), one_by_one, lateness)
+    panes, expected, other = state_left(Keeps(), in_panes, lateness)
     assert type(operator.layout) is SliceLayout and type(other.layout) is PaneLayout
     assert sliced == panes
     for name in ("_window/slices", "_window/panes"):
@@ -247,15 +247,15 @@ def test_functions_have_the_same_state_and_are_told_the_same(lateness):
 
 
 def test_windows_that_fired_before_a_restore_are_over_in_time_too():
-    """What a function keeps for a window goes with it, though the window fires no more."""
+    """The state of a window is dropped with the window, although the window does not fire any more."""
 
-    def left(form):
+    def left(layout):
         def job(directory):
             stream = timed(environment(checkpoints=True), KEPT).key_by(lambda v: v[0])
             windowed = stream.window(SlidingEventTimeWindows.of(ms(10), ms(5))).allowed_lateness(20)
             return Run(graph_of(windowed.process(Keeps()).uid("windows")), directory=directory)
 
-        with form(), tempfile.TemporaryDirectory() as directory:
+        with layout(), tempfile.TemporaryDirectory() as directory:
             old, new = job(directory), job(directory)
             old.deploy()
             plan = old.checkpoint(1, max_records=4)
@@ -270,7 +270,7 @@ def test_windows_that_fired_before_a_restore_are_over_in_time_too():
                 name: sorted(zip(map(repr, t.keys), map(repr, t.values), strict=True)) for name, t in tables.items()
             }
 
-    assert left(in_slices) == left(one_by_one)
+    assert left(in_slices) == left(in_panes)
 
 
 def test_nothing_is_left_of_windows_that_are_over():
@@ -289,7 +289,7 @@ def test_by_the_clock_windows_in_slices_fire_when_it_has_passed_them():
         run = Run(graph_of(stream.window(SlidingProcessingTimeWindows.of(ms(10), ms(5))).process(Show())))
         run.deploy()
     given = []
-    for now, count in ((1, 2), (6, 1), (10, 1), (3, 1), (11, 0), (16, 0), (21, 0)):  # it is set back once
+    for now, count in ((1, 2), (6, 1), (10, 1), (3, 1), (11, 0), (16, 0), (21, 0)):  # the clock is set back once
         run.clock.set_ms(now)
         given.append(run.step(max_records=count))
     run.close()
@@ -322,7 +322,7 @@ def test_in_batch_mode_windows_in_slices_fire_key_by_key():
 
 
 class OwnMax(MaxFunction):
-    """May do something else."""
+    """A subclass may choose another record."""
 
 
 class Adds(ReduceFunction):

@@ -45,7 +45,7 @@ def test_the_example_of_the_reference():
 
 
 class Ask(KeyedProcessFunction):
-    """Runs the calls that records name, and says when its timers fire."""
+    """Makes the calls that its records name, and emits when its timers fire."""
 
     def process_element(self, value, ctx):
         for name, time in value[1]:
@@ -138,7 +138,7 @@ class Wait(KeyedProcessFunction):
 
 
 def waiting(records, *, directory=None, hold=1):
-    """A job whose source has one record more than it is asked for, so that its input has not ended."""
+    """Return a job whose source has one record more than is read, so that its input has not ended."""
     env = environment(checkpoints=directory is not None)
     stream = env.from_collection([*records, *[("hold", 10**15)] * hold]).key_by(lambda v: v[0]).process(Wait())
     run = Run(graph_of(stream), directory=directory)
@@ -193,8 +193,8 @@ events = st.lists(
 @given(events, st.integers(1, 7), st.sets(st.integers(1, 8), max_size=3), st.sampled_from([1, 2]))
 def test_a_crash_changes_nothing(records, epoch_records, crashes, parallelism):
     def build(env):
-        # No watermark before the end: watermarks are not part of checkpoints, so one that moves would fire
-        # timers in another order after the restore.
+        # There is no watermark before the end. Watermarks are not part of checkpoints: timers would fire in another
+        # order after the restore.
         stream = timed(env, [(v, t, None) for v, t in records])
         return stream.key_by(lambda v: v[0]).process(Repeating())
 

@@ -21,7 +21,7 @@ from tests.operators.windows.local_run import Run, collected, environment, graph
 
 
 class Now(ProcessFunction):
-    """Each record with its timestamp and the watermark that it meets."""
+    """Emits each record with its timestamp and the current watermark."""
 
     def process_element(self, value, ctx):
         yield value, ctx.timestamp(), word(ctx.timer_service().current_watermark())
@@ -154,7 +154,7 @@ def test_something_else_is_refused():
 
 
 class Splits(Source):
-    """Splits of records; each `None` in a split ends an epoch's reading of it."""
+    """Splits of records. Each `None` in a split ends what an epoch reads of it."""
 
     def __init__(self, *splits, bounded=True):
         self.splits = splits
@@ -183,7 +183,7 @@ class _Reader(SplitReader):
             if value is None:
                 if values:
                     break
-                if not self.paused:  # an empty answer ends the epoch
+                if not self.paused:  # an empty batch ends the epoch
                     self.paused = True
                     break
                 self.paused = False
