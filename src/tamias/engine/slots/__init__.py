@@ -1,0 +1,1 @@
+"""The driver's side of slot processes: starts them, sends requests, notices when one is gone."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tamias.config.environment_variables import SPARK_MASTER, variable
 from tamias.errors import DeploymentError
 
-_log = logging.getLogger(__name__)
 _lock = threading.Lock()
 
 DEFAULTS = {
@@ -124,15 +124,15 @@ def _quiet(settings: dict[str, str]) -> None:
     settings["spark.driver.extraJavaOptions"] = f"{options} {given}".strip()
 
 
-class _java_errors_explained:
-    """Turns PySpark's message that its gateway has ended into one that says what to do."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, frames: Any) -> None:
-        if error is not None and "Java gateway" in str(error):
-            raise DeploymentError(
-                "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check "
-                f"`java -version` and JAVA_HOME; Java's own message is above, Spark's log is {SparkLog.keep()}"
-            ) from error
+@contextmanager
+def _java_errors_explained() -> Iterator[None]:
+    """Turn PySpark's message that its gateway has ended into one that says what to do."""
+    try:
+        yield
+    except Exception as error:  # the class of the error is PySpark's own and differs between versions
+        if "Java gateway" not in str(error):
+            raise
+        raise DeploymentError(
+            "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check "
+            f"`java -version` and JAVA_HOME; Java's own message is above, Spark's log is {SparkLog.keep()}"
+        ) from error

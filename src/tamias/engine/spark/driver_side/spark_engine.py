@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tamias.config.python_dependencies import PythonDependencies
@@ -23,8 +23,6 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.regions import regions
 from tamias.operators.epoch import EpochOrder
-
-_log = logging.getLogger(__name__)
 
 _runs: Counter[str] = Counter()  # how often each job ran in this driver
 
@@ -148,10 +146,10 @@ class SparkEngine(SlotEngine):
         if lost is not None:
             return lost
         lines = [line.strip() for line in str(error).splitlines()]
-        said = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
-        reason = said.partition(" at org.apache.")[0][:300]
-        where = self.keep_log() or "see your session's"
-        return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {where}")
+        telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
+        reason = telling.partition(" at org.apache.")[0][:300]
+        log = self.keep_log() or "that of your session"
+        return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {log}")
 
     def cancel_epoch(self) -> None:
         self._cancelled.set()
@@ -173,19 +171,10 @@ class SparkEngine(SlotEngine):
             self._context.setJobGroup("", "")
 
 
-class _named_stages:
-    """Names Spark's stages after the operators they run; Spark would show a line of this file."""
+@contextmanager
+def _named_stages(context: Any) -> Iterator[Callable[[str], None]]:
+    """Name Spark's stages after the operators they run; without a name Spark shows a line of this file."""
+    from pyspark.traceback_utils import SCCallSiteSync  # here: `spark_context` explains a missing PySpark
 
-    def __init__(self, context: Any) -> None:
-        self._context = context
-
-    def __enter__(self) -> Any:
-        from pyspark.traceback_utils import SCCallSiteSync  # here: `spark_context` explains a missing PySpark
-
-        # While a call site is set, PySpark does not replace it in nested calls.
-        self._site = SCCallSiteSync(self._context)
-        self._site.__enter__()
-        return self._context._jsc.setCallSite
-
-    def __exit__(self, *exc: Any) -> None:
-        self._site.__exit__(*exc)
+    with SCCallSiteSync(context):  # while a call site is set, PySpark does not replace it in nested calls
+        yield context._jsc.setCallSite

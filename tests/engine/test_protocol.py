@@ -1,0 +1,17 @@
+"""Every engine offers what the job loop expects of an engine."""
+
+import pytest
+
+from tamias.engine.local_engine import LocalEngine
+from tamias.engine.protocol import Engine
+from tamias.engine.spark.driver_side.spark_engine import SparkEngine
+from tamias.testing.process_engine import ProcessEngine
+from tamias.testing.scripted import ScriptedEngine
+
+
+@pytest.mark.parametrize("engine", [LocalEngine, ScriptedEngine, ProcessEngine, SparkEngine])
+def test_an_engine_implements_the_whole_protocol(engine):
+    wanted = {name for name in vars(Engine) if not name.startswith("_")}
+    assert {"deploy", "run_epoch", "slot_pids", "keep_log", "in_process"} <= wanted
+    assert wanted <= set(dir(engine))
+    assert not getattr(engine, "__abstractmethods__", frozenset())
