@@ -57,10 +57,8 @@ class Noting:
         except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
             self._begin()
             return dumps(value)
-        except (
-            BaseException
-        ):  # raised by the value's own code: the bytes written so far must not become part of the next value
-            self._begin()
+        except BaseException:
+            self._begin()  # raised by the value's own code: what was written must not become part of the next value
             raise
         data = self._buffer.getvalue()
         self._buffer.seek(0)

@@ -219,9 +219,8 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
         raise Incompatible(
             f"the class {name.replace(':', '.')}, which says how its serializer wrote it, is gone: {error}"
         ) from error
-    if not (
-        isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)
-    ):  # never call any other class that the checkpoint names
+    # A checkpoint must not be able to have any other class called.
+    if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):
         raise Incompatible(f"{name.replace(':', '.')}, which says how its serializer wrote it, is no snapshot class")
     snapshot = cls()
     snapshot.read_snapshot(int(saved["version"]), BytesIO(base64.b64decode(saved["configuration"])))
