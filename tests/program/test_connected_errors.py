@@ -21,7 +21,7 @@ def env():
 
 
 def test_only_streams_can_be_connected(env):
-    with pytest.raises(TypeError, match=r"connect\(\) needs a stream, or what broadcast\(descriptor\) gives"):
+    with pytest.raises(TypeError, match=r"connect\(\) needs a stream, or the result of broadcast\(descriptor\)"):
         env.from_collection(LEFT).connect(RIGHT)
 
 
@@ -62,7 +62,7 @@ def test_keys_of_two_lengths_are_refused(env):
 def test_a_keyed_function_needs_keys_on_both_sides(env, key_left, key_right, missing):
     left, right = env.from_collection(LEFT), env.from_collection(RIGHT)
     connected = (left.key_by(first) if key_left else left).connect(right.key_by(first) if key_right else right)
-    with pytest.raises(InvalidProgramError, match=f"CountBoth .* needs two keyed streams, and {missing}"):
+    with pytest.raises(InvalidProgramError, match=f"CountBoth .* needs two keyed streams, but {missing}"):
         connected.process(CountBoth())
 
 

@@ -418,7 +418,7 @@ def test_functions_of_the_wrong_kind_are_refused_where_they_are_given(pairs, cal
         ("fold", (0, lambda v: v), "2 arguments"),
         ("fold", (0, Plus()), "needs a FoldFunction"),
         ("map_with_state", (lambda v: v,), "2 arguments"),
-        ("map_with_state", (Double(),), r"open\(\) gives it state"),
+        ("map_with_state", (Double(),), r"a function gets state in open\(\)"),
         ("sum", (1.0,), "position"),
     ],
 )

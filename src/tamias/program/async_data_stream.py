@@ -1,4 +1,4 @@
-"""`AsyncDataStream`: asking other systems about the records of a stream, many requests at a time."""
+"""`AsyncDataStream`: asynchronous requests for the records of a stream, many at a time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NAME = "async wait operator"
 class AsyncDataStream:
     """Applies async functions to streams: at most `capacity` requests at a time, each within a timeout.
 
-    Ordered, results leave in the order of the records they are for. Unordered, they leave as they come, but no
-    result passes a watermark.
+    Ordered results are emitted in the order of their records. Unordered results are emitted as they arrive, but no
+    result overtakes a watermark.
 
     Example:
         >>> from tamias.datastream import StreamExecutionEnvironment
@@ -50,15 +50,15 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Ask about each record; results leave as they come.
+        """Make a request for each record, and emit results as they arrive.
 
         Args:
-            data_stream: the records.
-            async_function: asks about one.
-            timeout: how long an answer may take; 0 for any time.
-            capacity: how many requests there may be whose results have not left; while there are so many, the
-                stream waits.
-            output_type: type of the results.
+            data_stream: The records.
+            async_function: Makes the request for one record.
+            timeout: How long a request may take; 0 for no limit.
+            capacity: The largest number of requests whose results are not emitted yet. At this number the stream
+                waits.
+            output_type: The type of the results.
         """
         return AsyncDataStream.unordered_wait_with_retry(
             data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
@@ -73,7 +73,10 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """The same, asking again where the strategy says so; the timeout runs from the first attempt on."""
+        """Make a request for each record as `unordered_wait` does, and repeat it as the strategy says.
+
+        The timeout runs from the first attempt on.
+        """
         check_async("unordered_wait", data_stream, async_function, AsyncFunction, "async_invoke")
         spec = AsyncSpec(async_function, False, _millis("timeout", timeout), capacity, async_retry_strategy)
         return data_stream._transform(NAME, checked(spec), output_type)
@@ -86,7 +89,10 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Ask about each record; results leave in the order of the records. The arguments are `unordered_wait`'s."""
+        """Make a request for each record, and emit results in the order of the records.
+
+        The arguments are those of `unordered_wait`.
+        """
         return AsyncDataStream.ordered_wait_with_retry(
             data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
         )
@@ -100,12 +106,15 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """The same, asking again where the strategy says so; the timeout runs from the first attempt on."""
+        """Make a request for each record as `ordered_wait` does, and repeat it as the strategy says.
+
+        The timeout runs from the first attempt on.
+        """
         check_async("ordered_wait", data_stream, async_function, AsyncFunction, "async_invoke")
         spec = AsyncSpec(async_function, True, _millis("timeout", timeout), capacity, async_retry_strategy)
         return data_stream._transform(NAME, checked(spec), output_type)
 
-    # Flink: 2.3 has no batch form; the names are those proposed for it there.
+    # Flink: 2.3 has no batch form; the names are those of the proposal for it.
 
     @staticmethod
     def unordered_wait_batch(  # noqa: PLR0917 - the signature proposed for PyFlink
@@ -118,18 +127,18 @@ class AsyncDataStream:
         output_type: TypeInformation | None = None,
         async_retry_strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY,
     ) -> DataStream:
-        """Ask about several records at once; results leave as they come.
+        """Make a request for each batch of records, and emit results as they arrive.
 
         Args:
-            data_stream: the records.
-            async_batch_function: asks about some, and gives a result for each.
-            timeout: how long an answer may take; 0 for any time.
-            batch_size: how many records make a request.
-            batch_timeout: how long a record may wait for others before a smaller batch is sent; None: until the
+            data_stream: The records.
+            async_batch_function: Makes the request for a batch, and returns a result for each record.
+            timeout: How long a request may take; 0 for no limit.
+            batch_size: The number of records in a batch.
+            batch_timeout: How long a record may wait for others before a smaller batch is sent. None waits until the
                 batch is full or the input ends.
-            capacity: how many requests, each for a batch, there may be whose results have not left.
-            output_type: type of the results.
-            async_retry_strategy: which requests are made again.
+            capacity: The largest number of requests, each for a batch, whose results are not emitted yet.
+            output_type: The type of the results.
+            async_retry_strategy: Decides which requests are repeated.
         """
         check_async("unordered_wait_batch", data_stream, async_batch_function, AsyncBatchFunction, "async_invoke_batch")
         spec = AsyncSpec(
@@ -154,7 +163,10 @@ class AsyncDataStream:
         output_type: TypeInformation | None = None,
         async_retry_strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY,
     ) -> DataStream:
-        """The same with results in the order of the records. The arguments are `unordered_wait_batch`'s."""
+        """Make a request for each batch of records, and emit results in the order of the records.
+
+        The arguments are those of `unordered_wait_batch`.
+        """
         check_async("ordered_wait_batch", data_stream, async_batch_function, AsyncBatchFunction, "async_invoke_batch")
         spec = AsyncSpec(
             async_batch_function,
@@ -169,7 +181,7 @@ class AsyncDataStream:
 
 
 def check_async(call: str, data_stream: object, function: object, kind: type[Function], method: str) -> None:
-    """Check what a call was given to work on and with."""
+    """Check the stream and the function of a call."""
     if not isinstance(data_stream, DataStream):
         raise TypeError(f"{call}() needs a stream, got {data_stream!r}")
     check_function(call, function, kind, None)
@@ -178,15 +190,17 @@ def check_async(call: str, data_stream: object, function: object, kind: type[Fun
 
 
 def checked(spec: AsyncSpec) -> AsyncSpec:
-    """Check the numbers and the strategy."""
+    """Check the numbers and the retry strategy of a spec, and return the spec."""
     for name, number in (("capacity", spec.capacity), ("batch_size", spec.batch_size)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise ValueError(f"{name} is a whole number from 1 on, got {number!r}")
     check_instance("async_retry_strategy", spec.retry, AsyncRetryStrategy)
     if not isinstance(spec.retry.get_retry_predicate(), AsyncRetryPredicate):
-        raise InvalidProgramError(f"{type(spec.retry).__name__}.get_retry_predicate() gives no AsyncRetryPredicate")
+        raise InvalidProgramError(
+            f"{type(spec.retry).__name__}.get_retry_predicate() does not return an AsyncRetryPredicate"
+        )
     if spec.retry is not NO_RETRY_STRATEGY and spec.timeout_ms == 0:
-        raise InvalidProgramError("requests that are tried again need a timeout above 0: it ends the attempts")
+        raise InvalidProgramError("requests that are repeated need a timeout above 0, which ends the attempts")
     return spec
 
 

@@ -1,4 +1,4 @@
-"""A stream whose every record reaches every subtask, where it becomes state; and another stream beside it."""
+"""`BroadcastStream`: a stream that every subtask receives and keeps as state; and the stream it is connected with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tamias.types.type_information import TypeInformation
 
 
 class BroadcastStream:
-    """What `broadcast(descriptor, ...)` gives: to be connected with another stream, which sees the state.
+    """The result of `broadcast(descriptor, ...)`. Connect it with another stream, whose function sees the state.
 
     Example:
         >>> from tamias.common import Types
@@ -37,7 +37,9 @@ class BroadcastStream:
         names = [_checked(descriptor).name for descriptor in self.broadcast_state_descriptors]
         for name in names:
             if names.count(name) > 1:
-                raise InvalidProgramError(f"broadcast() was given two states called {name!r}; a name is unique")
+                raise InvalidProgramError(
+                    f"broadcast() was given two states called {name!r}; give them different names"
+                )
 
     def __repr__(self) -> str:
         origin = ", ".join(edge.source.full_name for edge in self.input_stream._edges)
@@ -45,7 +47,7 @@ class BroadcastStream:
 
 
 class BroadcastConnectedStream:
-    """A stream, keyed or not, beside a broadcast one."""
+    """A stream, keyed or not, that is connected with a broadcast stream."""
 
     def __init__(
         self,
@@ -65,11 +67,11 @@ class BroadcastConnectedStream:
         func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call `process_element` with the one side's records, `process_broadcast_element` with the broadcast ones.
+        """Call `process_element` with records of the stream, and `process_broadcast_element` with broadcast ones.
 
         Args:
-            func: a `KeyedBroadcastProcessFunction` if the stream is keyed, else a `BroadcastProcessFunction`.
-            output_type: type of the results; without it they are Python objects of any kind.
+            func: A `KeyedBroadcastProcessFunction` if the stream is keyed, else a `BroadcastProcessFunction`.
+            output_type: The type of the results; without it they are Python objects of any kind.
         """
         stream = self.non_broadcast_stream
         keyed = isinstance(stream, KeyedStream)

@@ -1,4 +1,4 @@
-"""The records that `execute_and_collect` brings to the program."""
+"""`CloseableIterator`: the records that `execute_and_collect` brings to the program."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class CloseableIterator:
-    """Iterates over collected records while the job runs; closing it stops the job.
+    """Iterates over collected records while the job runs. Closing the iterator stops the job.
 
-    Use it in a ``with`` statement, or call `close`, unless it is read to its end. The error of a failed job
-    is raised after the records that came before it.
+    Use it in a ``with`` statement, or call `close`, unless it is read to its end. The error of a failed job is raised
+    after the records that were collected before the failure.
     """
 
     def __init__(self, handle: JobHandle) -> None:
@@ -36,23 +36,23 @@ class CloseableIterator:
             return next(self._records)
         except StopIteration:
             self._ended = True
-            self._handle.wait()  # raises what made the job fail
+            self._handle.wait()  # raises the error of a failed job
             raise
         except BaseException:
             self.close()
             raise
 
     def next(self) -> Any:
-        """The next record; waits for it. Raises `StopIteration` at the end."""
+        """Wait for the next record and return it. Raises `StopIteration` at the end."""
         return next(self)
 
     def close(self) -> None:
-        """Stop the job if it is running. Records not read yet are lost."""
+        """Stop the job if it is running. Records that were not read are lost."""
         if not self._ended:
             self._ended = True
             self._handle.cancel()
             with contextlib.suppress(JobCancelledError, JobExecutionError):
-                self._handle.wait()  # nothing of the job is left when this returns
+                self._handle.wait()  # until the job has released everything
 
     def __enter__(self) -> CloseableIterator:
         return self

@@ -1,4 +1,4 @@
-"""`ConnectedStreams`: two streams of any types that come to one operator, each to a method of its own."""
+"""`ConnectedStreams`: two streams of any types that share an operator, which has a method for each stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tamias.types.type_information import TypeInformation
 
 
 class ConnectedStreams:
-    """Two streams that share an operator, and with keys its state. Neither waits for the other.
+    """Two streams that share an operator and, with keys, its state. Neither stream waits for the other.
 
     Example:
         >>> from tamias.datastream import CoMapFunction, StreamExecutionEnvironment
@@ -35,7 +35,7 @@ class ConnectedStreams:
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         for stream in (stream1, stream2):
             if not isinstance(stream, DataStream):
-                raise TypeError(f"connect() needs a stream, or what broadcast(descriptor) gives; got {stream!r}")
+                raise TypeError(f"connect() needs a stream, or the result of broadcast(descriptor); got {stream!r}")
         if stream1.get_execution_environment() is not stream2.get_execution_environment():
             raise InvalidProgramError("connect() needs streams of the same environment")
         self.stream1 = stream1
@@ -50,32 +50,32 @@ class ConnectedStreams:
         """Bring records of both streams with equal keys to one subtask, with state that both share.
 
         Args:
-            key_selector1: how the key of the first stream's records is found, as in `DataStream.key_by`.
-            key_selector2: the same for the second stream.
-            key_type: type of the key.
+            key_selector1: Selects the key of a record of the first stream, as in `DataStream.key_by`.
+            key_selector2: Selects the key of a record of the second stream.
+            key_type: The type of the key.
         """
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record in, one record out: `map1` for the first stream, `map2` for the second; None is left out."""
+        """Turn each record into one record: `map1` for the first stream, `map2` for the second. None is not emitted."""
         check_function("map", func, CoMapFunction, None)
         check_single_result("map", func, "map1")
         check_single_result("map", func, "map2")
         return self._transform("Co-Map", CoMapSpec(func), output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record in, any number out: `flat_map1` for the first stream, `flat_map2` for the second."""
+        """Turn each record into any number of records: `flat_map1` for the first stream, `flat_map2` for the second."""
         check_function("flat_map", func, CoFlatMapFunction, None)
         return self._transform("Co-Flat Map", CoFlatMapSpec(func), output_type)
 
     def process(
         self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """One record in, any number out, with side outputs and both clocks; with keys also state and timers.
+        """Turn each record into any number of records, with side outputs and access to time.
 
-        A `KeyedCoProcessFunction` needs both streams to be keyed.
+        With keys the function also has state and timers. A `KeyedCoProcessFunction` needs two keyed streams.
         """
         if isinstance(func, KeyedCoProcessFunction):
             check_function("process", func, KeyedCoProcessFunction, None)
@@ -96,20 +96,20 @@ class ConnectedStreams:
         return DataStream(environment, (Edge(node),))
 
     def _keys(self) -> tuple[KeySpec, ...]:
-        """How both streams' keys are found; nothing unless both have keys."""
+        """Return the key specs of both streams, or an empty tuple unless both are keyed."""
         first, second = self.stream1, self.stream2
         if not isinstance(first, KeyedStream) or not isinstance(second, KeyedStream):
             return ()
         if first._key.type_info != second._key.type_info:
             raise InvalidProgramError(
                 f"connect(): the keys of the two streams are of type {_type_text(first._key)} and of type "
-                f"{_type_text(second._key)}, so they would never be equal; give both key_by calls the same key_type"
+                f"{_type_text(second._key)}, so they would never be equal; pass the same key_type to both key_by calls"
             )
         fields = [s.fields for s in (first._key.selector, second._key.selector) if isinstance(s, FieldKeySelector)]
         if len(fields) == 2 and len(fields[0]) != len(fields[1]):
             raise InvalidProgramError(
                 f"connect(): the keys of the two streams are tuples of {len(fields[0])} and of {len(fields[1])} "
-                "fields, so they would never be equal; give both key_by calls as many fields"
+                "fields, so they would never be equal; pass the same number of fields to both key_by calls"
             )
         return first._key, second._key
 
@@ -119,8 +119,8 @@ class ConnectedStreams:
             return
         missing = "neither stream is" if not any(keyed) else f"the {'second' if keyed[0] else 'first'} one is not"
         raise InvalidProgramError(
-            f"process(): {type(func).__name__} is a KeyedCoProcessFunction and needs two keyed streams, and {missing}; "
-            "call key_by on it before connect(), or key_by(selector1, selector2) behind connect()"
+            f"process(): {type(func).__name__} is a KeyedCoProcessFunction and needs two keyed streams, but {missing}; "
+            "call key_by before connect(), or key_by(selector1, selector2) after connect()"
         )
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class ConnectedStreams:
 
 
 def both_inputs(first: DataStream, second: DataStream) -> tuple[Edge, ...]:
-    """The edges of two streams into one operator."""
+    """Return the edges of two streams into one operator."""
     return tuple(
         replace(edge, input_index=number) for number, stream in enumerate((first, second)) for edge in stream._edges
     )

@@ -1,4 +1,4 @@
-"""The end of a stream: a sink that can still be named and tuned."""
+"""`DataStreamSink`: the sink at the end of a stream, which can be named and tuned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class DataStreamSink(OperatorSettings):
-    """What `print`, `add_sink` and `sink_to` return."""
+    """The result of `print`, `add_sink` and `sink_to`."""
 
     def __init__(self, environment: StreamExecutionEnvironment, node: Node) -> None:
         self._environment = environment

@@ -1,4 +1,4 @@
-"""Loops in a stream: `iterate`, and the streams that a loop is closed on."""
+"""`IterativeStream`: the loops that `iterate` begins and `close_with` closes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tamias.program.key_selection import KeySelection
 from tamias.types.type_information import TypeInformation
 
 Step = Callable[[DataStream], tuple[DataStream, DataStream]]
-_FEEDBACK = "_feedback"  # the side output of what is fed back with a type of its own
+_FEEDBACK = "_feedback"  # the side output of records that are fed back with a type of their own
 
 
 class _Loop:
-    """A loop that is being drawn: its head, and then its tail."""
+    """A loop while it is drawn: first its head, then its tail."""
 
     def __init__(self, source: DataStream, max_wait_ms: int, tag: str | None, feedback: TypeInformation | None) -> None:
         self.source = source
@@ -31,13 +31,13 @@ class _Loop:
         self.head.spec = FeedbackHeadSpec(self.head.id, max_wait_ms, tag)
 
     def discard(self) -> None:
-        """Take it back: another one is drawn in its place."""
+        """Remove the loop from the graph; another one is drawn in its place."""
         if self._closed:
-            raise InvalidProgramError("with_feedback_type() comes before close_with()")
+            raise InvalidProgramError("the loop is closed already; call with_feedback_type() before close_with()")
         self.environment._graph.discard(self.head)
 
     def close(self, feedback: DataStream) -> None:
-        """Feed a stream back to the head."""
+        """Feed a stream back to the head of the loop."""
         self._check(feedback)
         edges = tuple(self._like_the_input(edge) for edge in feedback._edges)
         tail = self.environment._graph.sink("IterationTail", FeedbackTailSpec(self.head.id), edges)
@@ -51,7 +51,7 @@ class _Loop:
             raise InvalidProgramError("the loop is closed already; to feed back several streams, close it with a union")
         if feedback._type() != self._feedback_type:
             raise InvalidProgramError(
-                f"close_with() needs a stream of type {self._feedback_type or 'undeclared'}, as the loop has, and got "
+                f"close_with() needs a stream of the loop's type, {self._feedback_type or 'undeclared'}, and got "
                 f"one of type {feedback._type() or 'undeclared'}; map it with that type, or use with_feedback_type()"
             )
         mine = self._parallelism_of(self.source._edges[0].source)
@@ -63,8 +63,8 @@ class _Loop:
             theirs = self._parallelism_of(edge.source)
             if mine != theirs:
                 raise UnsupportedOperationError(
-                    f"what is fed back needs the parallelism of the loop's input, {mine}, "
-                    f"and {edge.source.where} has {theirs}; set_parallelism({mine}) there"
+                    f"a feedback stream needs the parallelism of the loop's input, {mine}, "
+                    f"but {edge.source.where} has {theirs}; call set_parallelism({mine}) there"
                 )
 
     def _parallelism_of(self, node: Node) -> int:
@@ -76,7 +76,7 @@ class _Loop:
         return node.parallelism or self.environment.get_parallelism()
 
     def _like_the_input(self, edge: Edge) -> Edge:
-        """Partitioned like the loop's input, unless the program said otherwise."""
+        """Return the edge partitioned like the loop's input, unless the program set a partitioning."""
         wanted = self.source._edges[0].partitioning
         return edge if edge.partitioning is not None or wanted is None else edge.partitioned(wanted)
 
@@ -95,7 +95,7 @@ def _comes_from(head: Node, node: Node) -> bool:
 
 
 class IterativeStream(DataStream):
-    """The input of a loop's body: the stream that `iterate` was called on, and what is fed back.
+    """The input of a loop's body: the stream that `iterate` was called on, and the records that are fed back.
 
     Example:
         >>> from tamias.datastream import StreamExecutionEnvironment
@@ -119,12 +119,12 @@ class IterativeStream(DataStream):
         super().__init__(stream.get_execution_environment(), (Edge(self._loop.head),))
 
     def close_with(self, feedback_stream: DataStream) -> DataStream:
-        """Feed a stream back to the beginning of the loop; it must come from there, with the same parallelism."""
+        """Feed a stream back to the head of the loop. It must come from this loop and have the same parallelism."""
         self._loop.close(feedback_stream)
         return feedback_stream
 
     def with_feedback_type(self, feedback_type: TypeInformation | None = None) -> ConnectedIterativeStreams:
-        """Let records of another type be fed back: they are the second input of connected streams."""
+        """Feed back records of another type, as the second input of connected streams."""
         check_output_type("with_feedback_type", feedback_type, "feedback_type")
         self._loop.discard()
         loop = _Loop(self._loop.source, self._max_wait_ms, _FEEDBACK, feedback_type)
@@ -132,7 +132,7 @@ class IterativeStream(DataStream):
 
 
 class ConnectedIterativeStreams(ConnectedStreams):
-    """A loop's input and, as the second of connected streams, what is fed back."""
+    """The input of a loop and, as the second of two connected streams, the records that are fed back."""
 
     def __init__(self, loop: _Loop, feedback_type: TypeInformation | None) -> None:
         self._loop = loop
@@ -145,13 +145,13 @@ class ConnectedIterativeStreams(ConnectedStreams):
         key_selector2: KeySelection,
         key_type: TypeInformation | None = None,
     ) -> ConnectedStreams:
-        """Refused: partition the stream before `iterate`, and what is fed back before `close_with`."""
+        """Raise: partition the stream before `iterate`, and the feedback stream before `close_with`."""
         raise UnsupportedOperationError(
             "the inputs of a loop cannot be keyed together: partition the stream before iterate(), "
-            "and what is fed back before close_with()"
+            "and the feedback stream before close_with()"
         )
 
     def close_with(self, feedback_stream: DataStream) -> DataStream:
-        """Feed a stream back as the second input; it must come from this loop, with its parallelism."""
+        """Feed a stream back as the second input. It must come from this loop and have the same parallelism."""
         self._loop.close(feedback_stream)
         return feedback_stream

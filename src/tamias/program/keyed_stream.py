@@ -1,4 +1,4 @@
-"""`KeyedStream`: records with keys, and what can be done per key."""
+"""`KeyedStream`: records with keys, and the transformations with state per key."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 
 class KeyedStream(DataStream):
-    """A stream whose records have keys: those with equal keys meet in one subtask, with state per key.
+    """A stream whose records have keys. Records with equal keys go to one subtask, which keeps state per key.
 
-    Functions and sinks see the records; `get_type` and `execute_and_collect` deal in rows of key and record.
+    Functions and sinks see the records. `get_type` and `execute_and_collect` return rows of key and record.
 
     Example:
         >>> from tamias.datastream import StreamExecutionEnvironment
@@ -68,18 +68,18 @@ class KeyedStream(DataStream):
         self._key = key
 
     def get_type(self) -> TypeInformation:
-        """A row of the key's type and the records' type."""
+        """Return the type of a row of key and record."""
         types = [self._key.type_info or Types.PICKLED_BYTE_ARRAY(), super().get_type()]
         return Types.ROW_NAMED(["f0", "f1"], types)
 
     def key_by(self, key_selector: KeySelection, key_type: TypeInformation | None = None) -> KeyedStream:
-        """Give the records other keys."""
+        """Give the records other keys, instead of these."""
         return DataStream(self._environment, self._origin).key_by(key_selector, key_type)
 
     # ------------------------------------------------------------------------------ with state per key
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record in, one record out; the function may keep state per key."""
+        """Turn each record into one record. The function may keep state per key."""
         check_function("map", func, MapFunction, 1)
         check_single_result("map", func, "map")
         return self._per_key("Map", MapSpec(func), output_type)
@@ -87,12 +87,12 @@ class KeyedStream(DataStream):
     def flat_map(
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """One record in, any number of records out; the function may keep state per key."""
+        """Turn each record into any number of records. The function may keep state per key."""
         check_function("flat_map", func, FlatMapFunction, 1)
         return self._per_key("FlatMap", FlatMapSpec(func), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
-        """Keep the records for which the function is true; it may keep state per key."""
+        """Keep the records for which the function returns true. The function may keep state per key."""
         check_function("filter", func, FilterFunction, 1)
         check_single_result("filter", func, "filter")
         return self._per_key("Filter", FilterSpec(func), self._type())
@@ -100,41 +100,41 @@ class KeyedStream(DataStream):
     def process(  # type: ignore[override]  # Flink: a keyed stream takes its own kind of process function
         self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """One record in, any number out, with state and timers per key, side outputs and both clocks."""
+        """Turn each record into any number of records, with state, timers, side outputs and access to time."""
         check_function("process", func, KeyedProcessFunction, None)
         return self._per_key("KEYED PROCESS", ProcessSpec(func), output_type)
 
     # ------------------------------------------------------------------------------ rolling aggregates
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """For each record: what the function makes of the key's result so far and the record."""
+        """Emit for each record the function's result for the key's last result and the record."""
         check_function("reduce", func, ReduceFunction, 2)
         check_single_result("reduce", func, "reduce")
         return self._per_key("Reduce", ReduceSpec(func), self._type())
 
     def sum(self, position_to_sum: Field = 0) -> DataStream:
-        """For each record: the key's first record, with the field replaced by the sum so far."""
+        """Emit for each record the key's first record, with the field replaced by the sum so far."""
         return self._per_key("Reduce", ReduceSpec(SumFunction(position_to_sum)), self._type())
 
     def min(self, position_to_min: Field = 0) -> DataStream:
-        """For each record: the key's first record, with the field replaced by the smallest so far."""
+        """Emit for each record the key's first record, with the field replaced by the smallest value so far."""
         return self._per_key("Reduce", ReduceSpec(MinFunction(position_to_min)), self._type())
 
     def max(self, position_to_max: Field = 0) -> DataStream:
-        """For each record: the key's first record, with the field replaced by the largest so far."""
+        """Emit for each record the key's first record, with the field replaced by the largest value so far."""
         return self._per_key("Reduce", ReduceSpec(MaxFunction(position_to_max)), self._type())
 
     def min_by(self, position_to_min_by: Field = 0, first: bool = True) -> DataStream:
-        """For each record: the key's record whose field is the smallest so far.
+        """Emit for each record the key's record with the smallest field so far.
 
         Args:
-            position_to_min_by: position or name of the field.
-            first: of records with equal fields keep the earliest, or else the latest.
+            position_to_min_by: The position or name of the field.
+            first: Whether the earliest of records with equal fields is kept, or the latest.
         """
         return self._per_key("Reduce", ReduceSpec(MinByFunction(position_to_min_by, first)), self._type())
 
     def max_by(self, position_to_max_by: Field = 0, first: bool = True) -> DataStream:
-        """For each record: the key's record whose field is the largest so far."""
+        """Emit for each record the key's record with the largest field so far. The arguments are those of `min_by`."""
         return self._per_key("Reduce", ReduceSpec(MaxByFunction(position_to_max_by, first)), self._type())
 
     def fold(
@@ -143,12 +143,12 @@ class KeyedStream(DataStream):
         func: Callable[[Any, Any], Any] | FoldFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """For each record: what the function makes of the key's accumulator and the record.
+        """Emit for each record the function's result for the key's accumulator and the record.
 
         Args:
-            initial_value: the accumulator before the first record; every key gets a copy.
-            func: a `FoldFunction` or a callable of accumulator and record.
-            output_type: type of the accumulator.
+            initial_value: The accumulator before the first record. Every key gets a copy.
+            func: A `FoldFunction` or a callable of accumulator and record.
+            output_type: The type of the accumulator.
         """
         check_function("fold", func, FoldFunction, 2)
         check_single_result("fold", func, "fold")
@@ -160,18 +160,18 @@ class KeyedStream(DataStream):
     ) -> DataStream:
         """Map with one value of state per key: `func(record, state) -> (result, state)`.
 
-        The state is None before the key's first record; returning None for it removes it.
+        The state is None before the key's first record. Returning None as the state removes it.
         """
         return self._with_state("map", "MapWithState", func, output_type)
 
     def flat_map_with_state(
         self, func: Callable[[Any, Any], tuple[Any, Any]], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """The same with any number of results: `func(record, state) -> (iterable, state)`."""
+        """Map to any number of records with one value of state per key: `func(record, state) -> (iterable, state)`."""
         return self._with_state("flat_map", "FlatMapWithState", func, output_type)
 
     def filter_with_state(self, func: Callable[[Any, Any], tuple[bool, Any]]) -> DataStream:
-        """The same for keeping records: `func(record, state) -> (keep, state)`."""
+        """Filter with one value of state per key: `func(record, state) -> (keep, state)`."""
         return self._with_state("filter", "FilterWithState", func, self._type())
 
     # ------------------------------------------------------------------------------ windows
@@ -181,13 +181,16 @@ class KeyedStream(DataStream):
         return self._kinds.windowed_stream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of so many records of a key; with a slide, one begins every so many and only full ones fire."""
+        """Group the records of each key into windows of `size` records; with a slide, one begins every `slide` records.
+
+        Only full windows fire.
+        """
         if slide == 0:
             return self.window(CountTumblingWindowAssigner.of(size))
         return self.window(CountSlidingWindowAssigner.of(size, slide))
 
     def time_window(self, size: Length, slide: Length | None = None) -> WindowedStream:
-        """Tumbling or sliding windows by the environment's time characteristic, as in Flink 1.x."""
+        """Group the records of each key into time windows by the environment's time characteristic, as in Flink 1.x."""
         return self.window(self._time_windows(size, slide))
 
     def interval_join(self, other: KeyedStream) -> IntervalJoin:
@@ -202,91 +205,91 @@ class KeyedStream(DataStream):
         return self._sink("Print to Std. Out", PrintSpec())
 
     def _collector(self) -> Node:
-        # Flink: a collected keyed stream gives rows of key and record.
+        # Flink: collecting a keyed stream returns rows of key and record.
         return self._environment._graph.sink("Data stream collect sink", CollectSpec(self._key), self._edges)
 
     # ------------------------------------------------------------------------------ not on keyed streams
 
     def forward(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_partitioning("forward")
 
     def rebalance(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_partitioning("rebalance")
 
     def rescale(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_partitioning("rescale")
 
     def shuffle(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_partitioning("shuffle")
 
     def broadcast(self, *args: Any) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_partitioning("broadcast")
 
     def global_(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_partitioning("global_")
 
     def partition_custom(
         self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: KeySelection
     ) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_partitioning("partition_custom")
 
     def cache(self) -> NoReturn:
-        """Not on a keyed stream."""
-        raise UnsupportedOperationError("cache() on a keyed stream: what is kept are the results of an operator")
+        """Raise: a keyed stream does not support this."""
+        raise UnsupportedOperationError("cache() on a keyed stream: call cache() on the result of an operator")
 
     def name(self, name: str) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("name")
 
     def get_name(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("get_name")
 
     def uid(self, uid: str) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("uid")
 
     def set_uid_hash(self, uid_hash: str) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("set_uid_hash")
 
     def set_parallelism(self, parallelism: int) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("set_parallelism")
 
     def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("set_max_parallelism")
 
     def set_description(self, description: str) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("set_description")
 
     def force_non_parallel(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("force_non_parallel")
 
     def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("set_buffer_timeout")
 
     def start_new_chain(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("start_new_chain")
 
     def disable_chaining(self) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("disable_chaining")
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
-        """Not on a keyed stream."""
+        """Raise: a keyed stream does not support this."""
         _no_operator("slot_sharing_group")
 
     # ------------------------------------------------------------------------------ building the graph
@@ -303,7 +306,9 @@ class KeyedStream(DataStream):
     ) -> DataStream:
         call = f"{form}_with_state"
         if isinstance(func, (MapFunction, FilterFunction, FlatMapFunction)):
-            raise TypeError(f"{call}() needs a callable of record and state, got {func!r}; open() gives it state")
+            raise TypeError(
+                f"{call}() needs a callable of record and state, got {func!r}; a function gets state in open()"
+            )
         check_function(call, func, ReduceFunction, 2)
         check_single_result(call, func, "reduce")
         return self._per_key(name, WithStateSpec(form, func), output_type)
@@ -311,7 +316,7 @@ class KeyedStream(DataStream):
 
 def _no_partitioning(call: str) -> NoReturn:
     raise UnsupportedOperationError(
-        f"{call}() on a keyed stream: key_by decides where its records go; call {call}() before key_by, "
+        f"{call}() on a keyed stream: key_by decides which subtask a record goes to; call {call}() before key_by, "
         "or on the result of a transformation"
     )
 

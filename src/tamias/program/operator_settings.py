@@ -1,4 +1,4 @@
-"""The settings that follow an operator in the program: `.name()`, `.uid()`, `.set_parallelism()` and so on."""
+"""`OperatorSettings`: the settings of an operator, such as `.name()`, `.uid()` and `.set_parallelism()`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ S = TypeVar("S", bound="OperatorSettings")
 
 
 class OperatorSettings(ABC):
-    """Settings that a stream passes to the operator it came from, and a sink to itself."""
+    """The setters that streams and sinks share. A stream passes them to the operator that it comes from."""
 
     _environment: StreamExecutionEnvironment
 
     @abstractmethod
     def _operator(self, call: str) -> Node:
-        """The operator that a call is about, or an error if there is none."""
+        """Return the operator that a setter applies to, or raise if there is none."""
 
     def name(self: S, name: str) -> S:
         """Name the operator, for plans, logs and errors."""
@@ -30,7 +30,7 @@ class OperatorSettings(ABC):
         return self
 
     def uid(self: S, uid: str) -> S:
-        """Give the operator the id under which its state is found again after the program has changed.
+        """Set the id under which a restore finds the state of the operator, also after the program has changed.
 
         It is unique within the job. Set it on every operator with state before taking a savepoint.
         """
@@ -38,7 +38,7 @@ class OperatorSettings(ABC):
         return self
 
     def set_uid_hash(self: S, uid_hash: str) -> S:
-        """Give the operator the 32 hex digits under which a checkpoint lists it; to take over old state only."""
+        """Set the 32 hex digits under which a checkpoint lists the operator. Use it only to take over old state."""
         self._operator("set_uid_hash").set_uid_hash(uid_hash)
         return self
 
@@ -48,14 +48,14 @@ class OperatorSettings(ABC):
         return self
 
     def set_description(self: S, description: str) -> S:
-        """Describe the operator in more words than its name, for plans."""
+        """Set a description of the operator, which plans show beside its name."""
         self._operator("set_description").set_description(description)
         return self
 
     def with_parameters(self: S, parameters: Configuration) -> S:
-        """Give the operator's function parameters of its own; `RuntimeContext.get_operator_parameters` reads them.
+        """Set parameters for the operator's function, which `RuntimeContext.get_operator_parameters` returns.
 
-        PyFlink has this nowhere, Flink on `DataSet` only.
+        PyFlink does not have this method; Flink has it on `DataSet`.
         """
         if not isinstance(parameters, Configuration):
             raise TypeError(f"with_parameters() takes a Configuration, got {parameters!r}")
@@ -63,14 +63,14 @@ class OperatorSettings(ABC):
         return self
 
     def disable_chaining(self: S) -> S:
-        """Let the operator share a vertex with no other one."""
+        """Give the operator a vertex of its own."""
         self._operator("disable_chaining").chaining = Chaining.NEVER
         return self
 
     def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
-        """Put the operator into a slot-sharing group: operators of different groups never share a slot.
+        """Put the operator into a slot-sharing group. Operators of different groups never share a slot.
 
-        What follows it is in the same group unless it is given another.
+        The operators after it are in the same group unless they are put into another.
         """
         operator = self._operator("slot_sharing_group")
         if isinstance(slot_sharing_group, SlotSharingGroup):

@@ -1,4 +1,4 @@
-"""What PyFlink keeps under this name and programs use."""
+"""`ResultTypeQueryable`: a class that knows the type of the records it produces."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["ResultTypeQueryable"]
 
 
 class ResultTypeQueryable(ABC):
-    """A source, or a schema, that knows the type of its records."""
+    """A source or a schema that knows the type of its records."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
-        """Type of the records."""
+        """Return the type of the records."""

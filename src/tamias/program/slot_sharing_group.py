@@ -1,4 +1,4 @@
-"""Slot-sharing groups: operators that may share slots, and what such a slot asks for."""
+"""`SlotSharingGroup`: operators that may share slots, and the resources of such a slot."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class MemorySize:
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """So many times 1024 * 1024 bytes."""
+        """Return the memory size of this number of MiB."""
         return MemorySize(mebi_bytes * _KIBI**2)
 
     def get_bytes(self) -> int:
-        """The amount in bytes."""
+        """Return the amount in bytes."""
         return self._bytes
 
     def get_kibi_bytes(self) -> int:
-        """The amount in KiB, rounded down."""
+        """Return the amount in KiB, rounded down."""
         return self._bytes // _KIBI
 
     def get_mebi_bytes(self) -> int:
-        """The amount in MiB, rounded down."""
+        """Return the amount in MiB, rounded down."""
         return self._bytes // _KIBI**2
 
     def get_gibi_bytes(self) -> int:
-        """The amount in GiB, rounded down."""
+        """Return the amount in GiB, rounded down."""
         return self._bytes // _KIBI**3
 
     def get_tebi_bytes(self) -> int:
-        """The amount in TiB, rounded down."""
+        """Return the amount in TiB, rounded down."""
         return self._bytes // _KIBI**4
 
     def __eq__(self, other: object) -> bool:
@@ -68,7 +68,7 @@ class MemorySize:
 
 @dataclass(frozen=True)
 class SlotSharingGroup:
-    """A name for operators that may share slots, and optionally what each of these slots asks for.
+    """A name for operators that may share slots, and optionally the resources of each slot.
 
     Example:
         >>> SlotSharingGroup.builder("models").build().get_name()
@@ -84,36 +84,36 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Start a group."""
+        """Return a builder of a group with this name."""
         return SlotSharingGroup.Builder(name)
 
     def get_name(self) -> str:
-        """The group's name."""
+        """Return the group's name."""
         return self.name
 
     def get_cpu_cores(self) -> float | None:
-        """Cores asked for each slot."""
+        """Return the cores of each slot."""
         return self.cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """Heap memory asked for each slot."""
+        """Return the heap memory of each slot."""
         return self.task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Memory outside of the heap asked for each slot."""
+        """Return the off-heap memory of each slot."""
         return self.task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Memory for state backends asked for each slot."""
+        """Return the memory for state backends of each slot."""
         return self.managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
-        """Other resources asked for each slot, by name."""
+        """Return the other resources of each slot, by name."""
         return dict(self.external_resources)
 
     @property
     def resources_text(self) -> str:
-        """What is asked for, in words; '' for nothing in particular."""
+        """Return the resources as text; '' if none are set."""
         parts = []
         if self.cpu_cores is not None:
             parts.append(f"{self.cpu_cores:g} cores")
@@ -128,7 +128,7 @@ class SlotSharingGroup:
         return ", ".join(parts)
 
     class Builder:
-        """Collects what a slot-sharing group asks for."""
+        """Builds a slot-sharing group."""
 
         def __init__(self, name: str) -> None:
             if not isinstance(name, str) or not name:
@@ -141,52 +141,52 @@ class SlotSharingGroup:
             self._external: dict[str, float] = {}
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """Ask for cores; above 0."""
+            """Set the cores of each slot, above 0."""
             if cpu_cores <= 0:
                 raise ValueError(f"slot-sharing group {self._name!r} needs cores above 0, got {cpu_cores!r}")
             self._cpu_cores = float(cpu_cores)
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for heap memory."""
+            """Set the heap memory of each slot."""
             self._heap = task_heap_memory
             return self
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for heap memory, in MiB."""
+            """Set the heap memory of each slot, in MiB."""
             return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for memory outside of the heap."""
+            """Set the off-heap memory of each slot."""
             self._off_heap = task_off_heap_memory
             return self
 
         def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for memory outside of the heap, in MiB."""
+            """Set the off-heap memory of each slot, in MiB."""
             return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for memory for state backends."""
+            """Set the memory for state backends of each slot."""
             self._managed = managed_memory
             return self
 
         def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for memory for state backends, in MiB."""
+            """Set the memory for state backends of each slot, in MiB."""
             return self.set_managed_memory(MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """Ask for another resource, such as ``gpu``."""
+            """Set another resource of each slot, such as ``gpu``."""
             if value <= 0:
                 raise ValueError(f"resource {name!r} of group {self._name!r} must be above 0, got {value!r}")
             self._external[name] = float(value)
             return self
 
         def build(self) -> SlotSharingGroup:
-            """The group. A group that asks for anything says how many cores and how much heap it needs."""
+            """Return the group. A group with any resources needs cores and heap memory."""
             asks = any((self._cpu_cores, self._heap, self._off_heap, self._managed, self._external))
             if asks and (self._cpu_cores is None or self._heap is None):
                 raise ValueError(
-                    f"slot-sharing group {self._name!r} asks for resources, so it must set cpu cores and heap memory"
+                    f"slot-sharing group {self._name!r} has resources, so it must set cpu cores and heap memory"
                 )
             return SlotSharingGroup(
                 self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, dict(self._external)

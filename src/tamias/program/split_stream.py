@@ -1,4 +1,4 @@
-"""`split` and `select` of Flink 1.x: a stream whose records have names, and streams of those that have some of them."""
+"""`SplitStream`: a stream whose records have names, and `select` for the records of some names, as in Flink 1.x."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["OutputSelector", "SplitStream"]
 
 
 class SplitStream(DataStream):
-    """All records of a stream, with names to select them by. What is made of it directly sees every record.
+    """All records of a stream, with names to select them by. A transformation of the split stream sees every record.
 
     Example:
         >>> from tamias.datastream import StreamExecutionEnvironment
@@ -30,7 +30,7 @@ class SplitStream(DataStream):
         _check_splittable(stream)
         environment = stream.get_execution_environment()
         edges = []
-        for edge in stream._edges:  # of a union each: so nothing is exchanged for the split's sake
+        for edge in stream._edges:  # one split per input of a union, so that the split adds no exchange
             here = replace(edge, partitioning=None)
             spec = SplitSpec(selector)
             node = environment._graph.operator("Split", spec, (here,), edge.type_info, like_input=True)
@@ -38,7 +38,7 @@ class SplitStream(DataStream):
         super().__init__(environment, tuple(edges))
 
     def select(self, *output_names: str) -> DataStream:
-        """The records that have at least one of these names, each once."""
+        """Return the records that have at least one of these names, each record once."""
         if not output_names:
             raise ValueError("select() needs at least one name")
         for name in output_names:
@@ -49,9 +49,10 @@ class SplitStream(DataStream):
         return DataStream(self._environment, edges)
 
     def get_side_output(self, output_tag: OutputTag) -> NoReturn:
-        """Not of a stream that is split."""
+        """Raise: a split stream has no side outputs."""
         raise UnsupportedOperationError(
-            "get_side_output() of a split stream: split and side outputs do not go together"
+            "get_side_output() of a split stream: split and side outputs do not go together; "
+            "yield to several side outputs instead of split()"
         )
 
 
@@ -60,7 +61,7 @@ def _check_splittable(stream: DataStream) -> None:
         if isinstance(edge.source.spec, SplitSpec):
             what = "a split stream" if edge.tag is None else "a selected stream"
             raise InvalidProgramError(
-                f"split() of {what}: it is split already; let the selector give all names, or map the stream first"
+                f"split() of {what}: it is split already; let the selector return all names, or map the stream first"
             )
         if edge.tag is not None:
             raise InvalidProgramError(

@@ -1,6 +1,6 @@
-"""Joins of two streams: by window (`join`, `co_group`), and by the distance of times (`interval_join`).
+"""Joins of two streams: by window (`join`, `co_group`), and by distance in time (`interval_join`).
 
-Both streams are tagged with their side and come to one operator as one stream.
+The records of both streams are tagged with their side and go to one operator as one stream.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Tagged = tuple[int, Any]  # side, record
 
 
 class _Tag:
-    """Puts a stream's side before its records."""
+    """Turns a record into a pair of its side and itself."""
 
     def __init__(self, side: int) -> None:
         self._side = side
@@ -53,7 +53,7 @@ class _Tag:
 
 
 class _KeyOfSide(KeySelector):
-    """Finds the key of a tagged record with the selector of its side."""
+    """Selects the key of a tagged record with the selector of its side."""
 
     def __init__(self, left: Any, right: Any) -> None:
         self._selectors = (left, right)
@@ -69,7 +69,7 @@ class _KeyOfSide(KeySelector):
 
 
 def _both(call: str, left: DataStream, right: DataStream, left_key: KeySpec, right_key: KeySpec) -> KeyedStream:
-    """Both streams, tagged and keyed, as one."""
+    """Merge both streams into one stream of tagged records, keyed."""
     environment = left.get_execution_environment()
     if right.get_execution_environment() is not environment:
         raise InvalidProgramError(f"{call}() needs streams of the same environment")
@@ -91,30 +91,30 @@ S = TypeVar("S", bound="_TwoStreams")
 
 
 class _TwoStreams:
-    """Two streams that are about to be joined: where keys are equal, in windows."""
+    """Two streams whose records meet in windows, where their keys are equal."""
 
     _call = ""
 
     def __init__(self, first: DataStream, second: DataStream) -> None:
-        check_instance_of_stream(self._call, second)
+        check_stream(self._call, second)
         self._first, self._second = first, second
         self._keys: list[KeySpec] = []
 
     def where(self: S, key_selector: KeySelection, key_type: TypeInformation | None = None) -> S:
-        """How the first stream's key is found."""
+        """Set the key of the first stream."""
         self._keys = [key_spec("where", key_selector, key_type)]
         return self
 
     def equal_to(self: S, key_selector: KeySelection, key_type: TypeInformation | None = None) -> S:
-        """How the second stream's key is found."""
+        """Set the key of the second stream."""
         if len(self._keys) != 1:
-            raise InvalidProgramError(f"{self._call}(): equal_to() comes after where()")
+            raise InvalidProgramError(f"{self._call}(): call where() before equal_to()")
         self._keys.append(key_spec("equal_to", key_selector, key_type))
         return self
 
     def _windowed(self, assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         if len(self._keys) != 2:
-            raise InvalidProgramError(f"{self._call}(): window() comes after where() and equal_to()")
+            raise InvalidProgramError(f"{self._call}(): call where() and equal_to() before window()")
         return _both(self._call, self._first, self._second, *self._keys).window(assigner)
 
 
@@ -124,7 +124,7 @@ class JoinedStreams(_TwoStreams):
     _call = "join"
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> JoinedWindows:
-        """Join records that are in one window."""
+        """Join records that are in the same window."""
         return JoinedWindows(self._windowed(assigner))
 
 
@@ -134,7 +134,7 @@ class CoGroupedStreams(_TwoStreams):
     _call = "co_group"
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> CoGroupedWindows:
-        """Group records that are in one window."""
+        """Group records that are in the same window."""
         return CoGroupedWindows(self._windowed(assigner))
 
 
@@ -148,17 +148,17 @@ class _BothWindows:
         self._windows = windows
 
     def trigger(self: W, trigger: Trigger[Any, Any]) -> W:
-        """Fire when this trigger says so; it sees records as pairs of side (0 or 1) and record."""
+        """Replace the assigner's own trigger. The trigger sees records as pairs of side (0 or 1) and record."""
         self._windows.trigger(trigger)
         return self
 
     def evictor(self: W, evictor: Evictor[Any, Any]) -> W:
-        """Remove records when a window fires; it sees records as pairs of side (0 or 1) and record."""
+        """Remove records when a window fires. The evictor sees records as pairs of side (0 or 1) and record."""
         self._windows.evictor(evictor)
         return self
 
     def allowed_lateness(self: W, time_ms: int) -> W:
-        """Keep windows for so long after their end, and fire again for each record that comes in this time."""
+        """Keep windows for this long after their end, and fire again for each late record."""
         self._windows.allowed_lateness(time_ms)
         return self
 
@@ -173,7 +173,7 @@ class JoinedWindows(_BothWindows):
     ) -> DataStream:
         """Call the function with every pair of a left and a right record of a key in a window.
 
-        A `JoinFunction` or a callable gives one result for a pair, a `FlatJoinFunction` any number.
+        A `JoinFunction` or a callable returns one result for a pair, a `FlatJoinFunction` any number.
         """
         if not isinstance(function, FlatJoinFunction):
             check_function("apply", function, JoinFunction, 2)
@@ -189,7 +189,7 @@ class CoGroupedWindows(_BothWindows):
         function: Callable[[Any, Any], Iterable[Any]] | CoGroupFunction[Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call the function once per key and window with both streams' records; either side may be empty."""
+        """Call the function once per key and window with the records of both streams. Either side may be empty."""
         check_function("apply", function, CoGroupFunction, 2)
         return self._windows.apply(_CoGroup(function), output_type)
 
@@ -230,7 +230,7 @@ class IntervalJoin:
         self._left, self._right = left, right
 
     def between(self, lower_bound: Length, upper_bound: Length) -> IntervalJoined:
-        """Join records whose right time is from `lower_bound` to `upper_bound` after the left one; both inclusive."""
+        """Join records if the right timestamp minus the left one lies between the bounds, both inclusive."""
         return IntervalJoined(self._left, self._right, millis_of(lower_bound), millis_of(upper_bound))
 
 
@@ -245,23 +245,23 @@ class IntervalJoined:
         self._late: list[OutputTag | None] = [None, None]
 
     def lower_bound_exclusive(self) -> IntervalJoined:
-        """Leave out pairs that are exactly the lower bound apart."""
+        """Exclude pairs that are exactly the lower bound apart."""
         self._lower_ms += 1
         return self
 
     def upper_bound_exclusive(self) -> IntervalJoined:
-        """Leave out pairs that are exactly the upper bound apart."""
+        """Exclude pairs that are exactly the upper bound apart."""
         self._upper_ms -= 1
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Give left records behind the watermark to a side output of the result."""
+        """Emit left records behind the watermark to a side output of the result."""
         check_instance("side_output_left_late_data", output_tag, OutputTag)
         self._late[LEFT] = output_tag
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Give right records behind the watermark to a side output of the result."""
+        """Emit right records behind the watermark to a side output of the result."""
         check_instance("side_output_right_late_data", output_tag, OutputTag)
         self._late[RIGHT] = output_tag
         return self
@@ -273,7 +273,9 @@ class IntervalJoined:
         check_function("process", process_join_function, ProcessJoinFunction, None)
         check_output_type("process", output_type)
         if self._lower_ms > self._upper_ms:
-            raise ValueError("the interval is empty: with exclusive bounds nothing lies between them")
+            raise ValueError(
+                "the interval is empty: no time lies between its exclusive bounds; widen the bounds of between()"
+            )
         tags = [None if tag is None else tag.tag_id for tag in self._late]
         spec = IntervalJoinSpec(self._lower_ms, self._upper_ms, process_join_function, *tags)
         left, right = (DataStream(s.get_execution_environment(), s._origin) for s in (self._left, self._right))
@@ -281,7 +283,7 @@ class IntervalJoined:
         return both._per_key("Interval Join", spec, output_type)
 
 
-def check_instance_of_stream(call: str, stream: Any) -> None:
-    """Both sides of a join are streams."""
+def check_stream(call: str, stream: Any) -> None:
+    """Check that the other side of a join is a stream."""
     if not isinstance(stream, DataStream):
         raise TypeError(f"{call}() needs a stream, got {stream!r}")

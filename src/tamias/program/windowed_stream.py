@@ -1,6 +1,6 @@
-"""Windows on a stream: `WindowedStream` per key, `AllWindowedStream` over everything.
+"""Windows of a stream: `WindowedStream` per key, `AllWindowedStream` without keys.
 
-Both are drawn step by step (trigger, evictor, lateness) and become an operator with the function that evaluates them.
+Trigger, evictor and lateness are set step by step. The function that evaluates the windows draws the operator.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ S = TypeVar("S", bound="_Windowed")
 
 
 class _Windowed(ABC):
-    """What windows with and without keys have in common."""
+    """The common part of windows with and without keys."""
 
     _function_kinds: tuple[type[Function], ...] = ()
     _apply_kind: type[Function]
@@ -63,41 +63,41 @@ class _Windowed(ABC):
         self._late_tag: OutputTag | None = None
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment that the stream belongs to."""
+        """Return the environment that the stream belongs to."""
         return self._stream.get_execution_environment()
 
     def get_input_type(self) -> TypeInformation:
-        """Type of the records."""
+        """Return the type of the records."""
         return DataStream.get_type(self._stream)
 
     # ------------------------------------------------------------------------------ when, and with what
 
     def trigger(self: S, trigger: Trigger[Any, Any]) -> S:
-        """Fire when this trigger says so; it replaces the assigner's own."""
+        """Replace the assigner's own trigger."""
         check_instance("trigger", trigger, Trigger)
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise UnsupportedOperationError(
-                f"{self._assigner!r} merges windows, and {trigger!r} cannot: its can_merge() is False; "
-                "use a trigger that can, such as EventTimeTrigger or CountTrigger"
+                f"{self._assigner!r} merges windows, but can_merge() of {trigger!r} is False; "
+                "use a trigger that can merge, such as EventTimeTrigger or CountTrigger"
             )
         self._trigger = trigger
         return self
 
     def evictor(self: S, evictor: Evictor[Any, Any]) -> S:
-        """Remove records when a window fires. A window then keeps all its records, whatever evaluates it."""
+        """Remove records when a window fires. With an evictor a window keeps all its records, also for aggregates."""
         check_instance("evictor", evictor, Evictor)
         self._evictor = evictor
         return self
 
     def allowed_lateness(self: S, time_ms: int) -> S:
-        """Keep windows for so long after their end, and fire again for each record that comes in this time."""
+        """Keep windows for this long after their end, and fire again for each late record."""
         if isinstance(time_ms, bool) or not isinstance(time_ms, int) or time_ms < 0:
             raise ValueError(f"allowed_lateness() takes a number of milliseconds from 0 on, got {time_ms!r}")
         self._lateness_ms = time_ms
         return self
 
     def side_output_late_data(self: S, output_tag: OutputTag) -> S:
-        """Give records that come too late to a side output of the result."""
+        """Emit records that are too late to a side output of the result."""
         check_instance("side_output_late_data", output_tag, OutputTag)
         self._late_tag = output_tag
         return self
@@ -110,12 +110,12 @@ class _Windowed(ABC):
         window_function: Any = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Reduce the records of each window as they come, keeping one value.
+        """Reduce the records of each window as they arrive, keeping one value.
 
         Args:
-            reduce_function: a `ReduceFunction` or a callable of two records.
-            window_function: gets the one value when a window fires; without it the value is the result.
-            output_type: type of the results.
+            reduce_function: A `ReduceFunction` or a callable of two records.
+            window_function: Called with the value when a window fires; without it the value is the result.
+            output_type: The type of the results.
         """
         check_function("reduce", reduce_function, ReduceFunction, 2)
         check_single_result("reduce", reduce_function, "reduce")
@@ -129,13 +129,13 @@ class _Windowed(ABC):
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Aggregate the records of each window as they come, keeping one accumulator.
+        """Aggregate the records of each window as they arrive, keeping one accumulator.
 
         Args:
-            aggregate_function: the `AggregateFunction`.
-            window_function: gets the one result when a window fires; without it the result goes on.
-            accumulator_type: type of the accumulator.
-            output_type: type of the results.
+            aggregate_function: The `AggregateFunction`.
+            window_function: Called with the aggregate when a window fires; without it the aggregate is the result.
+            accumulator_type: The type of the accumulator.
+            output_type: The type of the results.
         """
         check_function("aggregate", aggregate_function, AggregateFunction, None)
         check_output_type("aggregate", accumulator_type, "accumulator_type")
@@ -148,34 +148,34 @@ class _Windowed(ABC):
         window_function: Any = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Fold the records of each window into a copy of an initial value. Not with windows that merge."""
+        """Fold the records of each window into a copy of an initial value. Merging windows are refused."""
         check_function("fold", fold_function, FoldFunction, 2)
         check_single_result("fold", fold_function, "fold")
         check_sendable("fold", initial_value)
         if isinstance(self._assigner, MergingWindowAssigner):
             raise UnsupportedOperationError(
-                f"fold() on {self._assigner!r}, whose windows merge: two folds cannot be made one; use aggregate()"
+                f"fold() on {self._assigner!r}, which merges windows: two folds cannot be merged; use aggregate()"
             )
         return self._result("fold", FoldContents(initial_value, fold_function), window_function, output_type)
 
     def sum(self, position_to_sum: Field = 0) -> DataStream:
-        """The window's first record, with the field replaced by the sum."""
+        """Emit the window's first record, with the field replaced by the sum."""
         return self._rolling(SumFunction(position_to_sum))
 
     def min(self, position_to_min: Field = 0) -> DataStream:
-        """The window's first record, with the field replaced by the smallest."""
+        """Emit the window's first record, with the field replaced by the smallest value."""
         return self._rolling(MinFunction(position_to_min))
 
     def max(self, position_to_max: Field = 0) -> DataStream:
-        """The window's first record, with the field replaced by the largest."""
+        """Emit the window's first record, with the field replaced by the largest value."""
         return self._rolling(MaxFunction(position_to_max))
 
     def min_by(self, position_to_min_by: Field = 0, first: bool = True) -> DataStream:
-        """The window's record whose field is the smallest; of equal ones the first, or else the last."""
+        """Emit the window's record with the smallest field; of equal ones the first, or the last."""
         return self._rolling(MinByFunction(position_to_min_by, first))
 
     def max_by(self, position_to_max_by: Field = 0, first: bool = True) -> DataStream:
-        """The window's record whose field is the largest; of equal ones the first, or else the last."""
+        """Emit the window's record with the largest field; of equal ones the first, or the last."""
         return self._rolling(MaxByFunction(position_to_max_by, first))
 
     def _rolling(self, function: ReduceFunction) -> DataStream:
@@ -212,11 +212,11 @@ class _Windowed(ABC):
 
     @abstractmethod
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
-        """The windows as an operator of the stream."""
+        """Draw the windows as an operator of the stream."""
 
 
 class WindowedStream(_Windowed):
-    """Windows of a keyed stream, each key's by itself.
+    """The windows of a keyed stream. Every key has windows of its own.
 
     Example:
         >>> from tamias.common import Time
@@ -238,7 +238,7 @@ class WindowedStream(_Windowed):
     def apply(
         self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Hand all records of a window to a `WindowFunction` when it fires."""
+        """Call a `WindowFunction` with all records of a window when the window fires."""
         return self._listed("apply", window_function, WindowFunction, output_type)
 
     def process(
@@ -246,7 +246,7 @@ class WindowedStream(_Windowed):
         process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand all records of a window to a `ProcessWindowFunction` when it fires."""
+        """Call a `ProcessWindowFunction` with all records of a window when the window fires."""
         return self._listed("process", process_window_function, ProcessWindowFunction, output_type)
 
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
@@ -254,7 +254,7 @@ class WindowedStream(_Windowed):
 
 
 class AllWindowedStream(_Windowed):
-    """Windows of a whole stream: all its records come to one subtask."""
+    """The windows of a stream without keys. All records go to one subtask."""
 
     _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
 
@@ -264,7 +264,7 @@ class AllWindowedStream(_Windowed):
     def apply(
         self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Hand all records of a window to an `AllWindowFunction` when it fires."""
+        """Call an `AllWindowFunction` with all records of a window when the window fires."""
         return self._listed("apply", window_function, AllWindowFunction, output_type)
 
     def process(
@@ -272,11 +272,11 @@ class AllWindowedStream(_Windowed):
         process_window_function: ProcessAllWindowFunction[Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand all records of a window to a `ProcessAllWindowFunction` when it fires."""
+        """Call a `ProcessAllWindowFunction` with all records of a window when the window fires."""
         return self._listed("process", process_window_function, ProcessAllWindowFunction, output_type)
 
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
-        # Flink: windows without keys are windows of one key that all records share.
+        # Flink: windows without keys are the windows of one key that all records share.
         key = KeySpec(_the_one_key)
         edges = tuple(edge.partitioned(Hash(key)) for edge in self._stream._edges)
         graph = self._stream.get_execution_environment()._graph
