@@ -1,8 +1,7 @@
 """A coordinator that a test drives: the times, the ids and the answers are the test's."""
 
-from tamias.checkpoint.coordinator import (
-    CheckpointCoordinator,
-    CoordinatorSettings,
+from tamias.checkpoint.coordinator import CheckpointCoordinator
+from tamias.checkpoint.events import (
     EpochStarting,
     JobStarted,
     MetadataWritten,
@@ -11,6 +10,7 @@ from tamias.checkpoint.coordinator import (
     StartCheckpoint,
     Tick,
 )
+from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
 

@@ -5,11 +5,10 @@
 
 import pytest
 
-from tamias.checkpoint.coordinator import (
+from tamias.checkpoint.coordinator import CheckpointCoordinator
+from tamias.checkpoint.events import (
     BarrierPassed,
-    CheckpointCoordinator,
     CheckpointRequested,
-    CoordinatorSettings,
     DiscardFiles,
     EpochStarting,
     FailJob,
@@ -23,6 +22,7 @@ from tamias.checkpoint.coordinator import (
     StartCheckpoint,
     WriteMetadata,
 )
+from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.errors import ConfigurationError
 from tamias.graph.addresses import SubtaskId
 from tests.checkpoint.driven_coordinator import A, B, Driven, kinds, snapshot

@@ -4,11 +4,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tamias.checkpoint.coordinator import (
+from tamias.checkpoint.coordinator import CheckpointCoordinator
+from tamias.checkpoint.events import (
     BarrierPassed,
-    CheckpointCoordinator,
     CheckpointRequested,
-    CoordinatorSettings,
     DiscardFiles,
     EpochStarting,
     FailJob,
@@ -24,6 +23,7 @@ from tamias.checkpoint.coordinator import (
     Tick,
     WriteMetadata,
 )
+from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tamias.checkpoint.coordinator import (
+from tamias.checkpoint.events import (
     CheckpointRequested,
-    CoordinatorSettings,
     EpochStarting,
     JobFailed,
     JobStarted,
     StartCheckpoint,
 )
+from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.errors import ConfigurationError
 from tests.checkpoint.driven_coordinator import A, B, Driven, kinds
 

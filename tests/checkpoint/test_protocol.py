@@ -12,9 +12,8 @@ import pytest
 
 from tamias.checkpoint.checkpoint_choice import choose_checkpoint
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
-from tamias.checkpoint.coordinator import (
-    CheckpointCoordinator,
-    CoordinatorSettings,
+from tamias.checkpoint.coordinator import CheckpointCoordinator
+from tamias.checkpoint.events import (
     DiscardFiles,
     EpochStarting,
     JobStarted,
@@ -30,6 +29,7 @@ from tamias.checkpoint.file_names import SnapshotNames
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.restore_plan import plan_restore
 from tamias.checkpoint.retention import Retention
+from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.errors import CorruptFileError, Fenced
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot

@@ -3,7 +3,7 @@
     <checkpoint dir>/<job id>/{shared, taskowned, owner, chk-<n>}
 
 A checkpoint comes into being in this order: the slots write the state files, the driver writes `chk-<n>/_metadata`,
-and only then does anyone hear of the checkpoint. `retention.py` decides which files are still needed; this module
+and only then is anyone told of the checkpoint. `retention.py` decides which files are still needed; this module
 deletes what it is told to delete.
 """
 
@@ -147,7 +147,7 @@ class CheckpointDirectory:
     # ------------------------------------------------------------------------------------------------------- writing
 
     def complete(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
-        """Publish a checkpoint. When this returns, the checkpoint is durable and everyone may hear of it.
+        """Publish a checkpoint. When this returns, the checkpoint is durable and everyone may be told of it.
 
         Returns:
             The metadata as written, with this driver's term.

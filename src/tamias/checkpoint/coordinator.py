@@ -26,7 +26,6 @@ from tamias.checkpoint.events import (
     FailJob,
     JobFailed,
     JobStarted,
-    Kind,
     MetadataFailed,
     MetadataWritten,
     NotifyAborted,
@@ -40,34 +39,12 @@ from tamias.checkpoint.events import (
 )
 from tamias.checkpoint.file_names import files_created_for
 from tamias.checkpoint.finished_subtasks import has_union_state, settled
+from tamias.checkpoint.metadata import CheckpointKind
 from tamias.checkpoint.schedule import CoordinatorSettings, Schedule
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import SubtaskSnapshot
 
-__all__ = [
-    "Action",
-    "BarrierPassed",
-    "CheckpointCoordinator",
-    "CheckpointRequested",
-    "CheckpointStats",
-    "CoordinatorSettings",
-    "DiscardFiles",
-    "EpochStarting",
-    "Event",
-    "FailJob",
-    "JobFailed",
-    "JobStarted",
-    "MetadataFailed",
-    "MetadataWritten",
-    "NotifyAborted",
-    "NotifyComplete",
-    "RefuseRequest",
-    "SnapshotDone",
-    "SnapshotFailed",
-    "StartCheckpoint",
-    "Tick",
-    "WriteMetadata",
-]
+__all__ = ["CheckpointCoordinator", "CheckpointStats"]
 
 HISTORY_LENGTH = 100  # completed and aborted checkpoints kept for display
 MOST_REQUESTS = 1000  # that wait to be started
@@ -82,7 +59,7 @@ class CheckpointStats:
     """A completed or aborted checkpoint, for people to look at."""
 
     checkpoint_id: int
-    kind: Kind
+    kind: CheckpointKind
     completed: bool
     triggered_ms: int
     ended_ms: int
@@ -96,7 +73,7 @@ class CheckpointStats:
 @dataclass(slots=True)
 class _Pending:
     checkpoint_id: int
-    kind: Kind
+    kind: CheckpointKind
     request_id: str
     triggered_ms: int
     participants: frozenset[SubtaskId]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from tamias.checkpoint.metadata import CheckpointKind
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import SubtaskSnapshot
-
-Kind: TypeAlias = Literal["checkpoint", "savepoint"]
-
 
 # ------------------------------------------------------------------------------------------------------- events
 
@@ -64,7 +62,7 @@ class CheckpointRequested:
     """
 
     now_ms: int
-    kind: Kind = "checkpoint"
+    kind: CheckpointKind = "checkpoint"
     forced: bool = False
     request_id: str = ""
     synchronous: bool = False
@@ -138,7 +136,7 @@ class StartCheckpoint:
 
     checkpoint_id: int
     participants: frozenset[SubtaskId]
-    kind: Kind = "checkpoint"
+    kind: CheckpointKind = "checkpoint"
     request_id: str = ""
 
 
@@ -150,7 +148,7 @@ class WriteMetadata:
     triggered_ms: int
     snapshots: tuple[SubtaskSnapshot, ...]
     finished: frozenset[SubtaskId]  # took no snapshot, having finished in an earlier checkpoint
-    kind: Kind = "checkpoint"
+    kind: CheckpointKind = "checkpoint"
     request_id: str = ""
 
 

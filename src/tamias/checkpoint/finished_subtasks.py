@@ -18,7 +18,7 @@ def settled(finished: Set[SubtaskId], subtasks: Set[SubtaskId], with_union: Set[
     still hold their part.
 
     Args:
-        finished: Every subtask that has read its whole input and said so in a completed checkpoint.
+        finished: Every subtask that a completed checkpoint records as finished.
         subtasks: Every subtask of the job.
         with_union: The vertices that have an operator with union list state.
 

@@ -47,7 +47,7 @@ class History:
         return self._head.checkpoint_id if self._head is not None else None
 
     def publishing_id(self) -> int | None:
-        """Return the checkpoint that the last driver was about to publish when last heard of. It may not exist."""
+        """Return the last checkpoint that the last driver has announced to publish. It may not exist."""
         publishing = self._progress().get("publishing")
         return publishing if isinstance(publishing, int) else None
 

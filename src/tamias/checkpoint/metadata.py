@@ -22,6 +22,7 @@ from tamias.storage.locations import check_path
 
 __all__ = [
     "FORMAT_VERSION",
+    "CheckpointKind",
     "CheckpointMetadata",
     "OperatorMetadata",
     "assemble",
@@ -35,7 +36,7 @@ FORMAT_VERSION = 2
 _READABLE = (1, 2)  # version 1 has only one format of keyed state
 LONGEST_HEADER = 100
 
-Kind = Literal["checkpoint", "savepoint"]
+CheckpointKind = Literal["checkpoint", "savepoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class CheckpointMetadata:
     job_name: str
     timestamp_ms: int  # when the checkpoint was triggered
     operators: tuple[OperatorMetadata, ...]
-    kind: Kind = "checkpoint"
+    kind: CheckpointKind = "checkpoint"
     term: int = 0  # the term of the driver that wrote it: see ownership.py
     format_version: int = FORMAT_VERSION
 
@@ -116,7 +117,7 @@ def assemble(
     timestamp_ms: int,
     snapshots: Iterable[SubtaskSnapshot],
     finished: Iterable[SubtaskId] = (),
-    kind: Kind = "checkpoint",
+    kind: CheckpointKind = "checkpoint",
     term: int = 0,
 ) -> CheckpointMetadata:
     """Turn the snapshots of the subtasks into metadata, operator by operator.

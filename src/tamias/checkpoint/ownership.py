@@ -21,7 +21,7 @@ claim written last stands. For such a storage three more rules hold:
 5. Before its start, a driver leaves a mark in `owner/entry-<term>` and checks. A driver that finds another's mark in
    its term moves on to the next term. So every term has one start at most, and no two drivers that act share a term.
 6. Before it publishes metadata, a driver notes the number in `owner/progress-<term>` and checks. The next driver takes
-   higher numbers, so nobody's metadata is overwritten; and it finds the newest checkpoint even if a listing is stale.
+   higher numbers, so no metadata is overwritten; and it finds the newest checkpoint even if a listing is stale.
 
 On every storage, that file also names the last checkpoint that anyone was told of, so that its loss is noticed.
 
@@ -75,7 +75,7 @@ class Ownership:
         found = read_claim(self._store, self.term)
         if found is None:
             return False
-        # Where nobody can have overwritten a claim, one that cannot be read is damaged, and still this driver's.
+        # If no other driver can overwrite a claim, an unreadable claim is damaged, and still this driver's.
         return found.driver.token == self._driver.token or (self._store.exclusive and not found.driver.token)
 
     def start_from(self, checkpoint: tuple[int, int] | None, first_id: int) -> None:
@@ -117,7 +117,7 @@ class Ownership:
         """Finish publishing the metadata of a checkpoint: rule 1.
 
         Raises:
-            Fenced: Nobody may hear of the checkpoint.
+            Fenced: Nobody may be told of the checkpoint.
         """
         self.check()
         self._completed = checkpoint_id

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from tamias.checkpoint import coordinator as rules
+from tamias.checkpoint import events
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
+from tamias.checkpoint.coordinator import CheckpointCoordinator
 from tamias.checkpoint.metadata import CheckpointMetadata, assemble
 from tamias.driver.cuts import Cuts
 from tamias.driver.interrupts import AttemptFailed, raise_failure
@@ -39,7 +40,7 @@ class CheckpointActions:
 
     job: Job
     engine: Engine
-    coordinator: rules.CheckpointCoordinator
+    coordinator: CheckpointCoordinator
     directory: CheckpointDirectory
     recovery: JobRecovery
     retained: RetainedCheckpoints
@@ -48,7 +49,7 @@ class CheckpointActions:
     output: JobOutput
     _written: _Written | None = None
 
-    def perform(self, actions: list[rules.Action], *, failing: bool = False) -> None:
+    def perform(self, actions: list[events.Action], *, failing: bool = False) -> None:
         """Perform actions.
 
         Args:
@@ -57,27 +58,27 @@ class CheckpointActions:
         """
         for action in actions:
             match action:
-                case rules.WriteMetadata():
+                case events.WriteMetadata():
                     self.perform(self.coordinator.handle(self._write_metadata(action)))
-                case rules.NotifyComplete(checkpoint_id):
+                case events.NotifyComplete(checkpoint_id):
                     request = self.savepoints.complete(checkpoint_id)
                     if request is None:
                         self._complete_checkpoint(checkpoint_id)
                     else:
                         self._complete_savepoint(checkpoint_id, request)
-                case rules.NotifyAborted(checkpoint_id, why):
+                case events.NotifyAborted(checkpoint_id, why):
                     self._abort(checkpoint_id, why, failing=failing)
-                case rules.DiscardFiles(checkpoint_id, paths, directory):
+                case events.DiscardFiles(checkpoint_id, paths, directory):
                     if not self.savepoints.remove_aborted(checkpoint_id):
                         self.retained.discard(checkpoint_id, paths, whole=directory)
-                case rules.RefuseRequest(request_id, why):
+                case events.RefuseRequest(request_id, why):
                     self.savepoints.refuse(request_id, why)
-                case rules.FailJob(why):
+                case events.FailJob(why):
                     raise AttemptFailed(Failure(CheckpointError(why)))
-                case rules.StartCheckpoint():
+                case events.StartCheckpoint():
                     raise AssertionError("only the start of an epoch starts a checkpoint")
 
-    def _write_metadata(self, action: rules.WriteMetadata) -> rules.MetadataWritten | rules.MetadataFailed:
+    def _write_metadata(self, action: events.WriteMetadata) -> events.MetadataWritten | events.MetadataFailed:
         point("before-metadata")
         steady = self.job.steady
         metadata = assemble(
@@ -99,11 +100,11 @@ class CheckpointActions:
         except Fenced as error:
             raise AttemptFailed(Failure(error)) from error
         except (OSError, CheckpointError) as error:
-            return rules.MetadataFailed(action.checkpoint_id, str(error), steady.now_ms())
+            return events.MetadataFailed(action.checkpoint_id, str(error), steady.now_ms())
         point("after-metadata")
         size_bytes = sum(s.bytes_written for s in action.snapshots)
         self._written = _Written(metadata, size_bytes, steady.now_ms() - action.triggered_ms)
-        return rules.MetadataWritten(action.checkpoint_id, steady.now_ms())
+        return events.MetadataWritten(action.checkpoint_id, steady.now_ms())
 
     def _publish_savepoint(self, request: SavepointRequest, metadata: CheckpointMetadata) -> None:
         assert request.place is not None
@@ -113,7 +114,7 @@ class CheckpointActions:
         # Sinks commit with the savepoint that the job ends with, so after a failure nothing older may be restored.
         if request.synchronous or not self.job.settings.checkpoints.prefer_checkpoint_for_recovery:
             self.recovery.note_savepoint(metadata.checkpoint_id, request.place.files)
-        self.directory.check_owner()  # as with checkpoints: before anyone hears of it
+        self.directory.check_owner()  # as with checkpoints: before anyone is told of it
 
     def _complete_checkpoint(self, checkpoint_id: int) -> None:
         assert self._written is not None

@@ -58,7 +58,7 @@ class EpochRunner:
         self._open_loops = None
 
     def take_failed_region(self) -> frozenset[SubtaskId] | None:
-        """Return and forget the subtasks that the next attempt starts anew; None for all subtasks."""
+        """Return and forget the subtasks that the next attempt restarts; None for all subtasks."""
         region, self._failed_region = self._failed_region, None
         return region
 
@@ -116,7 +116,7 @@ class EpochRunner:
         return Epoch(order, result.acks, report)
 
     def _region_of(self, failure: Failure) -> frozenset[SubtaskId] | None:
-        """Return the subtasks that start anew after a failure; None if all do."""
+        """Return the subtasks that a failure restarts; None for all subtasks."""
         if self._job.settings.failover != "region" or not failure.subtasks:
             return None
         region = in_regions_of(self._job.graph, failure.subtasks)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from tamias.checkpoint import coordinator as rules
+from tamias.checkpoint import events
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
+from tamias.checkpoint.coordinator import CheckpointCoordinator
 from tamias.checkpoint.restore_plan import settled_subtasks
+from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.config.checkpoint_settings import KEEP_ALL_FAILURES, CheckpointSettings
 from tamias.driver.checkpoint_actions import CheckpointActions
 from tamias.driver.cuts import Cut, Cuts
@@ -72,7 +74,7 @@ class JobCheckpoints:
         self._output = output
         self._attempt = 0
         self._first_id = recovery.highest_id() + 1
-        self._coordinator = rules.CheckpointCoordinator(
+        self._coordinator = CheckpointCoordinator(
             job.subtasks, _coordinator_settings(job.settings.checkpoints), first_id=self._first_id
         )
         self._savepoints = SavepointRequests(str(job.settings.job_id))
@@ -104,13 +106,13 @@ class JobCheckpoints:
         restored_id = plan.checkpoint_id if plan is not None else None
         self._engine.events()  # drop the reports of the attempt before
         cut = self._cuts.of_savepoint(restored_id)
-        if cut is not None:  # the subtasks never heard of that savepoint, but restoring it commits its output
+        if cut is not None:  # the subtasks were never notified of that savepoint, but restoring it commits its output
             self._output.commit(cut)
-        self._handle(rules.JobStarted(self._job.steady.now_ms(), restored_id, finished))
+        self._handle(events.JobStarted(self._job.steady.now_ms(), restored_id, finished))
 
     def end_attempt(self, why: str) -> None:
         """Abort the checkpoints in flight of an attempt that has failed. The slots are not told."""
-        event = rules.JobFailed(self._job.steady.now_ms(), why)
+        event = events.JobFailed(self._job.steady.now_ms(), why)
         self._actions.perform(self._coordinator.handle(event), failing=True)
 
     # ------------------------------------------------------------------------------------------------ while it runs
@@ -145,7 +147,7 @@ class JobCheckpoints:
 
     def request(self) -> None:
         """Let the next epoch carry a checkpoint, whatever the schedule says."""
-        self._handle(rules.CheckpointRequested(self._job.steady.now_ms(), forced=True))
+        self._handle(events.CheckpointRequested(self._job.steady.now_ms(), forced=True))
 
     def admit(self, request: SavepointRequest) -> bool:
         """Create the directory of a savepoint. If there can be none, answer the request and return False."""
@@ -154,7 +156,7 @@ class JobCheckpoints:
     def request_savepoint(self, request: SavepointRequest) -> None:
         """Let one of the next epochs carry an admitted savepoint, whatever the schedule says."""
         self._handle(
-            rules.CheckpointRequested(
+            events.CheckpointRequested(
                 self._job.steady.now_ms(),
                 kind="savepoint",
                 forced=True,  # Flink: a savepoint waits neither for the pause nor for a free place
@@ -171,8 +173,8 @@ class JobCheckpoints:
             cut: The next epoch, and the records read before it.
             backlog: Whether a source had more to read at the end of the last epoch.
         """
-        actions = self._coordinator.handle(rules.EpochStarting(self._job.steady.now_ms(), backlog))
-        start = next((a for a in actions if isinstance(a, rules.StartCheckpoint)), None)
+        actions = self._coordinator.handle(events.EpochStarting(self._job.steady.now_ms(), backlog))
+        start = next((a for a in actions if isinstance(a, events.StartCheckpoint)), None)
         due = None
         if start is not None:
             self._cuts.begin(start.checkpoint_id, cut)
@@ -184,7 +186,7 @@ class JobCheckpoints:
 
     def barrier_passed(self, checkpoint_id: int) -> None:
         """Note that the epoch that carried a checkpoint has ended."""
-        self._handle(rules.BarrierPassed(checkpoint_id, self._job.steady.now_ms()))
+        self._handle(events.BarrierPassed(checkpoint_id, self._job.steady.now_ms()))
 
     def taken_at(self, checkpoint_id: int, cut: Cut) -> None:
         """Note where a checkpoint was taken, after its epoch."""
@@ -197,14 +199,14 @@ class JobCheckpoints:
                 continue
             now_ms = self._job.steady.now_ms()
             if isinstance(event, SnapshotWritten):
-                self._handle(rules.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms))
+                self._handle(events.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms))
             else:
-                self._handle(rules.SnapshotFailed(event.checkpoint_id, event.subtask, event.why, now_ms))
+                self._handle(events.SnapshotFailed(event.checkpoint_id, event.subtask, event.why, now_ms))
             self._savepoints.remove_aborted(event.checkpoint_id)  # a late slot may have written files again
-        self._handle(rules.Tick(self._job.steady.now_ms()))
+        self._handle(events.Tick(self._job.steady.now_ms()))
         self._directory.renew(self._job.clock.now_ms())
 
-    def _handle(self, event: rules.Event) -> None:
+    def _handle(self, event: events.Event) -> None:
         self._actions.perform(self._coordinator.handle(event))
 
     # ---------------------------------------------------------------------------------------------------- the end
@@ -219,9 +221,9 @@ class JobCheckpoints:
         self._savepoints.job_ended(status)
 
 
-def _coordinator_settings(checkpoints: CheckpointSettings) -> rules.CoordinatorSettings:
+def _coordinator_settings(checkpoints: CheckpointSettings) -> CoordinatorSettings:
     tolerable = checkpoints.tolerable_failures
-    return rules.CoordinatorSettings(
+    return CoordinatorSettings(
         interval_ms=checkpoints.interval_ms,
         timeout_ms=checkpoints.timeout_ms,
         min_pause_ms=checkpoints.min_pause_ms,

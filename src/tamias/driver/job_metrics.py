@@ -30,7 +30,7 @@ class JobMetrics:
         self._reports: dict[SubtaskId, Reports] = {}
 
     def restart(self, subtasks: Iterable[SubtaskId]) -> None:
-        """Forget the reports of subtasks that start anew."""
+        """Forget the reports of subtasks that restart."""
         for subtask in subtasks:
             self._totals.pop(subtask, None)
             self._reports.pop(subtask, None)

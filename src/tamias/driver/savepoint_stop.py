@@ -56,5 +56,5 @@ class SavepointStop:
         request, self._between.stop = self._between.stop, None
         if request is not None:
             if request.then == "drain":
-                self._epochs.take_failed_region()  # the input of every subtask was ended, so all of them start anew
+                self._epochs.take_failed_region()  # the input of every subtask has ended, so all of them restart
             request.job_did_not_end(f"the job failed: {why}")

@@ -47,7 +47,7 @@ class ChildSlotProcess:
         with os.fdopen(self._ready, "rb") as pipe:
             data = _read_within(pipe.fileno(), _START_S)
         if not data:
-            raise DeploymentError(f"a slot process did not start: {self.how_it_ended() or 'no answer in time'}")
+            raise DeploymentError(f"a slot process did not start: {self.wait_for_end() or 'no answer in time'}")
         address: Address = pickle.loads(data)
         return address
 
@@ -55,7 +55,7 @@ class ChildSlotProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def how_it_ended(self) -> str | None:
+    def wait_for_end(self) -> str | None:
         if self._given_up is not None:
             return f"its process {self.pid} was killed: {self._given_up}"
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -67,7 +67,7 @@ class LocalSlotPool:
         for slot in list(self.slots):
             if not slot.process.alive:
                 slot.close()
-                _log.info("slot %d is replaced: %s", slot.number, slot.process.how_it_ended())
+                _log.info("slot %d is replaced: %s", slot.number, slot.process.wait_for_end())
                 self.slots[slot.number] = self._connected(slot.number, self._start(slot.number))
                 replaced.append(slot.number)
         return replaced

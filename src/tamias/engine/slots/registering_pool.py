@@ -48,7 +48,7 @@ class RemoteSlotProcess:
     def alive(self) -> bool:
         return not self._gone.is_set()
 
-    def how_it_ended(self) -> str | None:
+    def wait_for_end(self) -> str | None:
         if self._given_up is not None:
             return f"its process {self.pid} on {self.host} was given up: {self._given_up}"
         # A killed process's connections end at once, but another thread notices it: wait for that a moment.

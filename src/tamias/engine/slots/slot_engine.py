@@ -131,7 +131,7 @@ class SlotEngine(ABC):
         """
         if not isinstance(error, SlotLostError):
             return error
-        ended = self.pool.slots[error.slot].process.how_it_ended()
+        ended = self.pool.slots[error.slot].process.wait_for_end()
         if ended is None:
             return self._lost_slot() or error
         left = [of for of, found in errors.items() if isinstance(found, SlotLostError) and found.slot == error.slot]
@@ -141,7 +141,7 @@ class SlotEngine(ABC):
     def _lost_slot(self) -> SlotLostError | None:
         for slot in self.pool.slots:
             if not slot.process.alive:
-                return SlotLostError(slot.number, slot.process.how_it_ended() or "its process ended")
+                return SlotLostError(slot.number, slot.process.wait_for_end() or "its process ended")
         return None
 
     def lost(self) -> Failure | None:

@@ -41,8 +41,8 @@ class SlotProcess(Protocol):
     def alive(self) -> bool:
         """Whether the process runs and has not been given up."""
 
-    def how_it_ended(self) -> str | None:
-        """Describe the end of the process; None while it runs. Waits up to half a second for an end under way."""
+    def wait_for_end(self) -> str | None:
+        """Wait up to half a second for the end of the process; describe the end, or return None if the process runs."""
 
     def end(self) -> None:
         """Make the process end."""
@@ -104,14 +104,14 @@ class SlotHandle:
         """Give up a slot that runs but has lost a connection: driver and slot no longer hear each other."""
         # A dying process loses its connections before it ends, and its end says more than a broken connection. Each
         # call waits a moment for it.
-        if self._ending or any(self.process.how_it_ended() is not None for _ in range(4)):
+        if self._ending or any(self.process.wait_for_end() is not None for _ in range(4)):
             return False
         self._give_up(f"a connection to it broke: {error}")
         return True
 
     def _give_up(self, why: str) -> None:
         self.process.give_up(why)
-        _log.warning("slot %d is given up: %s", self.number, self.process.how_it_ended())
+        _log.warning("slot %d is given up: %s", self.number, self.process.wait_for_end())
         if self.control is not None:
             self.control.close()
 
@@ -131,10 +131,10 @@ class SlotHandle:
             done: Done = pickle.loads(self.control.receive())
             return done.error
         except TimeoutError as error:
-            return SlotLostError(self.number, self.process.how_it_ended() or str(error))
+            return SlotLostError(self.number, self.process.wait_for_end() or str(error))
         except (OSError, EOFError) as error:
             self._give_up_if_alive(error)
-            return SlotLostError(self.number, self.process.how_it_ended() or str(error))
+            return SlotLostError(self.number, self.process.wait_for_end() or str(error))
 
     def close(self) -> None:
         """Close the connection and make the process end."""
