@@ -76,6 +76,12 @@ REFUSED = {
     "an array without items": ({"type": "array"}, "the items of the schema is None"),
     "an enum without symbols": ({"type": "enum", "name": "E"}, "enum 'E' lacks 'symbols'"),
     "a field without a type": (record({"name": "a"}), "record 'R' lacks 'type'"),
+    "fields that are no list": (
+        {"type": "record", "name": "R", "fields": 3},
+        "record 'R' is malformed: 'int' object is not iterable",
+    ),
+    "a field that is no object": (record("a"), "record 'R' is malformed"),
+    "a size that is no number": ({"type": "fixed", "name": "X", "size": "two"}, "the size of fixed 'X' is 'two'"),
     "a number": (record(field("a", 3)), "field 'a' of 'R' is 3"),
     "an empty object": ({}, "the schema is {}"),
 }

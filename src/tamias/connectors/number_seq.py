@@ -30,7 +30,9 @@ class NumberSequenceSource(Source):
             if not _LONG_MIN <= value <= _LONG_MAX:
                 raise ValueError(f"NumberSequenceSource() takes numbers of 64 bits, but {name} is {value}")
         if start > end + 1:
-            raise ValueError(f"a sequence runs upwards, but this one starts at {start} and ends at {end}")
+            raise ValueError(
+                f"NumberSequenceSource() takes a sequence with start <= end + 1, but start is {start} and end is {end}"
+            )
         self._start = start
         self._end = end
 

@@ -23,7 +23,7 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
 
     def __init__(self, sink: FileSink) -> None:
         """Wrap the sink of a builder."""
-        warnings.warn("StreamingFileSink is the older spelling of FileSink", DeprecationWarning, stacklevel=3)
+        warnings.warn("StreamingFileSink is deprecated; use FileSink and sink_to()", DeprecationWarning, stacklevel=3)
         self._sink = sink
         self._writer: FileWriter | None = None
 

@@ -124,12 +124,14 @@ class AvroSchema:
                 if "default" in document:
                     node["default"] = document["default"]
             elif kind == "fixed":
-                node["size"] = int(document["size"])
+                node["size"] = _checked_size(document["size"], name)
             else:
                 node["type"] = "record"
                 node["fields"] = [self._read_field(field, name, space) for field in document["fields"]]
-        except (KeyError, TypeError) as error:
+        except KeyError as error:
             raise ConfigurationError(f"cannot read an Avro schema: {kind} {name!r} lacks {error}") from error
+        except (TypeError, AttributeError) as error:
+            raise ConfigurationError(f"cannot read an Avro schema: {kind} {name!r} is malformed: {error}") from error
         return name
 
     def _read_field(self, document: dict[str, Any], record: str, space: str) -> dict[str, Any]:
@@ -196,6 +198,13 @@ def describe_node(node: Node) -> str:
         inside = node.get("items", node.get("values"))
         return f"{node['type']} of {describe_node(inside)}" if inside is not None else str(node.get("name"))
     return str(node)
+
+
+def _checked_size(size: Any, name: str) -> int:
+    try:
+        return int(size)  # some writers of schemas quote the size
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"cannot read an Avro schema: the size of fixed {name!r} is {preview(size)}") from None
 
 
 def _full(name: str, namespace: str | None) -> str:

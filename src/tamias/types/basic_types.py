@@ -231,7 +231,7 @@ class BigDecimalTypeInfo(BasicTypeInfo):
         if not all_are(Decimal, column):
             column = [self._one(value) for value in column]
         if not all(map(Decimal.is_finite, column)):
-            raise Misfit("a BigDecimal is finite")
+            raise Misfit("a BigDecimal must be finite")
         return column
 
     def _one(self, value: Any) -> Decimal:
