@@ -22,7 +22,9 @@ from tamias.operators.keys import generate_state_key
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.windows.contents import contents_for
 from tamias.operators.windows.evaluation import functions_of
-from tamias.operators.windows.layout import LayoutParts, MakeLayout, WindowOutput, WindowTime
+from tamias.operators.windows.layout import LayoutParts, MakeLayout
+from tamias.operators.windows.window_output import WindowOutput
+from tamias.operators.windows.window_time import WindowTime
 from tamias.state.heap.backend import HeapStateBackend
 from tamias.state.keyed_backend import RestoredTables
 from tamias.types.time_bounds import MAX_TIMESTAMP
