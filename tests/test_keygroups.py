@@ -1,4 +1,4 @@
-"""Where keys go: the same on every machine, for ever; and which keys are refused, with the reason."""
+"""Key groups: the same on every machine, for ever; and the keys that are refused, with the reason."""
 
 import collections
 import dataclasses
@@ -130,7 +130,7 @@ UTC, TOKYO = datetime.UTC, datetime.timezone(datetime.timedelta(hours=9))
     ids=repr,
 )
 def test_keys_that_are_equal_share_a_group(equal):
-    """A route is looked up by equality, so it must not depend on which of equal keys came first."""
+    """Check that equal keys share a group: routes are looked up by equality."""
     assert all(a == b for a in equal for b in equal)
     assert len({stable_hash(key) for key in equal}) == 1
 

@@ -1,4 +1,4 @@
-"""An exception of the user's names the operator and the record, and shows the user's own lines."""
+"""An exception of user code names the operator and the record, and shows the user's own lines."""
 
 import pytest
 

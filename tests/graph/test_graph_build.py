@@ -1,4 +1,4 @@
-"""From the graph as drawn to the graph as run."""
+"""The translation of the stream graph to the job graph."""
 
 import pytest
 

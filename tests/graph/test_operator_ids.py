@@ -1,4 +1,4 @@
-"""The ids under which state is found again."""
+"""The operator ids under which state is saved."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Which results may leave, and in which order: the queues of asynchronous I/O against plain lists."""
+"""The queues of asynchronous I/O, checked against plain lists: which results may leave, and in which order."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from tamias.operators.async_queue import OrderedQueue, PendingRecord, UnorderedQ
 
 
 class Driven:
-    """A queue, and what went in and came out of it by name: records are numbers, marks are letters."""
+    """A queue, with the names of what was added and taken: records are numbers, marks are letters."""
 
     def __init__(self, queue):
         self.queue = queue
@@ -68,7 +68,7 @@ def test_in_order_everything_leaves_as_it_came(steps):
 
 
 def segments(names):
-    """What stands between marks."""
+    """Return the records between marks."""
     parts = [[]]
     for name in names:
         if isinstance(name, int):

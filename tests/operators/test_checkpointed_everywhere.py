@@ -1,4 +1,4 @@
-"""Every kind of function may take part in checkpoints: each is told, snapshotted and restored as the others are."""
+"""Every kind of function can take part in checkpoints: it is notified, snapshotted and restored."""
 
 import pytest
 
@@ -44,7 +44,7 @@ LOG = []
 
 
 class Told(CheckpointListener):
-    """Counts its calls in `self.calls`, and logs what it is told."""
+    """Counts its calls in `self.calls`, and logs its notifications."""
 
     calls = 0
 

@@ -1,4 +1,4 @@
-"""Functions that take part in checkpoints, in whole jobs: what they are told, and what they get back, also rescaled."""
+"""Functions that take part in checkpoints, in whole jobs: notifications, and restored state, also rescaled."""
 
 from collections import Counter
 from pathlib import Path
@@ -54,7 +54,7 @@ def numbers(env, count=12, splits=1, run=2):
 
 
 def interrupted(directory, draw, parallelism, epochs=3, **settings):
-    """Run a job until its driver dies after some epochs; its newest checkpoint."""
+    """Run a job until its driver dies after some epochs; return its newest checkpoint."""
     with pytest.raises(DriverDied):
         script = Script(crashes=[Crash("after-epoch", epochs)], driver_dies=True)
         start_scripted(draw(environment(directory, parallelism)), script, **settings)
@@ -62,7 +62,7 @@ def interrupted(directory, draw, parallelism, epochs=3, **settings):
 
 
 class Keeps(MapFunction, CheckpointedFunction):
-    """Keeps all it saw: in a list that is split, in one that all get whole, and in a broadcast map."""
+    """Keeps all its records: in a split list, in a union list, and in a broadcast map."""
 
     def open(self, runtime_context):
         self.index = runtime_context.get_index_of_this_subtask()
@@ -105,7 +105,7 @@ def test_operator_state_is_spread_over_other_subtasks_as_documented(tmp_path):
 
 
 class Parts(MapFunction, ListCheckpointed):
-    """One number per subtask, which cannot be split; whoever gets several adds them up."""
+    """One number per subtask, which cannot be split; a subtask that restores several adds them up."""
 
     def __init__(self):
         self.count = 0
@@ -328,7 +328,7 @@ def test_a_buffer_that_was_checkpointed_is_filled_again():
 
 
 class OneName(KeyedProcessFunction, CheckpointedFunction):
-    """Keyed and operator state of the same name have nothing to do with each other."""
+    """Keyed state and operator state of the same name are independent."""
 
     def initialize_state(self, context):
         self.of_key = context.get_keyed_state_store().get_state(ValueStateDescriptor("count", Types.INT(), 0))

@@ -1,4 +1,4 @@
-"""Two-phase sinks, writers, source functions: the order of their calls, and what they hand over."""
+"""Two-phase sinks, writers and source functions: the order of their calls, and their records."""
 
 import threading
 
@@ -148,7 +148,7 @@ class Timed(SinkFunction):
 
 
 class Emits(SourceFunction):
-    """Does what it is told."""
+    """Runs the script that it was given."""
 
     def __init__(self, *steps):
         self.steps = steps
@@ -239,11 +239,11 @@ def test_threads_of_source_functions_and_snapshots_end_with_the_job(env):
 # ------------------------------------------------------------------------------------------------------- discovery
 
 
-FILES = []  # what the outside world holds; grows while the job runs
+FILES = []  # the files of the source; grows while the job runs
 
 
 class Watching(Source):
-    """Looks for new splits with every epoch; ends a split at its first record."""
+    """Discovers splits in every epoch; a split ends with its first record."""
 
     boundedness = Boundedness.CONTINUOUS_UNBOUNDED
     discovery_interval_ms = 1
@@ -272,7 +272,7 @@ class OneRecord(SplitReader):
 
 
 class AddsFiles(MapFunction):
-    """New files appear before and between the old ones, while subtasks look at different times."""
+    """New files appear before and between the old ones, while subtasks discover at different times."""
 
     def map(self, value):
         LOG.append(value)

@@ -1,4 +1,4 @@
-"""Sinks with transactions on the local engine: crashed at every step, nothing is lost and nothing appears twice."""
+"""Sinks with transactions on the local engine: a crash at any step loses nothing and repeats nothing."""
 
 import itertools
 import logging
@@ -42,7 +42,7 @@ def numbers(env, run=2):
 
 
 class Folder(TwoPhaseCommitSinkFunction):
-    """Transactions are files: written hidden, sealed, made visible by a rename. The names are plain data.
+    """Transactions are files: written hidden, sealed, and made visible by a rename. Their names are plain data.
 
     What a failed attempt began after the checkpoint is in none; the user context says when to look for it.
     """
@@ -84,7 +84,7 @@ class Folder(TwoPhaseCommitSinkFunction):
         self.clean()
 
     def clean(self):
-        """Whatever is not visible by now was begun after the checkpoint: nobody will ever commit it."""
+        """Abort what is not visible by now: it was begun after the checkpoint and will never be committed."""
         for file in Path(self.path).iterdir():
             if file.suffix:
                 file.unlink()
@@ -275,7 +275,7 @@ def test_a_transaction_that_timed_out_fails_the_job_unless_that_is_to_be_ignored
         draw(Late().set_transaction_timeout(10**9).ignore_failures_after_transaction_timeout()), crashed
     )
     with pytest.raises(JobExecutionError, match="the broker has forgotten it"):
-        run.handle.wait(0)  # it is not old enough
+        run.handle.wait(0)  # the transaction is not old enough
     with caplog.at_level(logging.ERROR):
         run_scripted(draw(Late().set_transaction_timeout(0).ignore_failures_after_transaction_timeout()), crashed)
     assert "what was written in it is lost" in caplog.text

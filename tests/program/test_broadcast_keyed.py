@@ -179,7 +179,7 @@ def test_without_keys_there_are_no_states_to_visit(env):
         def process_broadcast_element(self, value, ctx):
             ctx.apply_to_keyed_state(ValueStateDescriptor("s"), print)
 
-    with pytest.raises(JobExecutionError, match=r"the stream beside the broadcast one has no keys"):
+    with pytest.raises(JobExecutionError, match=r"the stream connected to the broadcast stream has no keys"):
         collect_locally(beside(env, [], [1]).process(Visits()))
 
 

@@ -161,7 +161,7 @@ def test_an_operator_that_is_split_may_not_use_a_side_output(chained):
 
 @pytest.mark.parametrize("answer", ["odd", None, 7])
 def test_a_selector_answers_a_list_of_names(answer):
-    with pytest.raises(JobExecutionError, match="answers a list of names"):
+    with pytest.raises(JobExecutionError, match=f"returned {answer!r}; return a list of names"):
         collect_locally(environment().from_collection([1]).split(lambda _: answer).select("odd"))
 
 

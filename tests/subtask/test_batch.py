@@ -1,4 +1,4 @@
-"""What is held in BATCH mode: sorted by key, or in order of arrival; in memory and on disk alike."""
+"""Records held in BATCH mode: sorted by key, or in the order of arrival; in memory and on disk."""
 
 import tempfile
 from contextlib import contextmanager
@@ -21,14 +21,14 @@ limits = st.sampled_from([1, 3, 1000])
 
 @contextmanager
 def keeping(in_memory):
-    """So many records are kept in memory; gives where the others go."""
+    """Limit the records in memory; return what makes folders for the others."""
     with tempfile.TemporaryDirectory(prefix="tamias-test-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "_IN_MEMORY", in_memory)
         yield lambda: tempfile.mkdtemp(dir=folder)
 
 
 def fill(held, runs):
-    """Put numbered records in; answers what went into each input, in order."""
+    """Add numbered records; return the records of each input, in order."""
     given_in = ([], [])
     number = 0
     for input_index, run in runs:
@@ -46,7 +46,7 @@ def flat(parts):
 
 
 def merged(left, right, key):
-    """Two sorted lists as one; of equals, the one that did not come last comes first, and the left at the start."""
+    """Merge two sorted lists. Of equal records, the one from the list that did not come last comes first."""
     sides, found, waiting_longest = ([*left], [*right]), [], 0
     while sides[0] or sides[1]:
         if not sides[0] or not sides[1]:

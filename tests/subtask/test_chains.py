@@ -1,4 +1,4 @@
-"""Chains as users see them: every shape of chain gives what its operators say, whatever they do to their records."""
+"""Chains as users see them: results do not depend on the shape of the chain, even if operators change records."""
 
 import pytest
 from hypothesis import given, settings
@@ -76,7 +76,7 @@ def test_any_chain_gives_what_its_steps_give_one_after_another(names, values):
     stream, expected = StreamExecutionEnvironment().from_collection(values, Types.LONG()), values
     for name in names:
         if name == "repeat" and names.index(name) != 0:
-            continue  # one of them is enough: it doubles the records
+            continue  # one is enough: it doubles the records
         step, plain = STEPS[name]
         stream, expected = step(stream), plain(expected)
     if names and names[-1] == "exchange":
@@ -88,7 +88,7 @@ def test_any_chain_gives_what_its_steps_give_one_after_another(names, values):
 
 
 class Spoil(MapFunction):
-    """Changes what it was given, and what it gave before."""
+    """Changes its input, and what it emitted before."""
 
     def open(self, runtime_context):
         self.given = []

@@ -1,4 +1,4 @@
-"""Blobs: what was put in comes out, in an order that does not depend on how they were delivered."""
+"""Blobs: encoded, decoded, and read in an order that does not depend on their delivery."""
 
 import random
 

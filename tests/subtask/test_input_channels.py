@@ -1,4 +1,4 @@
-"""The watermark of an operator with several inputs: the examples of the reference, and what holds for any input."""
+"""The watermark of a subtask with several input channels: the examples of the reference, and general properties."""
 
 from hypothesis import given
 from hypothesis import strategies as st

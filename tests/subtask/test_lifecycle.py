@@ -1,4 +1,4 @@
-"""When functions are called: Flink's order, tail first; what contexts say; what is shared and what is not."""
+"""The calls of user functions: Flink's order, tail first; the content of contexts; what functions share."""
 
 import os
 
@@ -311,7 +311,7 @@ def test_keyed_state_can_be_asked_for_in_initialize_state(env):
 
 
 class UsesStateAlways(KeyedProcessFunction):
-    """Notes where its state can be used."""
+    """Records where its state can be used."""
 
     def use(self, where):
         try:

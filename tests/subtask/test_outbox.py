@@ -1,4 +1,4 @@
-"""Where records leave a subtask: which target, in which order, in what runs."""
+"""The output of a subtask: targets, order, and runs of records."""
 
 from collections import Counter
 
@@ -124,7 +124,7 @@ def test_shuffle_reaches_everybody_about_as_often():
 
 
 def spread(partition, parallelism=3, count=12):
-    """Which subtasks got which records."""
+    """Return the records that each subtask got."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
 
@@ -159,5 +159,5 @@ def test_every_partitioner_end_to_end():
 
 @pytest.mark.parametrize("answer", [-1, 3, 1.0, None, "0", True])
 def test_a_partitioner_that_names_no_subtask_is_refused(answer):
-    with pytest.raises(JobExecutionError, match=f"answered {answer!r}; it must answer an int from 0 to 2"):
+    with pytest.raises(JobExecutionError, match=f"returned {answer!r}; it must return an int from 0 to 2"):
         spread(lambda s: s.partition_custom(lambda key, n: answer, lambda value: value))

@@ -40,5 +40,5 @@ class RefusedSideOutputs(dict[str, Any]):
     def get(self, tag_id: str, default: Any = None) -> Any:
         raise UnsupportedOperationError(
             f"the side output {preview(tag_id)} is used by an operator whose result is split; "
-            "give split() a stream that another operator made, or use side outputs alone"
+            "call split() on the result of another operator, or use side outputs instead of split()"
         )

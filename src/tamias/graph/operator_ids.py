@@ -77,8 +77,9 @@ def _require_distinct(nodes: Sequence[Node], ids: dict[int, OperatorId]) -> None
             continue
         if node.uid_hash is None and other.uid_hash is None:
             raise DuplicateUidError(
-                f"uid {node.uid!r} is given twice, to {other.where} and to {node.where}; a uid is unique within a job"
+                f"uid {node.uid!r} is given twice, to {other.where} and to {node.where}; give each operator its own uid"
             )
         raise DuplicateUidError(
-            f"operator id {ids[node.id]} belongs to both {other.where} and {node.where}; a uid hash names one operator"
+            f"operator id {ids[node.id]} belongs to both {other.where} and {node.where}; "
+            "give each operator its own uid hash"
         )

@@ -125,7 +125,7 @@ class Node:
         """Set the operator id, as a checkpoint lists it."""
         if not isinstance(uid_hash, str) or not _UID_HASH.fullmatch(uid_hash):
             raise ValueError(
-                f"a uid hash is 32 lower-case hex digits, as a checkpoint lists them, got {uid_hash!r}; "
+                f"a uid hash must be 32 lower-case hex digits, as a checkpoint lists them, got {uid_hash!r}; "
                 "use uid(...) for a name of your own"
             )
         self.uid_hash = uid_hash
@@ -148,7 +148,7 @@ class Node:
     def set_buffer_timeout(self, timeout_ms: int) -> None:
         """Set how long output may wait to be sent in a larger batch; -1: until the batch is full."""
         if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int) or timeout_ms < -1:
-            raise ValueError(f"a buffer timeout is a number of milliseconds from 0 on, or -1, got {timeout_ms!r}")
+            raise ValueError(f"a buffer timeout must be at least 0 milliseconds, or -1, got {timeout_ms!r}")
         self.buffer_timeout_ms = timeout_ms
 
     def side_output(self, tag: str, type_info: TypeInformation | None) -> Edge:
@@ -157,7 +157,7 @@ class Node:
         if known != type_info:
             raise UnsupportedOperationError(
                 f"side output {tag!r} of {self.where} was asked for as {known or 'undeclared'} and now as "
-                f"{type_info or 'undeclared'}; tags with one id are one output: give the second one another id"
+                f"{type_info or 'undeclared'}; tags with one id are one side output: use another id for the second type"
             )
         return Edge(self, tag=tag, tag_type=type_info)
 
@@ -219,20 +219,20 @@ class StreamGraph:
 def checked_parallelism(parallelism: int) -> int | None:
     """Return the parallelism given by the user; None stands for the environment's."""
     if isinstance(parallelism, bool) or not isinstance(parallelism, int):
-        raise TypeError(f"a parallelism is a whole number, got {parallelism!r}")
+        raise TypeError(f"a parallelism must be an int, got {parallelism!r}")
     if parallelism == PARALLELISM_DEFAULT:
         return None
     if not 1 <= parallelism <= MAX_PARALLELISM:
-        raise ValueError(f"a parallelism is from 1 to {MAX_PARALLELISM}, got {parallelism}")
+        raise ValueError(f"a parallelism must be from 1 to {MAX_PARALLELISM}, got {parallelism}")
     return parallelism
 
 
 def checked_max_parallelism(max_parallelism: int) -> int:
     """Return the maximum parallelism given by the user."""
     if isinstance(max_parallelism, bool) or not isinstance(max_parallelism, int):
-        raise TypeError(f"a max parallelism is a whole number, got {max_parallelism!r}")
+        raise TypeError(f"a max parallelism must be an int, got {max_parallelism!r}")
     if not 1 <= max_parallelism <= MAX_PARALLELISM:
-        raise ValueError(f"a max parallelism is from 1 to {MAX_PARALLELISM}, got {max_parallelism}")
+        raise ValueError(f"a max parallelism must be from 1 to {MAX_PARALLELISM}, got {max_parallelism}")
     return max_parallelism
 
 

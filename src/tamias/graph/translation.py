@@ -95,7 +95,7 @@ def _runs_as_batch(nodes: Sequence[Node], mode: RuntimeExecutionMode) -> bool:
         return not endless
     if endless:
         raise InvalidProgramError(
-            f"BATCH mode needs sources that end, and {', '.join(n.where for n in endless)} may not; "
+            f"BATCH mode needs bounded sources, and these are unbounded: {', '.join(n.where for n in endless)}; "
             "use RuntimeExecutionMode.STREAMING or AUTOMATIC, or a bounded source"
         )
     return True
@@ -115,7 +115,7 @@ def _check_loops(nodes: Sequence[Node], *, batch: bool) -> None:
             if node.spec.loop not in closed:
                 raise InvalidProgramError(f"the loop of {node.where} is never closed: call close_with() on it")
             if batch:
-                raise InvalidProgramError(f"BATCH mode has no loops, and {node.where} begins one; use STREAMING")
+                raise InvalidProgramError(f"BATCH mode has no loops, but {node.where} begins one; use STREAMING mode")
 
 
 def _refuse_custom_partitioning(nodes: Sequence[Node]) -> None:
@@ -147,7 +147,7 @@ def _sizes(nodes: Sequence[Node], settings: GraphSettings) -> dict[int, _Size]:
         if parallelism > max_parallelism:
             raise InvalidProgramError(
                 f"the parallelism of {node.where} is {parallelism}, above its max parallelism of {max_parallelism}; "
-                "lower the one or raise the other"
+                "lower the parallelism, or raise the max parallelism"
             )
         sizes[node.id] = _Size(parallelism, max_parallelism, given_max is not None, _slot_group(node, sizes))
     return sizes
@@ -184,7 +184,7 @@ def _partitioning(edge: Edge, target: Node, sizes: Mapping[int, _Size]) -> Parti
     if isinstance(edge.partitioning, Forward) and before != after:
         raise InvalidProgramError(
             f"forward() from {edge.source.where} to {target.where} needs the same parallelism on both sides, "
-            f"found {before} and {after}; use rebalance() or rescale(), or set one of them"
+            f"found {before} and {after}; use rebalance() or rescale(), or set one parallelism to the other"
         )
     return edge.partitioning
 

@@ -206,8 +206,8 @@ def _single(function: AsyncFunction[Any, Any]) -> Calls:
 def _results_of_record(value: Any, results: Any) -> list[list[Any]]:
     if not isinstance(results, Iterable):
         raise RuntimeError(
-            f"async_invoke and timeout return a list of results, [] for none; for {preview(value)} it was "
-            f"{preview(results)}"
+            f"async_invoke or timeout returned {preview(results)} for {preview(value)}; return a list of results, "
+            f"[] for none"
         )
     return [list(results)]
 
@@ -219,11 +219,13 @@ def _batched(function: AsyncBatchFunction[Any, Any]) -> Calls:
 
 def _results_of_batch(values: list[Any], results: Any) -> list[list[Any]]:
     if not isinstance(results, Iterable):
-        raise RuntimeError(f"async_invoke_batch and timeout return a result for each input, not {preview(results)}")
+        raise RuntimeError(
+            f"async_invoke_batch or timeout returned {preview(results)}; return a list with a result for each input"
+        )
     given = list(results)
     if len(given) != len(values):
         raise ValueError(
-            f"async_invoke_batch and timeout return a result for each input, in their order; "
-            f"for {len(values)} inputs there were {len(given)} results"
+            f"async_invoke_batch or timeout returned {len(given)} results for {len(values)} inputs; "
+            f"return a result for each input, in their order"
         )
     return [[result] for result in given]

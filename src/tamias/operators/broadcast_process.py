@@ -106,8 +106,8 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
         assert self.backend is not None
         if not callable(function) or inspect.isgeneratorfunction(function):
             raise TypeError(
-                f"apply_to_keyed_state() calls its function with a key and its state and takes no results, "
-                f"got {function!r}"
+                f"apply_to_keyed_state() got {function!r}; give it a function of a key and its state. The function "
+                f"changes the state; apply_to_keyed_state() takes no results"
             )
         state = _keyed_state(self.backend, descriptor)
         try:
@@ -160,13 +160,13 @@ class BroadcastContext(ElementContext, BroadcastProcessFunction.Context, KeyedBr
 
     def timer_service(self) -> NoReturn:
         raise UnsupportedOperationError(
-            "timers belong to a key, and a broadcast record has none; register them in process_element or on_timer, "
-            "and ask this context for current_watermark() and current_processing_time()"
+            "timers belong to a key, and a broadcast record has none; register timers in process_element or on_timer, "
+            "and read the time with current_watermark() and current_processing_time() of this context"
         )
 
     def get_current_key(self) -> NoReturn:
         raise UnsupportedOperationError(
-            "a broadcast record has no key; apply_to_keyed_state() goes through the keys that have a state"
+            "a broadcast record has no key; use apply_to_keyed_state() to visit all keys that have a state"
         )
 
 
@@ -183,12 +183,14 @@ def _views(stores: dict[str, BroadcastStore]) -> dict[str, BroadcastView]:
 
 def _undeclared(descriptor: MapStateDescriptor, declared: Iterable[str]) -> StateError:
     names = ", ".join(map(repr, declared))
-    return StateError(f"no broadcast state {descriptor.name!r} was given to broadcast(), which was given {names}")
+    return StateError(
+        f"no broadcast state {descriptor.name!r} was given to broadcast(), only {names}; give it the descriptor too"
+    )
 
 
 def _no_keys(descriptor: StateDescriptor, function: KeyedStateFunction) -> NoReturn:
     raise UnsupportedOperationError(
-        f"apply_to_keyed_state() of {descriptor.name!r}: the stream beside the broadcast one has no keys; "
+        f"apply_to_keyed_state() of {descriptor.name!r}: the stream connected to the broadcast stream has no keys; "
         "call key_by before connect, and use a KeyedBroadcastProcessFunction"
     )
 

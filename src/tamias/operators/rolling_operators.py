@@ -72,7 +72,7 @@ class ReduceOperator(_OneValuePerKey):
 
 
 def _refuse_none() -> None:
-    raise InvalidProgramError("a reduce cannot give None: the state of the key would be lost; return a value")
+    raise InvalidProgramError("a reduce function returned None, which would clear the state of the key; return a value")
 
 
 class FoldOperator(_OneValuePerKey):

@@ -134,7 +134,7 @@ class SubtaskContext(StateStore, RuntimeContext):
             return self._environment.accumulators[name]
         except KeyError:
             raise AccumulatorError(
-                f"no accumulator {name!r} in {self._environment.name}; add_accumulator comes first"
+                f"there is no accumulator {name!r} in {self._environment.name}; call add_accumulator first"
             ) from None
 
     def get_int_counter(self, name: str) -> IntCounter:

@@ -38,5 +38,7 @@ class SplitOperator(RuntimeOperator):
     def _names_of(self, value: Any) -> frozenset[str]:
         names = self._select(value)
         if not isinstance(names, Iterable) or isinstance(names, str):
-            raise TypeError(f"a selector answers a list of names, such as ['even'], or [] for none; got {names!r}")
+            raise TypeError(
+                f"the selector returned {names!r}; return a list of names, such as ['even'], or [] for none"
+            )
         return frozenset(names)

@@ -173,6 +173,6 @@ class Router:
         """Return the channel of the index that a user's partitioner returned."""
         if type(index) is not int or not 0 <= index < len(self.appends):
             raise InvalidProgramError(
-                f"the partitioner answered {index!r}; it must answer an int from 0 to {len(self.appends) - 1}"
+                f"the partitioner returned {index!r}; it must return an int from 0 to {len(self.appends) - 1}"
             )
         return self.appends[index]

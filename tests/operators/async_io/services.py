@@ -1,4 +1,4 @@
-"""Services that tests ask: they live outside the job, as real ones do, and say how they were used."""
+"""Services for tests of asynchronous I/O: outside the job, as real ones are, with a record of their use."""
 
 import asyncio
 import itertools
@@ -11,7 +11,7 @@ _numbers = itertools.count()
 
 
 class Service:
-    """Answers after so many milliseconds, or once its gate is open for the value."""
+    """Answers after some milliseconds, or once its gate is open for the value."""
 
     def __init__(self, latency_ms=lambda value: 0, answer=lambda value: [value], gate=None):
         self.name = f"service-{next(_numbers)}"
@@ -51,12 +51,12 @@ class Service:
 
 
 def allowed(service, value):
-    """A gate that is open for what the service was told to allow."""
+    """A gate that is open for the values that the service allows."""
     return value in service.allowed
 
 
 class Ask(AsyncFunction):
-    """A request to a service for every record."""
+    """Makes one request to a service per record."""
 
     def __init__(self, service):
         self.service_name = service.name
@@ -76,7 +76,7 @@ class AskOrMakeDo(Ask):
 
 
 class AskMany(AsyncBatchFunction):
-    """A request for several records; the service hears of them as a tuple."""
+    """Makes one request per batch of records; the service gets the batch as a tuple."""
 
     def __init__(self, service):
         self.service_name = service.name

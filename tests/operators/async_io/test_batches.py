@@ -1,4 +1,4 @@
-"""Requests for several records at once: when a batch is sent, and what comes of it."""
+"""Requests for batches of records: when a batch is sent, and its results."""
 
 import asyncio
 
@@ -148,7 +148,9 @@ def test_what_timeout_gives_is_one_result_for_each_record():
         collect_locally(failing)
 
 
-@pytest.mark.parametrize(("answer", "words"), [([1], "for 2 inputs there were 1 results"), (None, "not None")])
+@pytest.mark.parametrize(
+    ("answer", "words"), [([1], "returned 1 results for 2 inputs"), (None, "returned None; return a list")]
+)
 def test_a_batch_has_a_result_for_each_record(answer, words):
     stream = environment().from_collection([1, 2])
     with pytest.raises(JobExecutionError, match=words):

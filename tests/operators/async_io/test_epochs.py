@@ -1,4 +1,4 @@
-"""Asynchronous I/O across epochs: what is in flight when one ends, watermarks, checkpoints, restores, the end."""
+"""Asynchronous I/O across epochs: requests in flight, watermarks, checkpoints, restores, the end of the input."""
 
 import tempfile
 from collections import Counter
@@ -41,7 +41,7 @@ def started():
 
 
 def step_until(run, condition, max_records=0):
-    """Epochs, of no records unless told otherwise, until something has happened."""
+    """Run epochs, without records by default, until a condition holds."""
     for _ in range(20_000):
         if condition():
             return
@@ -113,7 +113,7 @@ START = -(2**63)
 def test_no_result_passes_a_watermark_and_no_watermark_a_result(mode, started):
     service = Service(gate=allowed)
     run = started(MODES[mode](timed(environment(), EVENTS), Ask(service), LONG).process(WithWatermark()))
-    service.allow("e", "d", "b")  # b before a, and what is behind the watermarks first of all
+    service.allow("e", "d", "b")  # b before a, and first of all the records behind the watermarks
     step_until(run, lambda: {"e", "d", "b"} <= set(service.answered), len(EVENTS))
     run.step()
     assert run.records == ([("b", 2, START)] if mode == "unordered" else [])
@@ -126,7 +126,7 @@ def test_no_result_passes_a_watermark_and_no_watermark_a_result(mode, started):
 
 
 class FiresAt(KeyedProcessFunction):
-    """Says when event time has reached a point."""
+    """Emits a record when event time has reached a point."""
 
     def process_element(self, value, ctx):
         if ctx.timer_service().current_watermark() < 2:
@@ -206,7 +206,7 @@ def test_what_is_in_flight_is_in_the_checkpoint_and_asked_again(mode, started):
 
 
 class Spoils(Ask):
-    """Changes the record that it is given before it asks."""
+    """Changes its record before it makes the request."""
 
     async def async_invoke(self, value):
         value.append("spoilt")

@@ -15,7 +15,7 @@ RECORDS = 900
 
 
 class Slow(AsyncFunction):
-    """Always in flight: the answers take longer than an epoch waits for them."""
+    """Answers take longer than an epoch waits for them: requests are always in flight."""
 
     async def async_invoke(self, value):
         await asyncio.sleep(0.08 + value % 7 / 100)
@@ -34,7 +34,7 @@ def test_a_killed_slot_loses_and_repeats_nothing_of_what_was_in_flight():
         handle = records._handle
         limit = time.monotonic() + 30
         while handle.progress().checkpoints_completed < 3 and time.monotonic() < limit:
-            time.sleep(0.01)  # another process's doing: there is nothing to wait on
+            time.sleep(0.01)  # another process makes progress: there is no event to wait for
         os.kill(handle.progress().slot_pids[1], signal.SIGKILL)
         found = list(records)
     assert handle.progress().status is JobStatus.FINISHED

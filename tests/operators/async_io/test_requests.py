@@ -1,4 +1,4 @@
-"""Asynchronous I/O: order, capacity, timeouts, attempts, errors."""
+"""Asynchronous I/O: order, capacity, timeouts, retries, errors."""
 
 import asyncio
 import functools
@@ -155,7 +155,7 @@ def test_there_is_no_keyed_state_in_async_functions():
 
 
 class Reused(KeyedProcessFunction):
-    """Yields one list over and over, changed in between."""
+    """Yields one list again and again, changed in between."""
 
     def open(self, runtime_context):
         self.record = [0]
@@ -199,7 +199,7 @@ def test_what_timeout_gives_counts_in_place_of_the_answer(mode):
 
 
 class Deaf(AsyncFunction):
-    """Does not heed that it is cancelled, for a while."""
+    """Ignores its cancellation for a while."""
 
     async def async_invoke(self, value):
         for _ in range(3):
@@ -225,7 +225,7 @@ def test_without_a_timeout_a_request_may_take_its_time():
 
 
 class Flaky(Service):
-    """Fails, or answers with nothing, the first few times that it is asked about a record."""
+    """Fails, or returns no result, for the first few requests of a record."""
 
     def __init__(self, failures, how):
         super().__init__()
@@ -339,7 +339,7 @@ def test_an_exception_names_operator_and_record_and_shows_the_users_own_tracebac
 @pytest.mark.parametrize(("answer", "words"), [(None, "None"), (7, "7")])
 def test_a_result_that_is_no_list_is_refused(answer, words):
     stream = AsyncDataStream.ordered_wait(numbers(1), Ask(Service(answer=lambda _: answer)), LONG)
-    with pytest.raises(JobExecutionError, match=rf"return a list of results, \[\] for none.*was {words}"):
+    with pytest.raises(JobExecutionError, match=rf"returned {words} for .*; return a list of results, \[\] for none"):
         collect_locally(stream)
 
 
@@ -356,7 +356,7 @@ def test_whatever_a_coroutine_raises_is_reported(value, words):
 
 
 class Careless(AsyncFunction):
-    """Leaves a task running that wants to end the process."""
+    """Leaves a task running that tries to exit the process."""
 
     async def async_invoke(self, value):
         self.task = asyncio.ensure_future(self.leave())
