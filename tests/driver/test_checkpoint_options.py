@@ -185,7 +185,7 @@ def test_the_last_checkpoint_is_taken_again_as_often_as_failures_are_tolerated(t
         counting(numbers(env)).add_sink(Ledger("last")).uid("ledger")
         return start_scripted(env, script)
 
-    heard = run(Script()).engine._passed["snapshot"]  # the last snapshot of all is one of the last checkpoint
+    heard = run(Script()).engine.times_passed["snapshot"]  # the last snapshot of all is one of the last checkpoint
     lost = [heard + 2 * n for n in range(failures)]
     again = run(Script(failed_snapshots=lost))
     if failures <= 2:

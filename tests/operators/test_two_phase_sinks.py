@@ -3,11 +3,11 @@
 import itertools
 import logging
 import os
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tamias import faults
 from tamias.common import Configuration, Encoder, RestartStrategies, WatermarkStrategy
 from tamias.datastream import CheckpointingMode, StreamExecutionEnvironment, TwoPhaseCommitSinkFunction
 from tamias.datastream.connectors.bucket_assigners import BucketAssigner
@@ -124,7 +124,7 @@ def test_a_crash_at_any_step_loses_nothing_repeats_nothing_and_leaves_nothing_be
 )
 def test_a_failure_in_the_middle_of_committing_is_made_good_after_the_restart(tmp_path, fault, count, monkeypatch):
     monkeypatch.setenv("TAMIAS_FAULT", f"{fault}:*:{count}:error")
-    monkeypatch.setattr("tamias.faults._passed", Counter())
+    faults.reset_counts()
     env = environment()
     numbers(env).add_sink(Folder(str(tmp_path)))
     run = run_scripted(env, Script(crashes=[Crash("after-notify", 2)]))
@@ -349,7 +349,7 @@ def test_files_hold_every_record_once_whatever_crashes(tmp_path, point, policy, 
 @pytest.mark.parametrize("fault", ["sink-commit:*:1:error", "sink-committed:*:1:error", "sink-commit:1:2:error"])
 def test_files_hold_every_record_once_when_committing_fails_halfway(tmp_path, fault, monkeypatch):
     monkeypatch.setenv("TAMIAS_FAULT", fault)
-    monkeypatch.setattr("tamias.faults._passed", Counter())
+    faults.reset_counts()
     env = environment(parallelism=2)
     numbers(env).rebalance().sink_to(file_sink(tmp_path, POLICIES["each checkpoint"]))
     run = run_scripted(env)

@@ -144,7 +144,7 @@ class ScriptedEngine(LocalEngine):
         self._clock = clock
         self._script = script
         self._checkpoints = itertools.cycle(script.checkpoints)
-        self._passed: Counter[str] = Counter()
+        self.times_passed: Counter[str] = Counter()  # by point; and under "snapshot" the snapshots written
         self._dead = False
         self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which the event is reported
         self.handle: JobHandle | None = None
@@ -155,7 +155,7 @@ class ScriptedEngine(LocalEngine):
         self.advance_clock()
 
     def _make_host(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None]) -> SlotHost:
-        return _ScriptedHost(slot, clock, report, self.comes_by)
+        return _ScriptedHost(slot, clock, report, self.passes)
 
     def _kill_slots(self) -> None:
         for host in self.hosts:
@@ -167,10 +167,10 @@ class ScriptedEngine(LocalEngine):
         if next(self._checkpoints):
             self._clock.advance(CHECKPOINT_INTERVAL_MS)
 
-    def comes_by(self, point: Point) -> bool:
+    def passes(self, point: Point) -> bool:
         """Count that the job passes a point; return whether the script has it fail there."""
-        self._passed[point] += 1
-        if Crash(point, self._passed[point]) not in self._script.crashes:
+        self.times_passed[point] += 1
+        if Crash(point, self.times_passed[point]) not in self._script.crashes:
             return False
         if self._script.kill or self._script.driver_dies:
             self._kill_slots()
@@ -181,10 +181,10 @@ class ScriptedEngine(LocalEngine):
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         self.restored_ids.append(deployment.restore.checkpoint_id if deployment.restore is not None else None)
-        if self.comes_by("before-deploy"):
+        if self.passes("before-deploy"):
             return _gone("before deploy")
         failure = super().deploy(deployment)
-        if failure is None and self.comes_by("after-deploy"):
+        if failure is None and self.passes("after-deploy"):
             return _gone("after deploy")
         return failure
 
@@ -193,13 +193,13 @@ class ScriptedEngine(LocalEngine):
         self.started_ms.append(self._clock.now_ms())
         self._held += [event for due, event in self._late if due <= len(self.epochs)]
         self._late = [(due, event) for due, event in self._late if due > len(self.epochs)]
-        if self.comes_by("before-epoch"):
+        if self.passes("before-epoch"):
             return EpochResult(failure=_gone("before an epoch"))
         # The script limits what a source reads, not the order.
         result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))
         if result.failure is None:
             self._await_snapshots(order)
-            if self.comes_by("after-epoch"):
+            if self.passes("after-epoch"):
                 return EpochResult(failure=_gone("after an epoch"))
         self.advance_clock()
         if self.handle is not None and len(self.epochs) in self._script.deeds:
@@ -218,12 +218,12 @@ class ScriptedEngine(LocalEngine):
                     raise AssertionError("a snapshot was neither written nor reported as failed") from None
                 if isinstance(event, SnapshotWritten):
                     self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
-                    self._passed["snapshot"] += 1
-                    if self._passed["snapshot"] in self._script.failed_snapshots:
+                    self.times_passed["snapshot"] += 1
+                    if self.times_passed["snapshot"] in self._script.failed_snapshots:
                         subtask = SubtaskId(event.snapshot.vertex, event.snapshot.subtask)
                         event = SnapshotNotWritten(event.checkpoint_id, event.attempt, subtask, "lost by the script")
                 if event is not None:
-                    later = self._script.late_snapshots.get(self._passed["snapshot"], 0)
+                    later = self._script.late_snapshots.get(self.times_passed["snapshot"], 0)
                     if later:
                         self._late.append((len(self.epochs) + later, event))
                     else:
@@ -235,10 +235,10 @@ class ScriptedEngine(LocalEngine):
         self._clock.advance(1)
 
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
-        if self.comes_by("before-notify"):
+        if self.passes("before-notify"):
             return _gone("before a notification")
         failure = super().notify_completed(checkpoint_id)
-        if failure is None and self.comes_by("after-notify"):
+        if failure is None and self.passes("after-notify"):
             return _gone("after a notification")
         return failure
 
@@ -252,20 +252,20 @@ class _ScriptedHost(SlotHost):
     """A slot that fails in the middle of an epoch or of a notification."""
 
     def __init__(
-        self, slot: int, clock: Clock, report: Callable[[SlotEvent], None], comes_by: Callable[[Point], bool]
+        self, slot: int, clock: Clock, report: Callable[[SlotEvent], None], passes: Callable[[Point], bool]
     ) -> None:
         super().__init__(slot, clock, report)
-        self._comes_by = comes_by
+        self._passes = passes
 
     def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob | Ack]:
         for item in super().run(subtask_id, attempt, order, blobs):
-            if isinstance(item, Ack) and self._comes_by("in-epoch"):
+            if isinstance(item, Ack) and self._passes("in-epoch"):
                 raise SlotLostError(self.slot, "crashed in an epoch")
             yield item
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         super().checkpoint_completed(checkpoint_id)
-        if self._comes_by("in-notify"):
+        if self._passes("in-notify"):
             raise SlotLostError(self.slot, "crashed in a notification")
 
     def die(self) -> None:

@@ -92,7 +92,7 @@ class SlotHandle:
                 if message:  # an empty message is a heartbeat
                     on_event(pickle.loads(message))
         except TimeoutError:
-            self._give_up("it has not been heard of for longer than heartbeat.timeout")
+            self._give_up("it has sent no heartbeat for longer than heartbeat.timeout")
             on_lost(self.number)
         except (OSError, EOFError) as error:
             if self._give_up_if_alive(error):  # if the process has ended, requests to the slot will report it
