@@ -134,7 +134,7 @@ def test_a_name_that_two_jobs_have_lists_them(start, capsys):
 
 def test_without_any_job_that_is_said_too(capsys):
     assert main(["stop", "-p", "x", "first"]) == 1
-    assert "no running job is called 'first'; none of yours runs here" in capsys.readouterr().err
+    assert "no running job is called 'first'; no jobs of yours run on this machine" in capsys.readouterr().err
 
 
 def test_as_a_command(start, tmp_path):

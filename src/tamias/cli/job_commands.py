@@ -1,4 +1,4 @@
-"""`tamias list`, `stop`, `cancel` and `savepoint trigger`: what a running job is asked from outside."""
+"""`tamias list`, `stop`, `cancel` and `savepoint trigger`: commands for running jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["cancel", "list_jobs", "stop", "trigger"]
 
 
 def list_jobs() -> int:
-    """Print a line for each job of this user that runs on this machine; 1 when there is none."""
+    """Print a line for each job of this user that runs on this machine. The exit code is 1 if there is none."""
     jobs = [job for _, job in _running()]
     if not jobs:
         print("no jobs of yours run on this machine", file=sys.stderr)
@@ -28,17 +28,17 @@ def list_jobs() -> int:
 
 
 def trigger(job: str, directory: str | None, *, native: bool) -> int:
-    """Take a savepoint of a job that goes on; print its path."""
+    """Take a savepoint of a job that keeps running, and print its path."""
     return _savepoint(job, directory, native=native, then="go on")
 
 
 def stop(job: str, directory: str | None, *, drain: bool, native: bool) -> int:
-    """End a job with a savepoint; print its path."""
+    """End a job with a savepoint, and print its path."""
     return _savepoint(job, directory, native=native, then="drain" if drain else "stop")
 
 
 def cancel(job: str, *, with_savepoint: bool, directory: str | None) -> int:
-    """End a job at once, or after a savepoint whose path is printed."""
+    """Cancel a job, after a savepoint if one is wanted, and print the path of the savepoint."""
     if with_savepoint:
         return _savepoint(job, directory, native=False, then="cancel")
     desk, described = _find(job)
@@ -60,12 +60,16 @@ def _running() -> list[tuple[Path, dict[str, Any]]]:
         try:
             found.append((desk, ask(desk, {"ask": "job"})))
         except JobGone:
-            continue  # it has just ended
+            continue  # the job has just ended
     return found
 
 
 def _find(job: str) -> tuple[Path, dict[str, Any]]:
-    """The one job with this id, or with this name, or with an id that begins so."""
+    """Return the one job with this id or name, or with an id that begins with this text.
+
+    Raises:
+        ConfigurationError: No running job matches, or several do.
+    """
     running = _running()
     exact = [(desk, found) for desk, found in running if job in (found["id"], found["name"])]
     matching = exact or [(desk, found) for desk, found in running if found["id"].startswith(job)]
@@ -73,4 +77,6 @@ def _find(job: str) -> tuple[Path, dict[str, Any]]:
         return matching[0]
     known = ", ".join(f"{found['id']} ({found['name']})" for _, found in matching or running)
     what = f"{len(matching)} running jobs are called" if matching else "no running job is called"
-    raise ConfigurationError(f"{what} {job!r}; " + (f"there are: {known}" if known else "none of yours runs here"))
+    raise ConfigurationError(
+        f"{what} {job!r}; " + (f"there are: {known}" if known else "no jobs of yours run on this machine")
+    )

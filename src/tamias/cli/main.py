@@ -1,4 +1,4 @@
-"""The command line: reads arguments, calls what does the work, turns errors into words and exit codes.
+"""The command line `tamias`: parses arguments, calls the commands, and turns errors into messages and exit codes.
 
     tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
     tamias list
@@ -10,8 +10,8 @@
     tamias savepoint dispose PATH
     tamias --version
 
-Exit codes: 0 when all went well, 1 when something failed, 2 when the command was not understood, 130 when interrupted;
-`run` ends as the program does.
+Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments, 130 for an interrupt. `run` exits with the code of
+the program.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ FAILED, INTERRUPTED = 1, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; answers the exit code.
+    """Run a command and return the exit code.
 
     Args:
-        arguments: Those of the process when None.
+        arguments: The arguments of the command; None for those of the process.
     """
     parser = _parser()
     given = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]"
-    # Flink: the long names in its spelling are taken too.
+    # Flink: its spellings of the long names are accepted too.
     parser.add_argument(
         "-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help="start from this savepoint or checkpoint"
     )
@@ -82,7 +82,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--restoreMode",
         choices=["NO_CLAIM", "CLAIM", "LEGACY"],
         type=str.upper,
-        help="whether the savepoint belongs to the job from now on; NO_CLAIM unless configured otherwise",
+        help="whether the job takes over the files of the savepoint; NO_CLAIM unless configured otherwise",
     )
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism of operators without their own")
     parser.add_argument(
@@ -92,10 +92,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_setting,
-        help="a configuration key; stronger than config.yaml, weaker than what the program sets itself",
+        help="a setting that overrides config.yaml and is overridden by the program",
     )
     parser.add_argument("script", help="the program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
     parser.set_defaults(command=_run)
 
 
@@ -121,7 +121,7 @@ def _run(given: argparse.Namespace) -> int:
     return run_program(given.script, given.arguments, configuration)
 
 
-_JOB = "its id, the beginning of its id, or its name, as `tamias list` shows them"
+_JOB = "the id of the job, the beginning of the id, or the name, as `tamias list` shows them"
 
 
 def _add_jobs(commands: Any) -> None:
@@ -133,17 +133,22 @@ def _add_jobs(commands: Any) -> None:
         "--savepoint-path",
         "--savepointPath",
         metavar="DIRECTORY",
-        help="where to put it; else the job's default",
+        help="the directory of the savepoint; else the job's default",
     )
     stop.add_argument(
-        "-d", "--drain", action="store_true", help="let event time go to its end first; not for a job to be resumed"
+        "-d",
+        "--drain",
+        action="store_true",
+        help="advance event time to its end first; not for a job that is to be resumed",
     )
-    stop.add_argument("--native", action="store_true", help="in the format of the job's state backend")
+    stop.add_argument(
+        "--native", action="store_true", help="write the savepoint in the format of the job's state backend"
+    )
     stop.add_argument("job", metavar="JOB", help=_JOB)
     stop.set_defaults(
         command=lambda given: jobs.stop(given.job, given.savepoint_path, drain=given.drain, native=given.native)
     )
-    cancel = commands.add_parser("cancel", help="end a job at once")
+    cancel = commands.add_parser("cancel", help="cancel a job")
     cancel.add_argument(
         "-s",
         "--with-savepoint",
@@ -151,7 +156,7 @@ def _add_jobs(commands: Any) -> None:
         metavar="DIRECTORY",
         nargs="?",
         const="",
-        help="after a savepoint, put here; else in the job's default",
+        help="take a savepoint first, in this directory; else in the job's default",
     )
     cancel.add_argument("job", metavar="JOB", nargs="?", help=_JOB)
     cancel.set_defaults(command=lambda given: _cancel(cancel, given.job, given.with_savepoint))
@@ -159,20 +164,24 @@ def _add_jobs(commands: Any) -> None:
 
 def _cancel(parser: argparse.ArgumentParser, job: str | None, directory: str | None) -> int:
     if job is None:
-        job, directory = directory, "" if directory else None  # Flink: what stands alone behind -s is the job
+        job, directory = directory, "" if directory else None  # Flink: a single argument after -s is the job
     if not job:
         parser.error("the following arguments are required: JOB")
     return jobs.cancel(job, with_savepoint=directory is not None, directory=directory or None)
 
 
 def _add_savepoint(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-d", "--dispose", metavar="PATH", help="as `dispose PATH`, the way Flink has it")
+    parser.add_argument("-d", "--dispose", metavar="PATH", help="the same as `dispose PATH`, in Flink's form")
     parser.set_defaults(command=lambda given: _dispose_or_explain(parser, given.dispose))
     commands = parser.add_subparsers(title="commands", metavar="command")
-    trigger = commands.add_parser("trigger", help="take a savepoint of a job that goes on")
+    trigger = commands.add_parser("trigger", help="take a savepoint of a job that keeps running")
     trigger.add_argument("job", metavar="JOB", help=_JOB)
-    trigger.add_argument("directory", metavar="DIRECTORY", nargs="?", help="where to put it; else the job's default")
-    trigger.add_argument("--native", action="store_true", help="in the format of the job's state backend")
+    trigger.add_argument(
+        "directory", metavar="DIRECTORY", nargs="?", help="the directory of the savepoint; else the job's default"
+    )
+    trigger.add_argument(
+        "--native", action="store_true", help="write the savepoint in the format of the job's state backend"
+    )
     trigger.set_defaults(command=lambda given: jobs.trigger(given.job, given.directory, native=given.native))
     for name, command, help_text, argument in (
         ("list", savepoints.list_all, "list the savepoints and checkpoints below a directory", "DIRECTORY"),
@@ -186,5 +195,5 @@ def _add_savepoint(parser: argparse.ArgumentParser) -> None:
 
 def _dispose_or_explain(parser: argparse.ArgumentParser, path: str | None) -> int:
     if path is None:
-        parser.error("give a command: trigger, list, show or dispose")
+        parser.error("a command is missing: trigger, list, show or dispose")
     return savepoints.dispose(path)

@@ -1,4 +1,4 @@
-"""`tamias savepoint`: what `tamias.checkpoint` can do without a job, printed."""
+"""`tamias savepoint list`, `show` and `dispose`: commands for savepoints, which need no job."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["absolute", "dispose", "list_all", "print_table", "show"]
 
 
 def absolute(path: str) -> str:
-    """A path that means the same wherever the program goes; a URL does so anyway."""
+    """Return a path as an absolute path, which does not depend on the current folder; a URL unchanged."""
     path = plain(path)
     return path if scheme_of(path) else os.path.abspath(path)
 
 
 def list_all(directory: str) -> int:
-    """Print a line for each savepoint and completed checkpoint; 1 when there is none."""
+    """Print a line for each savepoint and completed checkpoint. The exit code is 1 if there is none."""
     rows = [_row(found) for found in find_checkpoints(absolute(directory))]
     if not rows:
         print(f"no savepoints and no completed checkpoints below {shown(directory)}", file=sys.stderr)
@@ -31,7 +31,7 @@ def list_all(directory: str) -> int:
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows with their columns below each other."""
+    """Print rows with aligned columns."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -52,7 +52,7 @@ def _row(found: Found) -> tuple[str, str, str, str, str, str]:
 
 
 def show(path: str) -> int:
-    """Print what a savepoint or checkpoint holds."""
+    """Print the contents of a savepoint or checkpoint."""
     print(describe(absolute(path)))
     return 0
 

@@ -1,4 +1,4 @@
-"""Types, time, configuration and watermark strategies: what every other room speaks in."""
+"""Types, time, configuration, watermark strategies and job clients: the names of `pyflink.common`."""
 
 from tamias.clock import Clock, ManualClock, SystemClock
 from tamias.config.config_file import load_configuration

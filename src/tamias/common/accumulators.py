@@ -1,4 +1,4 @@
-"""Accumulators: values that functions add to while a job runs and that are merged when it ends."""
+"""Accumulators: values that functions add to while a job runs, merged over all subtasks."""
 
 from tamias.functions.accumulators import (
     Accumulator,

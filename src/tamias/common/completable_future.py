@@ -1,4 +1,4 @@
-"""`CompletableFuture`: a result that is not there yet, under PyFlink's name."""
+"""`CompletableFuture`: a result that is not available yet, under PyFlink's name."""
 
 from tamias.program.completable_future import CompletableFuture
 

@@ -1,4 +1,4 @@
-"""`ConfigOption`: one key with its type, default and meaning, and the builder that makes one."""
+"""`ConfigOption` and the builder of options."""
 
 from tamias.config.option import ConfigOption, ConfigOptions
 

@@ -1,4 +1,4 @@
-"""`Configuration`: keys and values as a program, a file or the command line gave them."""
+"""`Configuration`: keys and values as set by a program, a file or the command line."""
 
 from tamias.config.configuration import Configuration
 

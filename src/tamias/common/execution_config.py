@@ -1,4 +1,4 @@
-"""`ExecutionConfig`: the settings of a job under the names programs know, kept in a `Configuration`."""
+"""`ExecutionConfig`: the execution settings of a job."""
 
 from tamias.config.execution_config import ExecutionConfig
 

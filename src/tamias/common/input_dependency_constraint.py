@@ -1,4 +1,4 @@
-"""When a vertex may start, by how many of its inputs are ready."""
+"""`InputDependencyConstraint`: how many inputs of a vertex must be ready before it starts."""
 
 from tamias.config.input_dependency_constraint import InputDependencyConstraint
 

@@ -1,4 +1,4 @@
-"""`JobClient`: the user's hold on a running job. The work is done by the job's handle."""
+"""`JobClient`: watches and controls a running job."""
 
 from tamias.program.job_client import JobClient
 

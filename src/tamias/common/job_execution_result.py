@@ -1,4 +1,4 @@
-"""`JobExecutionResult`: what a job that ran to its end leaves behind."""
+"""`JobExecutionResult`: the runtime and the accumulators of a finished job."""
 
 from tamias.functions.job_execution_result import JobExecutionResult
 

@@ -1,4 +1,4 @@
-"""`JobStatus`: where a job is in its life."""
+"""`JobStatus`: the state of a job in its life cycle."""
 
 from tamias.functions.job_status import JobStatus
 

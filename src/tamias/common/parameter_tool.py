@@ -1,4 +1,4 @@
-"""`ParameterTool`: a program's parameters, from the command line, a file or a dict."""
+"""`ParameterTool`: the parameters of a program, from the command line, a file or a dict."""
 
 from tamias.config.parameter_tool import ParameterTool
 

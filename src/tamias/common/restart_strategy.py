@@ -1,4 +1,4 @@
-"""What is to happen after a failure, as values; the decisions themselves are taken by the job."""
+"""Restart strategies: whether and when a failed job is restarted."""
 
 from tamias.config.restart_strategy import (
     ExponentialDelayRestartStrategyConfiguration,

@@ -1,4 +1,4 @@
-"""`SavepointFormatType`: how the state in a savepoint is written."""
+"""`SavepointFormatType`: the format of the state in a savepoint."""
 
 from tamias.config.savepoint_format import SavepointFormatType
 

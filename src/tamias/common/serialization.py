@@ -1,4 +1,4 @@
-"""Schemas: records to bytes and back, for sources and sinks that deal in bytes."""
+"""Schemas: records to bytes and back, for sources and sinks of bytes."""
 
 from tamias.connectors.formats.schemas import (
     BulkWriter,

@@ -1,4 +1,4 @@
-"""Serializers of a program's own types, and the snapshots that say which version wrote a checkpoint."""
+"""Serializers for a program's own types, and the snapshots that record which version wrote a checkpoint."""
 
 from tamias.types.serializer import (
     SerializerTypeInfo,

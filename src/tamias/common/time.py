@@ -1,4 +1,4 @@
-"""Lengths of time and points in time, as PyFlink names them."""
+"""Durations and points in time, under PyFlink's names."""
 
 from tamias.types.time import Duration, Instant, Time
 

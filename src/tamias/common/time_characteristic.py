@@ -1,4 +1,4 @@
-"""Which notion of time a job goes by, as programs for Flink 1.x say it."""
+"""`TimeCharacteristic`: the notion of time of a job, as in Flink 1.x."""
 
 from tamias.config.time_characteristic import TimeCharacteristic
 

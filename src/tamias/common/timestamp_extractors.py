@@ -1,4 +1,4 @@
-"""Timestamp assigners with watermarks, as programs for Flink 1.x write them."""
+"""Timestamp assigners with watermarks, as in Flink 1.x."""
 
 from tamias.functions.timestamp_extractors import (
     AscendingBy,

@@ -1,4 +1,4 @@
-"""`Types`: the names by which programs declare the types of their streams and states."""
+"""`Types`: the types that programs declare for streams and state."""
 
 from tamias.types.basic_types import (
     BasicTypeInfo,

@@ -1,4 +1,4 @@
-"""`Row`: a record whose fields may have names, with a mark saying what it does to a changelog."""
+"""`Row`: a record with optional field names and a row kind."""
 
 from tamias.types.row import Row, RowKind, _row_of_kind, make_row  # noqa: F401 - pickled rows name the functions
 

@@ -1,4 +1,4 @@
-"""How a stream gets its timestamps and watermarks."""
+"""`WatermarkStrategy`: how a stream gets timestamps and watermarks."""
 
 from tamias.functions.watermark_strategy import (
     AscendingTimestampsWatermarks,

@@ -1,4 +1,4 @@
-"""Flink's DataStream API: environments, streams, functions, state."""
+"""The DataStream API: environments, streams, functions and state, the names of `pyflink.datastream`."""
 
 from __future__ import annotations
 

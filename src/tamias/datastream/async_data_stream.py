@@ -1,4 +1,4 @@
-"""`AsyncDataStream`: asking other systems about the records of a stream, many requests at a time."""
+"""`AsyncDataStream`: asynchronous requests for the records of a stream."""
 
 from tamias.program.async_data_stream import AsyncDataStream
 

@@ -1,4 +1,4 @@
-"""Retry predicates of asynchronous I/O, under the path where PyFlink has them."""
+"""Retry predicates of asynchronous requests."""
 
 from __future__ import annotations
 

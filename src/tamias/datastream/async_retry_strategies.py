@@ -1,4 +1,4 @@
-"""Retry strategies of asynchronous I/O, under the path where PyFlink has them."""
+"""Retry strategies of asynchronous requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`CheckpointConfig`: when checkpoints are taken, where they go and what becomes of them."""
+"""`CheckpointConfig`: the checkpoint settings of an environment."""
 
 from tamias.config.checkpoint_config import CheckpointConfig
 

@@ -1,4 +1,4 @@
-"""Where checkpoints are stored."""
+"""`CheckpointStorage`: the place of checkpoints."""
 
 from tamias.config.checkpoint_storage import (
     CheckpointStorage,

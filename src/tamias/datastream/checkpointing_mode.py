@@ -1,4 +1,4 @@
-"""What a record counts for after a failure."""
+"""`CheckpointingMode`: the guarantee for the state after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The streams under the path where PyFlink has them."""
+"""The stream classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a job runs on as its input does, or to the end of it."""
+"""`RuntimeExecutionMode`: whether a job emits results as records arrive or only final ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of checkpoints when the job ends."""
+"""`ExternalizedCheckpointRetention`: whether checkpoints are kept when the job fails or is cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All function classes, under the path where PyFlink has them."""
+"""The function classes."""
 
 from __future__ import annotations
 

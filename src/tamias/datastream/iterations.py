@@ -1,4 +1,4 @@
-"""Loops in a stream: `iterate`, and the streams that a loop is closed on."""
+"""The streams of loops that `iterate` begins."""
 
 from tamias.program.iterations import ConnectedIterativeStreams, IterativeStream, Step
 

@@ -1,4 +1,4 @@
-"""The name and type of a side output."""
+"""`OutputTag`: the name and the type of a side output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savepoints without a job: what is in one, and how to dispose of it. Taking one is the `JobClient`'s business."""
+"""Savepoints without a job: describe one, dispose of one. A `JobClient` takes savepoints."""
 
 from tamias.checkpoint.describe import describe
 from tamias.checkpoint.savepoint_files import dispose_savepoint

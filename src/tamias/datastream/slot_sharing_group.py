@@ -1,4 +1,4 @@
-"""Slot-sharing groups: operators that may share slots, and what such a slot asks for."""
+"""`SlotSharingGroup`: operators that may share slots, and the resources of such a slot."""
 
 from tamias.program.slot_sharing_group import MemorySize, SlotSharingGroup
 

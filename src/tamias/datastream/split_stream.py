@@ -1,4 +1,4 @@
-"""`split` and `select` of Flink 1.x: a stream whose records have names, and streams of those that have some of them."""
+"""`SplitStream`: a stream whose records are selected by name, as in Flink 1.x."""
 
 from tamias.functions.selection import OutputSelector
 from tamias.program.split_stream import SplitStream

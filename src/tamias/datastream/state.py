@@ -1,4 +1,4 @@
-"""State handles and descriptors, under the path where PyFlink has them."""
+"""State handles and descriptors."""
 
 from __future__ import annotations
 

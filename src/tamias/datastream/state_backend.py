@@ -1,4 +1,4 @@
-"""Where a job keeps its working state, and, in the classes of Flink 1.x, its checkpoints too."""
+"""`StateBackend`: where a job keeps its working state."""
 
 from tamias.config.state_backend import (
     EmbeddedRocksDBStateBackend,

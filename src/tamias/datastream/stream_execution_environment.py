@@ -1,4 +1,4 @@
-"""`StreamExecutionEnvironment`: where a program starts, sets what it runs with, and runs."""
+"""`StreamExecutionEnvironment`: where a program starts, declares what its jobs run with, and runs them."""
 
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 

@@ -1,4 +1,4 @@
-"""`TimeCharacteristic` under the path where PyFlink 1.x has it."""
+"""`TimeCharacteristic`, at its path in PyFlink 1.x."""
 
 from __future__ import annotations
 

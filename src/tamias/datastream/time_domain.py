@@ -1,4 +1,4 @@
-"""Which clock a timer waits for."""
+"""`TimeDomain`: event time or processing time."""
 
 from __future__ import annotations
 

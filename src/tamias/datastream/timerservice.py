@@ -1,4 +1,4 @@
-"""Both clocks, and the timers."""
+"""`TimerService`: current times and timers of a process function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyFlink keeps under this name and programs use."""
+"""`ResultTypeQueryable`, at its path in PyFlink."""
 
 from tamias.program.result_type import ResultTypeQueryable
 

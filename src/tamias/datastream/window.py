@@ -1,4 +1,4 @@
-"""Windows, assigners, triggers and evictors, under the path where PyFlink has them."""
+"""Windows, assigners, triggers and evictors."""
 
 from __future__ import annotations
 

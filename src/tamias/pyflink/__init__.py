@@ -1,4 +1,4 @@
-"""PyFlink's names for Tamias: unmodified PyFlink programs run with `python -m tamias.pyflink script.py [args]`."""
+"""Runs unmodified PyFlink programs: `python -m tamias.pyflink script.py [args]`, or `install()` before the imports."""
 
 from tamias.cli.pyflink_script import run_script
 from tamias.program.pyflink_alias import install

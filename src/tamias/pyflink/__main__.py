@@ -1,4 +1,4 @@
-"""`python -m tamias.pyflink script.py [args]`."""
+"""The command `python -m tamias.pyflink script.py [args]`."""
 
 import sys
 

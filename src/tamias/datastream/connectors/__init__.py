@@ -1,4 +1,4 @@
-"""Connectors: where streams come from and go to."""
+"""Connectors: sources and sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What connectors are made of: sources, sinks, and sinks that prepare their stream."""
+"""The base classes of connectors: sources, sinks, and sinks that transform their stream first."""
 
 from tamias.connectors.delivery import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
 from tamias.functions.sink_contract import Sink

@@ -1,4 +1,4 @@
-"""Which folder below a file sink's base path a record goes to."""
+"""Bucket assigners: choose the folder below the base path of a file sink that a record goes to."""
 
 from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
 

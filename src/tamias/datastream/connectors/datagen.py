@@ -1,4 +1,4 @@
-"""A source of records that are made from their number, at a given rate: for trying things out and for load tests."""
+"""A source that generates records from their number, at a given rate, for trials and load tests."""
 
 from tamias.connectors.datagen import (
     DataGeneratorSource,

@@ -1,4 +1,4 @@
-"""Files: `FileSource` reads them, `FileSink` writes them exactly once."""
+"""`FileSource` reads files, `FileSink` writes files exactly once."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Formats of records, at PyFlink's paths."""
+"""Formats of records."""

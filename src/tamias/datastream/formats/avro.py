@@ -1,4 +1,4 @@
-"""Avro, at PyFlink's path: schemas and the type of generic records, which are dicts here."""
+"""Avro: schemas and the type of generic records, which are dicts."""
 
 from tamias.types.avro_schema import AvroSchema, GenericRecordAvroTypeInfo
 
