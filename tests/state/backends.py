@@ -1,6 +1,6 @@
-"""The keyed state backends that the conformance tests of this folder go over: enter a new one into `BACKENDS`.
+"""The keyed state backends of the conformance tests in this folder. Add a new backend to `BACKENDS`.
 
-A backend is made for a range of key groups: `make(groups, clock)`.
+`make(groups, clock)` creates a backend for a range of key groups.
 """
 
 import atexit
@@ -15,7 +15,7 @@ from tamias.state.rocksdb.backend import RocksDBKeyedBackend
 
 GROUPS = 16
 EVERYTHING = KeyGroupRange(0, GROUPS - 1)
-# In memory where there is such a file system: RocksDB waits for the disk with every file it writes.
+# In memory if the machine has such a file system, because RocksDB waits for the disk with every file.
 SCRATCH = tempfile.mkdtemp(prefix="tamias-test-rocksdb-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 
@@ -26,7 +26,7 @@ SMALL = RocksDBSettings(
     transfer_threads=1,
     cache_bytes=1 << 24,
 )
-CRAMPED = RocksDBSettings(**{**SMALL.__dict__, "cache_bytes": 1})  # one entry in use per state: everything goes to disk
+CRAMPED = RocksDBSettings(**{**SMALL.__dict__, "cache_bytes": 1})  # one entry in use per state, all others on disk
 
 
 def heap(groups=EVERYTHING, clock=None, *, incremental=True):

@@ -1,4 +1,4 @@
-"""What the tests of changed types share: a backend saved and restored, and a module whose classes change."""
+"""Helpers for the tests of changed types: save and restore a backend, and a module whose classes change."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ MODULE = "evolving_program"
 
 
 class Target:
-    """Where a snapshot goes."""
+    """The target of a snapshot: files in memory."""
 
     names = itertools.count()
 
@@ -33,12 +33,12 @@ class Target:
     def write(self, path, payload):
         return write_state(self.store, path, payload, 0)
 
-    def __getattr__(self, name):  # a backend with more to ask finds it at the store
+    def __getattr__(self, name):  # any other attribute is the store's
         return getattr(self.store, name)
 
 
 def snapshot_of(backend):
-    """What a checkpoint of this backend holds, and where."""
+    """Take a checkpoint of a backend; return what restores it, and the store."""
     store = MemoryFiles()
     captured = backend.snapshot(1)
     captured.key_groups = EVERYTHING
@@ -48,12 +48,12 @@ def snapshot_of(backend):
 
 
 def json_and_back(info):
-    """The info as it comes out of the metadata."""
+    """Return the info as the metadata of a checkpoint returns it."""
     return replace(info, schema=json.dumps(json.loads(info.schema))) if info.schema else info
 
 
 def restored(saved, backend="heap", key_type=None):
-    """A new backend that starts from a snapshot."""
+    """Return a new backend restored from a snapshot."""
     made = BACKENDS[backend]()
     made.key_type = key_type
     restore, store = saved
@@ -62,7 +62,7 @@ def restored(saved, backend="heap", key_type=None):
 
 
 def program(source):
-    """Define the classes of a program anew: what was there before is gone, as in another release."""
+    """Replace the classes of a program, as another version of it would."""
     module = types.ModuleType(MODULE)
     exec("from dataclasses import *\nfrom typing import *\nfrom enum import *\n", module.__dict__)
     sys.modules[MODULE] = module
@@ -71,11 +71,11 @@ def program(source):
 
 
 INTO = [("heap", "heap"), ("rocksdb", "rocksdb"), ("heap", "rocksdb"), ("rocksdb", "heap")]
-"""From which backend into which."""
+"""Pairs of backends: from which one into which."""
 
 
 def evolve(old_type, value, new_type, backend="heap", into=None):
-    """A value written as one type and read as another."""
+    """Write a value as one type and read it as another."""
     before = BACKENDS[backend]()
     before.cell[0] = "key"
     before.value_state(ValueStateDescriptor("state", old_type)).update(value)

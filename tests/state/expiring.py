@@ -1,4 +1,4 @@
-"""What the tests of states that expire share: one descriptor of each kind, and where snapshots go."""
+"""Helpers for the tests of expiring states: one descriptor of each kind, and a target of snapshots."""
 
 import itertools
 
@@ -18,7 +18,7 @@ GROUPS = 16
 
 
 class Joined(AggregateFunction):
-    """Its accumulator is a list that is changed in place."""
+    """An aggregate whose accumulator is a list that is changed in place."""
 
     def create_accumulator(self):
         return []

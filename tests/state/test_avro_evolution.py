@@ -1,4 +1,4 @@
-"""Avro records as state: by which rules they follow a schema that changed."""
+"""Avro records as state, and the rules by which they are converted to a changed schema."""
 
 import re
 from typing import Any

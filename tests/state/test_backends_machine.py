@@ -1,8 +1,8 @@
-"""Jobs that go from one backend to another: whatever happens to them, their state is that of a plain dictionary.
+"""A job that changes its backend with every restart always has the state of a plain dictionary.
 
-The machines of `test_keyed_backends.py` (all kinds of state; snapshots that complete, are given up or overtaken;
-restores at another parallelism; savepoints) and of `test_ttl_machine.py` (state that expires, under every
-configuration, on clocks that go on and back), with a backend drawn anew whenever the job starts.
+The tests run the machines of `test_keyed_backends.py` (all kinds of state; snapshots that complete, are aborted or
+subsumed; restores at another parallelism; savepoints) and of `test_ttl_machine.py` (state that expires, under every
+configuration, on clocks that run forward and back). Every start of the job draws a backend.
 """
 
 import os
@@ -16,7 +16,7 @@ from tests.state.backends import BACKENDS, cramped, heap, rocksdb
 from tests.state.test_keyed_backends import KeyedBackendMachine
 from tests.state.test_ttl_machine import TtlMachine
 
-MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # 10 after a change of a backend
+MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # set it to 10 after changing a backend
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,7 +28,7 @@ def the_lists_and_maps_of_a_few_elements_are_large_ones():
 
 
 def case_of(machine, share):
-    """A test case with a share of the usual examples: opening RocksDB takes its time."""
+    """Return a test case with a part of the usual examples, because opening RocksDB is slow."""
     case = machine.TestCase
     examples = max(MORE * settings.default.max_examples // share, 1)
     case.settings = settings(max_examples=examples, stateful_step_count=30)
@@ -36,7 +36,7 @@ def case_of(machine, share):
 
 
 class SwitchingMachine(KeyedBackendMachine):
-    """Every start draws a backend: in memory, or RocksDB with many entries in memory, or with one."""
+    """Draw a backend with every start: the heap, or RocksDB with many entries in use, or with one."""
 
     backends = tuple(BACKENDS.values())
 

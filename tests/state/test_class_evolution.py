@@ -1,4 +1,4 @@
-"""Pickled state whose classes changed between a checkpoint and the restore from it."""
+"""Pickled state whose classes changed between a checkpoint and its restore."""
 
 import pickle
 import re
@@ -41,7 +41,7 @@ def define(head, fields):
 
 
 def reborn(head, old_fields, values, new_fields, *, wrap=lambda visit: visit, declared=None, backends=("heap", "heap")):
-    """Save an instance of a class, change the class, and restore it."""
+    """Save an instance of a class, change the class, and restore the instance."""
     before = BACKENDS[backends[0]]()
     before.cell[0] = "key"
     visit = define(head, old_fields)
@@ -374,7 +374,7 @@ def test_noting_pickles_as_pickle_does():
     cyclic.append(cyclic)
     for value in ([1, "a"], {"k": (1, 2)}, Decimal("1.5"), Row(a=1), {1, 2}):
         assert pickle.loads(noting.dumps(value)) == value
-    assert pickle.loads(noting.dumps(cyclic))[0].__class__ is list  # what fails once does not spoil what follows
+    assert pickle.loads(noting.dumps(cyclic))[0].__class__ is list  # a failure does not spoil later values
     assert pickle.loads(noting.dumps([1])) == [1]
     assert set(noting.described()) == {"decimal:Decimal"}
 

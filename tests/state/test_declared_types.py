@@ -1,4 +1,4 @@
-"""What a declared type lets into a state, and serializers of the program's own."""
+"""Which values a state of a declared type accepts, and serializers of the program."""
 
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -22,7 +22,7 @@ PERSON = ROW(["name", "age"], [Types.STRING(), Types.INT()])
 
 
 class PointSerializer(TypeSerializer):
-    """Points as text, with a separator that is configured."""
+    """Write points as text, with a configured separator."""
 
     def __init__(self, separator=","):
         self.separator = separator

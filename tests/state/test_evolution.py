@@ -1,4 +1,4 @@
-"""State whose declared type changed between a checkpoint and the restore from it."""
+"""State whose declared type changed between a checkpoint and its restore."""
 
 import re
 import sys
@@ -135,7 +135,7 @@ def test_a_type_may_change_like_this(change, backend):
     old_type, value, new_type, expected = CHANGES[change]
     found = evolve(old_type, value, new_type, backend)
     assert found == expected
-    assert repr(found) == repr(expected)  # 1 == 1.0
+    assert repr(found) == repr(expected)  # not ==, because 1 == 1.0
 
 
 REFUSED = {
@@ -333,7 +333,7 @@ def test_every_kind_of_state_takes_part(backends, ttl, windowed):
         "folding": row(7.0),
     }
     assert contents(states, new) == expected
-    # What was changed is what the next checkpoint holds, and says.
+    # The next checkpoint holds and describes the converted values.
     again = BACKENDS[backends[1]](clock=clock)
     restore, store = snapshot_of(after)
     again.restore(restore, store, EVERYTHING)

@@ -1,4 +1,4 @@
-"""Jobs that go on from a checkpoint of an older release of themselves: other types, other classes, other windows."""
+"""Jobs restored from a checkpoint of an older version with other types, classes or windows."""
 
 import sys
 from pathlib import Path
@@ -49,7 +49,7 @@ def source(env, records=RECORDS, epochs=4):
 
 
 def interrupted(directory, draw, epochs=2, **settings):
-    """Run a job until its driver dies; its newest checkpoint."""
+    """Run a job until its driver dies; return its newest checkpoint."""
     with pytest.raises(DriverDied):
         script = Script(crashes=[Crash("after-epoch", epochs + 1)], driver_dies=True)
         start_scripted(draw(environment(directory)), script, **settings)
@@ -57,7 +57,7 @@ def interrupted(directory, draw, epochs=2, **settings):
 
 
 class Remember(KeyedProcessFunction):
-    """Adds to a row of a key, whatever fields the row has."""
+    """Add to the row of a key, whatever fields the row has."""
 
     def __init__(self, names, types):
         self.names, self.types = names, types
@@ -129,7 +129,7 @@ class Weights(WindowFunction):
 
 
 def windows(env, assigner, way):
-    """Hits of users in windows; what a window keeps is hits."""
+    """Count the hits of users in windows whose contents are hits."""
     module = sys.modules[MODULE]
     hits = source(env, [("u", n) for n in range(8)]).map(lambda r: module.Hit(user=r[0], at=r[1])).uid("hits")
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100)).with_timestamp_assigner(At())
@@ -155,7 +155,7 @@ def test_what_windows_keep_changes_with_its_class(tmp_path, assigner, way, backe
     program(NEW)
     stream = windows(environment(tmp_path), assigner, way)
     run = run_scripted(stream, restore_path=newest, state_backend=backends[1])
-    run.records[:] = dict.fromkeys(run.records)  # sliding windows give all records twice
+    run.records[:] = dict.fromkeys(run.records)  # sliding windows emit every record twice
     if way == "apply":
         assert run.records == [str([(n, 10) for n in range(8)])]
     else:

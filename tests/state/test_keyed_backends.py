@@ -1,6 +1,6 @@
-"""Keyed state backends against plain dictionaries: any operations, snapshots, aborts, restores and rescalings.
+"""Keyed state backends against plain dictionaries: random operations, snapshots, aborts, restores and rescalings.
 
-RocksDB, and jobs that go from one backend to another, go through the same machine in `test_backends_machine.py`.
+`test_backends_machine.py` runs the same machine on RocksDB, and with a change of the backend.
 """
 
 import copy
@@ -32,7 +32,7 @@ values = st.one_of(plain, changeable, st.tuples(plain, changeable))
 
 
 def spoil(value):
-    """Change an object in every way it can be changed: nobody else may notice."""
+    """Change an object in every possible way; the state must not change with it."""
     if isinstance(value, list):
         value.append("spoiled")
     elif isinstance(value, dict):
@@ -43,7 +43,7 @@ def spoil(value):
 
 
 class Collect(AggregateFunction):
-    """Its accumulator is changed in place."""
+    """An aggregate whose accumulator is changed in place."""
 
     def create_accumulator(self):
         return []
@@ -71,7 +71,7 @@ DESCRIPTORS = {
 
 
 class Target:
-    """Where one subtask's snapshot goes."""
+    """The target of one subtask's snapshot."""
 
     names = itertools.count()
 
@@ -90,7 +90,7 @@ class Target:
 
 
 class Subtask:
-    """A backend with its handles, asked for as an operator does in `open`."""
+    """A backend and its handles, created as an operator creates them in `open`."""
 
     def __init__(self, make, groups, restored=None, store=None):
         self.groups = groups
@@ -123,7 +123,7 @@ OPERATIONS = []
 
 
 def operation(**strategies):
-    """What a function may do to its state, with arguments as drawn."""
+    """Mark an operation of a function on its state, with drawn arguments."""
 
     def enter(method):
         OPERATIONS.append(method.__name__)
@@ -134,15 +134,15 @@ def operation(**strategies):
 
 
 class KeyedBackendMachine(RuleBasedStateMachine):
-    """An operator with some subtasks; the model holds for each state what a dictionary would."""
+    """An operator with some subtasks. The model holds for each state what a dictionary would."""
 
-    backends = ()  # what subtasks are made with, by turns
+    backends = ()  # the factories of subtasks, used in turn
 
     def __init__(self):
         super().__init__()
         self.store = MemoryFiles()
         self.ids = itertools.count(1)
-        self.pending = []  # [checkpoint id, captured parts, model then, files or None, paths created]
+        self.pending = []  # [checkpoint id, captured parts, model at the capture, files or None, created paths]
         self.completed = None  # (checkpoint id, parts, model)
         self.infos = ()
         self.model = {name: {} for name in DESCRIPTORS}
@@ -165,7 +165,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.close()
 
     def at(self, key, state):
-        """The handle of a state with this key as the current one."""
+        """Return the handle of a state after making this key the current one."""
         subtask = self.subtasks[subtask_of(key_group(key, GROUPS), GROUPS, self.parallelism)]
         subtask.backend.cell[0] = state_key(key)
         return subtask.handles[state]
@@ -177,9 +177,9 @@ class KeyedBackendMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), names=st.lists(st.sampled_from(OPERATIONS), min_size=3, max_size=12))
     def operate(self, data, names):
-        """Many operations on few keys in one rule: a snapshot then finds keys changed, gone and left alone.
+        """Apply many operations to few keys in one rule, so that a snapshot finds changed, removed and unchanged keys.
 
-        With a rule for each of them, dropping the changes of an aborted snapshot went unnoticed.
+        With a rule for each operation, a backend that dropped the changes of an aborted snapshot passed the test.
         """
         for name in names:
             method = getattr(self, name)
@@ -288,7 +288,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.finish(data.draw(st.integers(0, len(self.pending) - 1)))
 
     def finish(self, number):
-        """A snapshot completes; older ones are thereby subsumed, and what nobody refers to is deleted."""
+        """Complete a snapshot, which subsumes older ones, and delete the files that no snapshot refers to."""
         done = self.pending[number]
         self.write(done)
         for subtask in self.subtasks:
@@ -315,7 +315,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
     def delete_unreferenced(self):
         keep = {file.path for part in self.completed[1] for file in part.files}
         keep |= {path for pending in self.pending for path in pending[4]}
-        # One under way may build on files of the checkpoint that was the newest when it was captured.
+        # A pending snapshot may build on files of the checkpoint that was the newest when it was captured.
         keep |= {f.path for pending in self.pending for part in pending[3] or () for f in part.files}
         unwritten = [pending for pending in self.pending if pending[3] is None]
         if not unwritten:
@@ -340,7 +340,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), parallelism=st.integers(1, 4), native=st.booleans())
     def savepoint(self, data, parallelism, native):
-        """A full snapshot stands by itself, holds what was there when it was captured, and leaves no trace."""
+        """Check that a full snapshot refers to no other file, holds the state at its capture, and changes nothing."""
         checkpoint_id, store, model = next(self.ids), MemoryFiles(), copy.deepcopy(self.model)
         captured = [s.capture_full(checkpoint_id, native=native) for s in self.subtasks]
         infos = self.subtasks[0].backend.infos()
@@ -363,7 +363,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         for key in KEYS:
             for state, model in self.model.items():
                 found, expected = self.read(key, state), self.shown(state, model.get(repr(key)))
-                if state == "map":  # the order of its entries is not specified
+                if state == "map":  # the order of a map's entries is not specified
                     found, expected = sorted(found.items()), sorted(expected.items())
                 assert repr(found) == repr(expected), (key, state)
 

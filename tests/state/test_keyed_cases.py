@@ -1,4 +1,4 @@
-"""What any keyed state backend does, case by case; any sequence of operations is in `test_keyed_backends.py`."""
+"""The behaviour of every keyed state backend, case by case. `test_keyed_backends.py` tests random sequences."""
 
 from functools import partial
 
@@ -169,12 +169,12 @@ def test_map_state_takes_pairs_as_well_as_a_dict(backend):
     assert sorted(state) == ["b", "c"]
 
 
-@pytest.mark.parametrize("size", [255, 256, 257, 700])  # RocksDB reads the entries of larger maps as they are asked for
+@pytest.mark.parametrize("size", [255, 256, 257, 700])  # RocksDB reads larger maps lazily
 def test_a_map_of_any_size_gives_all_its_entries(backend, size):
     backend.cell[0] = "key"
     state = backend.map_state(MapStateDescriptor("map"))
     state.put_all({n: -n for n in range(size)})
-    backend.snapshot(1)  # what has changed goes to RocksDB
+    backend.snapshot(1)  # writes the changes to RocksDB
     state.put(0, "new")
     state.put(size, "added")
     expected = {n: -n for n in range(size)} | {0: "new", size: "added"}
@@ -254,7 +254,7 @@ def test_a_chain_of_changes_is_cut_when_it_has_grown_as_large_as_the_whole():
 
 
 def lengths_of_chains(changing, still=0):
-    """How many files the checkpoints consist of when so many small entries change before each, beside large ones."""
+    """Return the number of files of each checkpoint if so many small entries change before each, beside large ones."""
     subtask, store = Subtask(BACKENDS["heap"], EVERYTHING), MemoryFiles()
     for key in range(1000, 1000 + still):
         subtask.backend.cell[0] = key
@@ -281,7 +281,7 @@ def test_entries_that_are_many_are_not_everything():
 
 @pytest.mark.parametrize("subsumed", [False, True], ids=["given up", "overtaken"])
 def test_what_changed_before_a_snapshot_that_came_to_nothing_is_in_the_next_one(subsumed):
-    """The random machine hardly meets this: its state is so small that chains are rewritten whole."""
+    """The random machine hardly reaches this case: its state is so small that every chain is rewritten."""
     subtask, store = Subtask(BACKENDS["heap"], EVERYTHING), MemoryFiles()
     for key in range(300):
         subtask.backend.cell[0] = key

@@ -1,4 +1,4 @@
-"""Operator state: encoding, and who gets what after a restore."""
+"""Operator state: its encoding, and its redistribution after a restore."""
 
 import contextlib
 

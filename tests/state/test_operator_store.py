@@ -1,4 +1,4 @@
-"""Operator state as functions hold it: what the lists and maps take, and what is left after any rescaling."""
+"""Operator state in functions: which values lists and maps accept, and their content after any rescaling."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ RULES = MapStateDescriptor("rules")
 
 
 def rescaled(subtasks, parallelism):
-    """New subtasks from what the old ones stored, through the bytes of a checkpoint."""
+    """Create new subtasks from the state of the old ones, through the bytes of a checkpoint."""
     stored = [decode_operator_state(encode_operator_state(states.snapshot())) for states in subtasks]
     infos = subtasks[0].infos()
     return [OperatorStates(redistribute(stored, parallelism, index), infos) for index in range(parallelism)]

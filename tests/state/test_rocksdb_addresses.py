@@ -1,4 +1,4 @@
-"""Addresses that are remembered: what is known, in which order, and when all of it is forgotten."""
+"""Remembered addresses: which are known, in which order, and when all are forgotten."""
 
 import pytest
 from hypothesis import given

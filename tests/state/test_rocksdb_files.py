@@ -1,4 +1,4 @@
-"""Checkpoints of RocksDB: what is written, what is only referred to, what a damaged file leads to, what moves where."""
+"""Checkpoints of RocksDB: written files, shared files, damaged files, and rescaling."""
 
 import gc
 import itertools
@@ -27,7 +27,7 @@ KEYS = [f"key-{n}" for n in range(2000)]
 
 
 class Target:
-    """Where the snapshot of one checkpoint goes, under the names that slots use."""
+    """The target of one checkpoint's snapshot, with the file names that slots use."""
 
     def __init__(self, store, checkpoint_id, inline_threshold=0):
         self.store, self.checkpoint_id, self.threshold = store, checkpoint_id, inline_threshold
@@ -104,7 +104,7 @@ def test_a_second_checkpoint_writes_what_changed_and_refers_to_the_rest(job):
     second = job.checkpoint()
     after = sorted_files(job.files)
     assert set(before.values()) < set(after.values())
-    assert second.bytes_written < first.bytes_written / 4  # in so small a state the two small files count
+    assert second.bytes_written < first.bytes_written / 4  # the two small files matter in so small a state
     new = [path for path in second.written if path.startswith("shared/")]
     assert len(new) == len(after) - len(before) == 1
     assert job.store.size(new[0]) < sum(job.store.size(path) for path in before.values()) / 10
@@ -170,7 +170,7 @@ def test_files_go_when_no_retained_checkpoint_refers_to_them(job):
             job.store.delete(path)
         kept = set(sorted_files(job.files).values())
         assert {f"shared/{name}" for name in job.store.list("shared")} == kept
-    # Merging files makes those before it superfluous: twelve checkpoints wrote more files than are left.
+    # A merge replaces earlier files: the twelve checkpoints wrote more files than are left.
     assert len(kept) < 12
     again = Job(restored=job.restored())
     assert {again.read(key) for key in KEYS} == {12}
@@ -211,7 +211,7 @@ def test_a_snapshot_that_is_never_written_leaves_nothing_on_disk(job):
 
 
 def test_large_values_take_up_more_room(job, monkeypatch):
-    monkeypatch.setattr(Shared, "in_slot", WeakSet([job.backend._rocks.shared]))  # no other tests' instances
+    monkeypatch.setattr(Shared, "in_slot", WeakSet([job.backend._rocks.shared]))  # without the instances of other tests
     notes = job.backend.value_state(ValueStateDescriptor("notes"))
     table = job.backend._rocks.by_name["notes"]
     for key in range(500):
@@ -221,7 +221,7 @@ def test_large_values_take_up_more_room(job, monkeypatch):
     job.write(KEYS, 1)
     assert len(job.backend._rocks.by_name["count"].data) > len(KEYS) * 0.9  # all but the first, of unknown size
     table.make_room()
-    table.limit[0] = 10**6  # as if values had been small before
+    table.limit[0] = 10**6  # as if earlier values had been small
     for key in range(500):
         job.backend.cell[0] = key
         assert len(notes.value()) == 100_000
@@ -238,7 +238,7 @@ def test_a_map_keeps_its_order_from_call_to_call_though_room_is_made_in_between(
     state.remove(size + 1)
     seen = [list(state.keys())]
     for _ in range(3):
-        table.limit[0] = 0  # room is made by the next call
+        table.limit[0] = 0  # the next call makes room
         seen.append([-value for value in state.values()])
     assert sorted(seen[0]) == list(range(size))
     assert all(order == seen[0] for order in seen)
@@ -344,7 +344,7 @@ def many_states(backend):
 
 
 def test_several_instances_become_one_and_one_several():
-    """States are numbered in the order in which they are asked for; instances may have numbered them otherwise."""
+    """States are numbered in the order of their first use, so two instances may number them differently."""
     store, parts, infos = MemoryFiles(), [], ()
     for index in range(3):
         groups = key_group_range(GROUPS, 3, index)
@@ -361,7 +361,7 @@ def test_several_instances_become_one_and_one_several():
                     listed.add((key, part))
                     entries.put(part, key)
                     if key < "key-11":
-                        backend._rocks.by_name["list"].make_room()  # a piece for each
+                        backend._rocks.by_name["list"].make_room()  # one piece for each element
         captured = backend.snapshot(1)
         captured.key_groups = groups
         parts.append(captured.write(Target(store, 1)))
@@ -401,7 +401,7 @@ def key_in(groups):
 
 
 def test_what_one_half_deleted_does_not_come_back_with_the_other(job):
-    """Both halves were restored from one instance; each is rid of the other's part."""
+    """Both halves were restored from one instance, and each has removed the other's part."""
     job.write(KEYS, 1)
     job.checkpoint()
     whole, store = job.restored()
@@ -424,7 +424,7 @@ def test_what_one_half_deleted_does_not_come_back_with_the_other(job):
 
 
 def test_what_is_added_to_a_list_after_a_merge_comes_last():
-    """The largest instance is opened; the one that is added to it has higher numbers for the pieces of its lists."""
+    """The largest instance is opened. The instance added to it has higher numbers for the pieces of its lists."""
     store, parts = MemoryFiles(), []
     ranges = [key_group_range(GROUPS, 2, index) for index in range(2)]
     for groups, pieces in zip(ranges, (1, 50), strict=True):

@@ -1,4 +1,4 @@
-"""Keys and values as bytes: the same key has the same bytes, another has others, and what was written is read."""
+"""Keys and values as bytes: equal keys have equal bytes, different keys differ, and every value is read back."""
 
 import datetime
 import decimal
@@ -38,7 +38,7 @@ class Colour(enum.Enum):
 
 
 class Named(str):
-    """Text of another type: another key than the text itself."""
+    """Text of another type, which is another key than the text itself."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def test_keys_of_any_type_find_their_state_and_are_listed_as_they_were(make):
         backend.cell[0] = state_key(key)
         assert value.value() == number
         assert repr(list(listed.get())) == repr([number, given_first])
-        if key == key:  # in a dictionary another NaN is another key
+        if key == key:  # in a dictionary every NaN is a key of its own
             assert entries.get(key) == number
         assert sorted(map(repr, entries.keys())) == sorted(map(repr, ["n", given_first]))
     for state in ("value", "list", "map"):

@@ -1,4 +1,4 @@
-"""When files of RocksDB are merged: what long series of checkpoints write, and what stays on disk."""
+"""Merging of RocksDB's files: the bytes that long series of checkpoints write, and the space on disk."""
 
 import os
 import random
@@ -22,7 +22,7 @@ PART = KEYS // 100
 
 
 class Target:
-    """Where a checkpoint goes; counts what is new among the files that checkpoints share."""
+    """The target of a checkpoint. It counts the new shared files."""
 
     def __init__(self, store):
         self.store = store
@@ -62,7 +62,7 @@ class Job:
             self.number.clear()
 
     def checkpoint(self):
-        """Take one and complete it; the bytes of new files, once merging what can be merged is over."""
+        """Take and complete a checkpoint; return the bytes of its new files once all merging is done."""
         self.checkpoints += 1
         target = Target(self.store)
         captured = self.backend.snapshot(self.checkpoints)
@@ -81,7 +81,7 @@ class Job:
 
 
 def eventually(holds):
-    """Whether something comes true: RocksDB merges in its own time."""
+    """Wait for a condition, because RocksDB merges in the background; return whether it came true."""
     deadline = time.monotonic() + 60
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -106,7 +106,7 @@ def test_checkpoints_of_a_state_of_which_one_in_a_hundred_changes_stay_small(job
     for value in range(2, 42):
         job.write(chance.sample(range(KEYS), PART), value)
         later.append(job.checkpoint())
-    assert sum(later) / len(later) < full * 0.05  # in so small a state a file's frame counts: 2 of these 4 percent
+    assert sum(later) / len(later) < full * 0.05  # 2 of these 4 percent are the fixed parts of small files
     assert sorted(later)[len(later) // 2] < full * 0.03
     assert eventually(lambda: len(job.rocks.store.files()) < 16)
     assert job.on_disk() < 2.5 * full
@@ -162,7 +162,7 @@ def test_restored_files_are_merged_only_if_they_are_written_again(job, reuses_re
 
 @pytest.fixture
 def few(monkeypatch):
-    """Few deletions count: RocksDB may merge some of the files by itself before anybody looks."""
+    """A few deletions suffice, because RocksDB may merge some of the files itself first."""
     monkeypatch.setattr(rocksdb_merging, "FEW_DELETIONS", 100)
 
 
@@ -172,7 +172,7 @@ def test_a_state_that_has_shrunk_leaves_the_disk(job, few):
     before = job.on_disk()
     job.delete(range(KEYS // 3))
     job.checkpoint()
-    assert job.on_disk() > before / 2  # less than half of it is dead
+    assert job.on_disk() > before / 2  # less than half of the entries are dead
     job.delete(range(KEYS // 3, KEYS - PART))
     job.checkpoint()
     assert job.on_disk() < before / 20
@@ -223,7 +223,7 @@ def test_a_backend_can_be_closed_while_files_are_merged(job, monkeypatch):
 
     def compact_and_say_so():
         begun.set()
-        for _ in range(100):  # once it is cancelled each is short
+        for _ in range(100):  # after the cancellation each attempt is short
             compact()
 
     monkeypatch.setattr(job.rocks.store, "compact", compact_and_say_so)

@@ -1,4 +1,4 @@
-"""State in RocksDB that expires: what removes it from disk although nobody reads it, and what snapshots leave out."""
+"""Expiring state in RocksDB: the sweep of entries that are not read, and snapshots without expired entries."""
 
 import os
 
@@ -39,7 +39,7 @@ class Kept:
             self.state.add(value)
 
     def forget(self):
-        """Nothing is in use any more: all is on disk."""
+        """Write everything to disk, so that no entry is in use."""
         for table in self.backend._rocks.by_name.values():
             table.make_room()
 
@@ -100,7 +100,7 @@ def test_of_lists_and_maps_the_expired_parts_go(kept, kind):
     for number, at_ms in enumerate((0, 3, 6)):
         states.clock.set_ms(at_ms)
         states.write("key", f"v{number}", f"m{number}")
-        states.forget()  # a piece of the list for each
+        states.forget()  # one piece of the list for each
     states.clock.set_ms(12)
     states.epochs()
     stamped = (3, "v1"), (6, "v2")
@@ -121,7 +121,7 @@ def test_a_list_in_use_is_left_alone_and_swept_later(kept):
     states.write("key", "old")
     states.forget()
     states.clock.set_ms(12)
-    states.write("key", "new")  # it is in use now, without having been read
+    states.write("key", "new")  # the entry is now in use, but was not read
     states.epochs()
     states.cell[0] = "key"
     assert list(states.state.get()) == ["old", "new"]
@@ -218,7 +218,7 @@ def test_the_clock_is_looked_at_as_often_as_configured(kept, monkeypatch):
     times = iter([5, 5, 5, 10, 10, 10, 10])
     monkeypatch.setattr(sweep, "_now_ms", lambda: next(times))
     states.epochs()
-    # Asked at the beginning and after every fourth entry: from the third time on everything has expired.
+    # The clock is read at the beginning and after every fourth entry; from the third time on everything has expired.
     assert len(states.physical) == 11
 
 

@@ -1,4 +1,4 @@
-"""Compressed state files: smaller, read back, and no bytes unpacked that were not promised."""
+"""Compressed state files: smaller, read back, and never unpacked to more bytes than the metadata says."""
 
 import random
 import zlib

@@ -1,4 +1,4 @@
-"""State with a time to live: what expires when, what reads show and renew, who cleans up, what snapshots hold.
+"""State with a time to live: when entries expire, what reads return and renew, the cleanup, and snapshots.
 
 `test_ttl_machine.py` drives the same states against a model.
 """
@@ -31,7 +31,7 @@ ON_HEAP = pytest.mark.parametrize("backends", ["heap"], indirect=True)  # RocksD
 
 @pytest.fixture(autouse=True, params=list(BACKENDS))
 def backends(request):
-    """Every test goes over all backends, but for those that say otherwise."""
+    """Run every test on all backends, unless a test chooses its backends."""
     made = []
 
     def make(*args, **more):
@@ -45,12 +45,12 @@ def backends(request):
 
 
 def builder(ttl_ms=TTL_MS):
-    """Without background cleanup: what is removed is removed by reads."""
+    """Configure no background cleanup, so that only reads remove entries."""
     return StateTtlConfig.new_builder(Time.milliseconds(ttl_ms)).disable_cleanup_in_background()
 
 
 class Kept:
-    """A backend on a clock of its own, with one state."""
+    """A backend with its own clock and one state."""
 
     make: ClassVar[Any]
 
@@ -84,11 +84,11 @@ class Kept:
             return self.state.get(entry)
         if self.kind == "list":
             found = list(self.state.get())
-            return found[0] if found else None  # written once, where this is used
+            return found[0] if found else None  # the tests that use this write one element
         return self.state.get()
 
     def snapshot(self, checkpoint_id=1, store=None):
-        """Take a snapshot; what a restore from it is given."""
+        """Take a snapshot; return what a restore needs."""
         store = store or MemoryFiles()
         captured = self.backend.snapshot(checkpoint_id)
         captured.key_groups = EVERYTHING
@@ -610,7 +610,7 @@ def test_only_built_in_types_go_to_a_checkpoint():
 
 
 class LastSeen(KeyedProcessFunction):
-    """For each record what was remembered of its key, and how many keys are remembered at all."""
+    """Emit for each record what is remembered of its key, and how many keys are remembered."""
 
     def __init__(self, config):
         self.config = config
@@ -627,7 +627,7 @@ class LastSeen(KeyedProcessFunction):
 
 
 def seen_twice(config, script, directory=None):
-    """The key a comes in epochs 1, 2 and 9; an epoch with a checkpoint takes 10 ms."""
+    """The key a occurs in epochs 1, 2 and 9. An epoch with a checkpoint takes 10 ms."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     env.enable_checkpointing(10)
@@ -648,7 +648,7 @@ def test_a_job_forgets_by_its_clock(crashes, tmp_path):
 
 
 class Remember(KeyedProcessFunction):
-    """Its state is written for some records only; how many keys it has is seen from outside."""
+    """Write the state for some records only; the test looks at the number of keys from outside."""
 
     sizes = []
 

@@ -1,6 +1,7 @@
-"""States that expire against dictionaries of stamped values: every kind under every configuration.
+"""Expiring states against dictionaries of stamped values: every kind of state, under every configuration.
 
-Operations, clocks that go on and back, snapshots, restores at another parallelism and with another configuration.
+The machine draws operations, clocks that run forward and back, snapshots, and restores at another parallelism and with
+another configuration.
 """
 
 import itertools
@@ -43,25 +44,25 @@ keys, entries = st.sampled_from(KEYS), st.sampled_from("pq")
 
 
 class Stamped:
-    """A value in the model. `maybe_gone`: it has been expired before somebody who may remove it unasked."""
+    """A value in the model. `maybe_gone` says that it had expired when a cleanup that may remove it could have run."""
 
     __slots__ = ("in_doubt", "maybe_gone", "stamp", "value")
 
     def __init__(self, stamp, value, *, maybe_gone=False):
         self.stamp, self.value, self.maybe_gone = stamp, value, maybe_gone
-        self.in_doubt = False  # whether the files of a checkpoint hold it
+        self.in_doubt = False  # whether it is unknown if the files of a checkpoint hold it
 
 
 class TtlMachine(RuleBasedStateMachine):
     """Subtasks of an operator with one state, per key or per key and window.
 
-    The model holds for each key what is physically there: pairs of an entry (of maps, else None) and a stamped value;
-    of a list its elements, of a map its entries, of the other kinds at most one. What background cleanup may do can
-    have been done or not, from the moment it could have been; everything else is exact.
+    The model holds for each key what is physically there, as pairs of an entry (of maps, otherwise None) and a stamped
+    value: the elements of a list, the entries of a map, at most one pair for other kinds. The background cleanup may or
+    may not have run since the moment it could have run; everything else is exact.
     """
 
     kind = ""
-    backends = (heap,)  # what subtasks are made with, by turns
+    backends = (heap,)  # the factories of subtasks, used in turn
 
     def __init__(self):
         super().__init__()
@@ -133,7 +134,7 @@ class TtlMachine(RuleBasedStateMachine):
                     stamped.maybe_gone |= self.expired(stamped)
 
     def at(self, key):
-        """The handle, with this key as the current one, as a record would make it."""
+        """Return the handle after making this key the current one, as a record would."""
         backend, _, handle = self.subtask_of(key)
         backend.cell[0] = key
         backend.window_cell[0] = (key, WINDOW)
@@ -261,17 +262,17 @@ class TtlMachine(RuleBasedStateMachine):
                     assert parts
 
     def saw(self, key, found, only=None):
-        """A read of all parts, or of one entry only, showed these; compare, and do to the model what the read did."""
+        """Compare what a read of all parts, or of one entry, returned with the model, and update the model."""
         read = [(e, s) for e, s in self.parts(key) if only in (None, e)]
         showable = [(e, s) for e, s in read if self.shows_expired or not self.expired(s)]
         assert self.ordered([(e, s.value) for e, s in showable if (e, s.value) in found]) == self.ordered(found)
         assert all((e, s.value) in found for e, s in showable if not s.maybe_gone), (key, found)
         alive = [s for e, s in read if (e, s.value) in found and not self.expired(s)]
         for stamped in alive:
-            stamped.maybe_gone = False  # it was there just now
+            stamped.maybe_gone = False  # the read has just returned it
             if self.restamps:
                 stamped.stamp = self.now
-        # A list drops its expired elements when none is alive or when it is rewritten. Until then they may wait.
+        # A list drops its expired elements if none is alive or when it is rewritten. Until then they stay.
         stays = [s for _, s in read if self.expired(s)] if self.kind == "list" and alive and not self.restamps else []
         untouched = [s for e, s in self.parts(key) if only not in (None, e)]
         self.model[key] = [(e, s) for e, s in self.parts(key) if s in alive or s in stays or s in untouched]
@@ -295,7 +296,7 @@ class TtlMachine(RuleBasedStateMachine):
         model = {}
         for key, parts in self.model.items():
             for _, stamped in parts:
-                # What has expired is in no file written from now on, and perhaps in one that is built upon.
+                # Expired entries are in no file written from now on, but perhaps in an earlier file of the chain.
                 stamped.in_doubt = stamped.in_doubt or (leaves_out and self.expired(stamped))
             model[key] = [(e, s.stamp, s.value, s.maybe_gone or s.in_doubt) for e, s in parts]
             if leaves_out and not self.incremental:
@@ -310,7 +311,7 @@ class TtlMachine(RuleBasedStateMachine):
         down_ms=st.sampled_from([0, 0, 9]),
     )
     def restore(self, data, parallelism, changed, down_ms):
-        """At another parallelism and perhaps with another configuration, after a while."""
+        """Restore after a while, at another parallelism and perhaps with another configuration."""
         self.clock.advance(down_ms)
         self.config = changed or self.config
         checkpoint_id, files, infos, model = self.saved
@@ -332,11 +333,11 @@ class TtlMachine(RuleBasedStateMachine):
             assert all(part in found for part in sure), (key, found, sure)
 
     def ordered(self, parts):
-        """The order of a map's entries is not specified, and shows what has been removed and come back."""
+        """Ignore the order of a map's entries, which is not specified and changes when an entry comes back."""
         return sorted(parts) if self.kind == "map" else parts
 
     def physical(self, key):
-        """What the table holds for a key, without a read of the state: (entry, stamp, value) of each part."""
+        """Return what the table holds for a key, without reading the state: (entry, stamp, value) of each part."""
         entries = dict(self.subtask_of(key)[0].entries(f"w/{self.kind}" if self.windowed else self.kind))
         kept = entries.get((key, WINDOW) if self.windowed else key, {})
         if self.kind == "map":

@@ -1,4 +1,4 @@
-"""Durable files and directories of this machine."""
+"""Durable local files and directories, and renames that never overwrite."""
 
 import os
 

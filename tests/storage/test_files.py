@@ -1,4 +1,4 @@
-"""Stores: one behaviour over every implementation; and state files, whose damage is always found."""
+"""Every file store behaves alike, and every damage of a state file is found."""
 
 import os
 import random
@@ -33,10 +33,10 @@ def store(request, tmp_path):
             return MemoryFiles().below("some/where")
         case "fsspec objects":
             return open_files(f"memory://{uuid.uuid4().hex}/dir")
-        case "fsspec tree":  # any scheme that is not known for whole puts
+        case "fsspec tree":  # any scheme whose puts may be seen half-written
             access = FsspecAccess(LocalFileSystem(use_listings_cache=False), whole_puts=False)
             return RemoteFiles(access, str(tmp_path / "tree"), "sftp://host/tree")
-        case "arrow tree":  # as HDFS is opened, but for the renaming
+        case "arrow tree":  # opened like HDFS, except for the rules of renaming
             access = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)
             return RemoteFiles(access, str(tmp_path / "tree"), "hdfs://host/tree")
         case "s3":

@@ -1,4 +1,4 @@
-"""Files of the user by path or URL: opened, listed and copied the same way on every storage."""
+"""Files by path or URL are opened, listed and copied alike on every storage."""
 
 import os
 import uuid
@@ -13,7 +13,7 @@ from tamias.storage.locations import join
 
 @pytest.fixture(params=["local", "file URL", "fsspec", "s3"])
 def directory(request, tmp_path):
-    """The address of a directory with a few files."""
+    """Return the address of a directory with a few files."""
     match request.param:
         case "local":
             address = str(tmp_path / "in")

@@ -1,4 +1,4 @@
-"""Folders on local disk: one's own, gone when closed, and removed for those that were killed."""
+"""Scratch folders: removed when closed, and by another process if their own was killed."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def test_what_a_killed_process_left_goes_with_the_next_folder(tmp_path):
     )
     left = process.stdout.readline().strip()
     folder = LocalFolder(str(tmp_path))
-    assert os.path.exists(f"{left}/state"), "its process is alive"
+    assert os.path.exists(f"{left}/state"), "the process that owns the folder is alive"
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()

@@ -1,4 +1,4 @@
-"""Remote stores beyond what every store does: who opens what, whole objects, second tries, and secrets kept."""
+"""Remote stores: which library opens which address, whole objects, retries, and hidden secrets."""
 
 import errno
 import logging
@@ -151,7 +151,7 @@ def test_encoded_secrets_are_masked_as_they_are_and_as_they_were():
 
 
 class Flaky:
-    """Objects behind a connection that fails by chance: before the effect, or after it with the answer lost."""
+    """Objects behind a connection that fails at random: before the effect, or after it with the answer lost."""
 
     whole_puts = True
 
@@ -260,7 +260,7 @@ def tries_of(error, final):
 
 
 class LikeHdfs:
-    """A file system as pyarrow shows HDFS: what is being written can be seen, and no rename goes over a file."""
+    """A file system like HDFS in pyarrow: a half-written file is visible, and a rename never overwrites a file."""
 
     def __init__(self):
         self.files = {}

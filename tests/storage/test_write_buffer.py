@@ -1,4 +1,4 @@
-"""`execution.checkpointing.write-buffer-size`: how much is handed over to the file system at once."""
+"""`execution.checkpointing.write-buffer-size`: the largest write to a local file."""
 
 import io
 
@@ -10,7 +10,7 @@ from tamias.storage.file_store import open_files
 
 @pytest.fixture
 def pieces(monkeypatch):
-    """The sizes of all writes to files."""
+    """Record the sizes of all writes to files."""
     sizes = []
 
     class Counting(io.FileIO):
