@@ -98,7 +98,7 @@ def test_an_assigner_may_be_an_object_or_a_function():
 
 
 def test_later_settings_keep_the_assigner():
-    """PyFlink loses it, which its users must know; here a strategy keeps what was set before."""
+    """PyFlink drops the assigner when a later setting follows. Here a strategy keeps it."""
     assigner = SecondField()
     strategy = (
         WatermarkStrategy.for_bounded_out_of_orderness(timedelta(seconds=1))

@@ -24,7 +24,7 @@ from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 OnTimer = Callable[[Any, int], None]
 """Called with the entry of a timer (a key, or a pair of key and window) and its time."""
 
-_MAX_STALE = 1024  # up to so many emptied buckets are not worth a clean-up
+_MAX_STALE = 1024  # fewer emptied buckets are not worth a clean-up
 
 
 class TimerTable(Table):
