@@ -97,7 +97,9 @@ class OperatorLifecycle:
     def may_finish(self) -> bool:
         """Ask every operator whether it may finish. An operator that may not begins to wait when it is asked."""
         now_ms = self._environment.clock.now_ms()
-        answers = [operator.may_finish(now_ms) for operator in self.operators]  # of all, whatever the first says
+        answers = [
+            operator.may_finish(now_ms) for operator in self.operators
+        ]  # every operator is asked, whatever the first answers
         return all(answers)
 
     def finish(self) -> None:
