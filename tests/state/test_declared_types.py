@@ -164,7 +164,7 @@ def test_a_snapshot_class_that_is_gone_is_named():
     restore, store = snapshot_of(before)
     schema = restore.states[0].schema.replace("PointSnapshot", "Vanished")
     changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
-    with pytest.raises(StateMigrationError, match="Vanished, which says how its serializer wrote it, is gone"):
+    with pytest.raises(StateMigrationError, match="Vanished, the snapshot of its serializer, is gone"):
         restored((changed, store)).value_state(ValueStateDescriptor("state", PointSerializer()))
 
 
@@ -174,7 +174,7 @@ def test_nothing_but_a_snapshot_class_is_called_by_its_name():
     restore, store = snapshot_of(before)
     schema = restore.states[0].schema.replace(f"{__name__}:PointSnapshot", "os:abort")
     changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
-    with pytest.raises(StateMigrationError, match="abort, which says how its serializer wrote it, is no snapshot"):
+    with pytest.raises(StateMigrationError, match="abort, the snapshot of its serializer, is no snapshot"):
         restored((changed, store)).value_state(ValueStateDescriptor("state", PointSerializer()))
 
 

@@ -84,4 +84,4 @@ class Table:
 
 
 def ignore_change(key: Any) -> None:
-    """Stand in for `changed.add` where there are no checkpoints, so nobody asks what changed."""
+    """Take the place of `changed.add` if there are no checkpoints, which alone need the changes."""

@@ -2,7 +2,7 @@
 
 A process holds a lock on `<folder>.lock` for as long as it uses the folder. The operating system releases the lock when
 the process ends, also when the process is killed. Before a process creates a folder it removes the folders beside it
-that nobody has locked. Containers that share a disk see the same locks, but not the same process ids.
+that no process has locked. Containers that share a disk see the same locks, but not the same process ids.
 """
 
 from __future__ import annotations

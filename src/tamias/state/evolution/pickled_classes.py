@@ -158,8 +158,8 @@ class _Unpickler(pickle.Unpickler):
             return super().find_class(module, name)
         if isinstance(stand_in, str):
             raise Incompatible(
-                f"its values are made of {module}.{name}, which is gone: {stand_in}; put it back, or let "
-                f"{name.rpartition('.')[2]!r} in that module be another name of what it has become"
+                f"its values contain instances of {module}.{name}, which is gone: {stand_in}; restore the class, or "
+                f"make {name.rpartition('.')[2]!r} in that module an alias of the class that replaced it"
             )
         return stand_in
 
@@ -168,7 +168,7 @@ def _shim(name: str, cls: type, old_fields: list[list[Any]]) -> Any:
     """Return a class that takes the place of a changed class in old pickles and creates instances of the class now."""
     described = record_class(cls)
     if described is None:
-        raise Incompatible(f"{name.replace(':', '.')} was a dataclass or named tuple with fields and is none now")
+        raise Incompatible(f"{name.replace(':', '.')} was a dataclass or named tuple with fields and no longer is one")
     fill = field_converters(described, old_fields)
     if is_named_tuple(cls):
         return _named_tuple_shim(cls, [field for field, _ in old_fields], fill)
@@ -235,6 +235,6 @@ def loads(data: bytes, where: str) -> Any:
         raise CorruptFileError(where, found, "pickled state") from error
     except (ImportError, AttributeError) as error:
         raise StateMigrationError(
-            f"cannot restore the keys in {where}: a class that they are made of is gone ({error}); put it back, or let "
-            f"its name be another name of what it has become"
+            f"cannot restore the keys in {where}: the class of a key is gone ({error}); restore the class, or make its "
+            f"name an alias of the class that replaced it"
         ) from error

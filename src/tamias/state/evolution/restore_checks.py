@@ -217,11 +217,11 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
         cls = find_global(*name.split(":"))
     except LookupError as error:
         raise Incompatible(
-            f"the class {name.replace(':', '.')}, which says how its serializer wrote it, is gone: {error}"
+            f"the class {name.replace(':', '.')}, the snapshot of its serializer, is gone: {error}"
         ) from error
     # A checkpoint must not be able to have any other class called.
     if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):
-        raise Incompatible(f"{name.replace(':', '.')}, which says how its serializer wrote it, is no snapshot class")
+        raise Incompatible(f"{name.replace(':', '.')}, the snapshot of its serializer, is no snapshot class")
     snapshot = cls()
     snapshot.read_snapshot(int(saved["version"]), BytesIO(base64.b64decode(saved["configuration"])))
     return snapshot

@@ -136,7 +136,7 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
             self.load(info, entries)
 
     def expect(self, restored: OperatorRestore) -> None:
-        """Remember what the checkpoint says of its states, to compare it with what the job declares."""
+        """Remember the descriptions in the checkpoint, to compare them with what the job declares."""
         self._heap.restored = restored.keyed_infos()
         self._heap.operator = restored.label
 

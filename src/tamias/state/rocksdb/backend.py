@@ -178,7 +178,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             return beside
         uploads = self._uploads
         if not self._incremental:
-            return self._linked(beside, None, _nobody_builds_on_it)
+            return self._linked(beside, None, _ignore_files)
         base = uploads.base
         if not base and not self._settled:
             self._rocks.flush()
@@ -188,7 +188,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
 
     def native_snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.full_snapshot(checkpoint_id)
-        return self._linked(beside, None, _nobody_builds_on_it) if self._rocks.is_open else beside
+        return self._linked(beside, None, _ignore_files) if self._rocks.is_open else beside
 
     def full_snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.full_snapshot(checkpoint_id)
@@ -241,5 +241,5 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             self._on_close()
 
 
-def _nobody_builds_on_it(files: Files) -> None:
+def _ignore_files(files: Files) -> None:
     """Ignore the files of a snapshot that refers to no other: the next snapshot does not build on it."""
