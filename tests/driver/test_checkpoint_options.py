@@ -20,8 +20,7 @@ from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.errors import ConfigurationError, JobExecutionError
 from tamias.functions.checkpointed import CheckpointedFunction
-from tamias.operators.split_source import SplitSourceOperator
-from tamias.testing.scripted import Crash, Script, ScriptedEngine, ScriptedSource, run_scripted, start_scripted
+from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
@@ -83,19 +82,11 @@ def test_max_concurrent_checkpoints(tmp_path):
 
 
 @pytest.mark.parametrize("in_a_moment", [True, False])
-def test_an_epoch_waits_a_moment_for_the_checkpoint_before_if_one_is_due(tmp_path, monkeypatch, in_a_moment):
+def test_an_epoch_waits_a_moment_for_the_checkpoint_before_if_one_is_due(tmp_path, in_a_moment):
     """Epochs are as long as the interval: without the wait only every second one would carry a checkpoint."""
-
-    def wait(engine, timeout_s):
-        if in_a_moment:
-            engine._held += [event for _, event in engine._late]
-            engine._late.clear()
-        usual_wait(engine, timeout_s)
-
-    usual_wait = ScriptedEngine.wait
-    monkeypatch.setattr(ScriptedEngine, "wait", wait)
     late = dict.fromkeys(range(5, 31), 1)  # neither those of the first checkpoints nor of the last
-    run = run_scripted(many(environment(tmp_path, interval=10)), Script(late_snapshots=late))
+    script = Script(late_snapshots=late, late_until_wait=in_a_moment)
+    run = run_scripted(many(environment(tmp_path, interval=10)), script)
     gaps = [b - a for a, b in itertools.pairwise(carried(run)[:15])][2:]
     assert set(gaps) == ({1} if in_a_moment else {2})
 
@@ -107,30 +98,14 @@ def test_a_pause_leaves_room_for_one_at_a_time(tmp_path):
 
 
 @pytest.mark.parametrize("interval", [None, 40])
-def test_interval_during_backlog(tmp_path, monkeypatch, interval):
-    read = SplitSourceOperator._read_splits
-
-    def with_backlog(self, budget, progress):
-        yield from read(self, budget, progress)
-        progress.backlog = True
-
-    monkeypatch.setattr(SplitSourceOperator, "_read_splits", with_backlog)
+def test_interval_during_backlog(tmp_path, interval):
     keys = {} if interval is None else {"interval_during_backlog": interval}
-    gaps = gaps_ms(run_scripted(many(environment(tmp_path, **keys))))
+    gaps = gaps_ms(run_scripted(many(environment(tmp_path, **keys)), Script(backlog_epochs=10 * MANY)))
     assert max(gaps) <= EPOCH_MS if interval is None else all(40 <= gap <= 40 + EPOCH_MS for gap in gaps)
 
 
-def test_no_checkpoints_during_backlog_and_one_at_its_end(tmp_path, monkeypatch):
-    read = SplitSourceOperator._read_splits
-    epochs = []
-
-    def with_backlog(self, budget, progress):
-        yield from read(self, budget, progress)
-        epochs.append(1)
-        progress.backlog = len(epochs) < 20
-
-    monkeypatch.setattr(SplitSourceOperator, "_read_splits", with_backlog)
-    run = run_scripted(many(environment(tmp_path, interval_during_backlog=0)))
+def test_no_checkpoints_during_backlog_and_one_at_its_end(tmp_path):
+    run = run_scripted(many(environment(tmp_path, interval_during_backlog=0)), Script(backlog_epochs=19))
     assert carried(run)[0] == 21 and set(gaps_ms(run)) == {EPOCH_MS}
 
 

@@ -121,6 +121,8 @@ class Script:
         crashes: The points at which the job fails.
         failed_snapshots: Numbers of the snapshots (of all, from 1) that are reported as not written.
         late_snapshots: Numbers of the snapshots (of all, from 1) that are reported a number of epochs later.
+        late_until_wait: Late snapshots are reported as soon as the job waits, if that comes first.
+        backlog_epochs: In how many epochs, from the first, the sources report a backlog.
         kill: A crash drops the subtasks without closing them, as when a process is killed. If false, they are
             closed as after an exception.
         driver_dies: A crash ends the driver too: `run_scripted` raises `DriverDied`.
@@ -131,6 +133,8 @@ class Script:
     crashes: Sequence[Crash] = ()
     failed_snapshots: Collection[int] = ()
     late_snapshots: Mapping[int, int] = field(default_factory=dict)
+    late_until_wait: bool = False
+    backlog_epochs: int = 0
     kill: bool = True
     driver_dies: bool = False
     deeds: Mapping[int, Callable[[JobHandle], object]] = field(default_factory=dict)
@@ -197,6 +201,9 @@ class ScriptedEngine(LocalEngine):
             return EpochResult(failure=_gone("before an epoch"))
         # The script limits what a source reads, not the order.
         result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))
+        if len(self.epochs) <= self._script.backlog_epochs:
+            for ack in result.acks:
+                ack.backlog = True
         if result.failure is None:
             self._await_snapshots(order)
             if self.passes("after-epoch"):
@@ -231,6 +238,9 @@ class ScriptedEngine(LocalEngine):
 
     def wait(self, timeout_s: float) -> None:
         """Advance the clock instead of waiting."""
+        if self._script.late_until_wait:
+            self._held += [event for _, event in self._late]
+            self._late.clear()
         super().wait(0.0)
         self._clock.advance(1)
 
