@@ -1,4 +1,4 @@
-"""The command line: programs run with settings, savepoints listed, shown and disposed of; words and exit codes."""
+"""The command line: `run` with settings, `savepoint list`, `show` and `dispose`, their messages and exit codes."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ client.get_job_execution_result().result(60)
 
 @pytest.fixture
 def script(tmp_path):
-    """Writes a program; answers its path."""
+    """Return a function that writes a program and returns its path."""
 
     def write(text=PROGRAM, name="program.py"):
         path = tmp_path / name
@@ -54,7 +54,7 @@ def script(tmp_path):
 
 @pytest.fixture(autouse=True)
 def as_it_was(monkeypatch):
-    """The program becomes `__main__`: afterwards the tests are again."""
+    """Undo that the program becomes `__main__`."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -196,7 +196,7 @@ STOPPED = PROGRAM.replace("class Count", ENDLESS + "\nclass Count", 1).replace(
 
 @pytest.fixture
 def savepoint(script, capsys, tmp_path):
-    """The path of a savepoint that a program took of itself, and the last count it printed."""
+    """Return the path of a savepoint that a program took of itself, and the last count it printed."""
     assert run("run", "-D", f"state.savepoints.dir={tmp_path / 'savepoints'}", script(STOPPED)) == 0
     lines = capsys.readouterr().out.splitlines()
     (path,) = [line.removeprefix("savepoint ") for line in lines if line.startswith("savepoint ")]

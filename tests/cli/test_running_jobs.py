@@ -1,4 +1,4 @@
-"""`tamias list`, `stop`, `cancel` and `savepoint trigger`, of a job that runs in a process of its own."""
+"""`tamias list`, `stop`, `cancel` and `savepoint trigger`, with a job in a process of its own."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def folder(desk_folder):
 
 @pytest.fixture
 def start():
-    """Starts a program that runs a job of this name; answers its process and the job's id."""
+    """Return a function that starts a program with a job of this name, and returns its process and the job's id."""
     processes = []
 
     def started(name):

@@ -18,14 +18,14 @@ _ATTRIBUTE = re.compile(r"    (\w+)$")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its name with its stars, and its default as text."""
+    """A parameter: its name with its stars, and its default as text."""
 
     name: str
     default: str | None = None
 
     @property
     def belongs_to_the_bridge(self) -> bool:
-        """Whether it exists for PyFlink's connection to the JVM alone."""
+        """Return whether the parameter exists only for PyFlink's connection to the JVM."""
         return self.name == "gateway" or self.name.lstrip("_").startswith("j_")
 
 
@@ -40,7 +40,7 @@ class Entry:
 
 
 def read_listing() -> dict[str, dict[str, Entry]]:
-    """Every module with its entries."""
+    """Return every module with its entries."""
     modules: dict[str, dict[str, Entry]] = {}
     module: dict[str, Entry] = {}
     current: Entry | None = None
@@ -65,7 +65,7 @@ def read_listing() -> dict[str, dict[str, Entry]]:
 
 
 def parameters(text: str) -> tuple[Parameter, ...]:
-    """The parameters of a signature such as ``(self, a: Dict[str, int] = None, *rest) -> int``."""
+    """Return the parameters of a signature such as ``(self, a: Dict[str, int] = None, *rest) -> int``."""
     return tuple(_parameter(part) for part in _split(_inside(text)) if part not in ("self", "cls"))
 
 

@@ -1,4 +1,4 @@
-"""Checkpoint settings: setters, keys and what the job gets of them."""
+"""Checkpoint settings: setters, keys and the settings of the job."""
 
 import logging
 

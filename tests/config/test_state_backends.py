@@ -1,11 +1,10 @@
-"""State backends as programs and configuration files name them, and what becomes of it in the job's settings."""
+"""State backends set by programs and configuration files, and the settings of the job that follow."""
 
 import importlib.util
 
 import pytest
 
 from tamias.common import Configuration
-from tamias.config.job_settings import job_settings
 from tamias.config.rocksdb_options import PREFIX
 from tamias.config.rocksdb_settings import MEBIBYTE, RocksDBSettings
 from tamias.datastream import (
@@ -27,11 +26,11 @@ def env():
 
 
 def settings_of(env):
-    return job_settings(env._configuration, "job", env._checkpoints, env._restart, collect=False)
+    return env.job_settings("job")
 
 
 def configured(**given):
-    """A configuration with keys of RocksDB: `_` stands for a hyphen, `__` for a dot."""
+    """Return a configuration with keys of RocksDB: `_` stands for a hyphen, `__` for a dot."""
     configuration = Configuration().set_string("state.backend.type", "rocksdb")
     for key, value in given.items():
         configuration.set_string(PREFIX + key.replace("__", ".").replace("_", "-"), value)
@@ -254,7 +253,7 @@ def test_a_missing_package_is_named_before_anything_runs(env, monkeypatch):
 
 
 class Cramped:
-    """An options factory: it is handed what an instance is opened with."""
+    """An options factory, which is called with the options that an instance is opened with."""
 
     seen = 0
 

@@ -1,4 +1,4 @@
-"""Streams beside a broadcast one of rules, and functions over both."""
+"""Streams that are connected with a broadcast stream of rules, and functions over both."""
 
 import pytest
 
@@ -34,7 +34,7 @@ class Scale(BroadcastProcessFunction):
 
 
 class KeyedScale(KeyedBroadcastProcessFunction):
-    """The same per key, and how many records the key has had."""
+    """Scales per key, and counts the records of the key."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT(), 0))

@@ -1,4 +1,4 @@
-"""Broadcast state: written by the broadcast side, read by the other, the same on every subtask."""
+"""Broadcast state: written by the broadcast side, read by the other side, equal on every subtask."""
 
 import pytest
 
@@ -98,7 +98,7 @@ def test_a_key_selector_is_opened(env, mode):
 
 
 class Everything(BroadcastProcessFunction):
-    """Does to the states what broadcast records say, and tells what a record sees of them."""
+    """Changes the states as broadcast records say, and emits what a record sees of them."""
 
     def process_element(self, value, ctx):
         rules, names = ctx.get_broadcast_state(RULES), ctx.get_broadcast_state(NAMES)
@@ -136,7 +136,7 @@ LISTS = MapStateDescriptor("lists")
 
 
 class Spoil(BroadcastProcessFunction):
-    """Changes what it put and what it read, which must not matter."""
+    """Changes objects after putting them into state and after reading them, which must not change the state."""
 
     def process_element(self, value, ctx):
         lists = ctx.get_broadcast_state(LISTS)

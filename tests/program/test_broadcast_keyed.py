@@ -1,4 +1,4 @@
-"""A keyed stream beside a broadcast one: the states of all keys, timers; and the side outputs of both kinds."""
+"""A keyed stream connected with a broadcast one: the state of all keys, timers, and side outputs of both sides."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ ALL_KINDS = {
 
 
 class Visit(KeyedBroadcastProcessFunction):
-    """Keeps a number per key; a broadcast record tells all of them and clears the odd ones."""
+    """Keeps a number per key. A broadcast record emits all numbers and clears the odd ones."""
 
     def __init__(self, descriptor, write, read):
         self.descriptor, self.write, self.read = descriptor, write, read
@@ -122,7 +122,7 @@ def test_in_batch_mode_there_are_no_keys_to_visit_yet(env):
 
 
 class Misuse(KeyedBroadcastProcessFunction):
-    """Does something in `process_broadcast_element` that cannot be done there."""
+    """Makes a call in `process_broadcast_element` that is refused there."""
 
     def __init__(self, misuse):
         self.misuse = misuse

@@ -1,4 +1,4 @@
-"""Two connected streams: each record to the method of its side, state and timers shared where there are keys."""
+"""Two connected streams: each record goes to the method of its side; with keys, state and timers are shared."""
 
 from typing import Any
 
@@ -233,7 +233,7 @@ def test_records_that_one_side_changes_are_its_own(env):
 
 
 class Reminder(KeyedCoProcessFunction):
-    """The first side asks for event-time timers, the second deletes one; both are the same key's."""
+    """The first side registers event-time timers, the second side deletes one of the same key."""
 
     def process_element1(self, value, ctx):
         ctx.timer_service().register_event_time_timer(value[1])
@@ -264,7 +264,7 @@ def test_time_is_the_lesser_of_both_sides_and_timers_belong_to_both(env):
 
 
 class Late(KeyedCoProcessFunction):
-    """A timer of the processing-time clock, asked for by the second side."""
+    """The second side registers a processing-time timer."""
 
     def process_element1(self, value, ctx):
         pass

@@ -1,4 +1,4 @@
-"""What is wrong with two connected streams is said where it is written, or with the record that shows it."""
+"""Mistakes with connected streams raise at the call, or with the record that shows the mistake."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""In which order the records of two connected streams come, in both modes; and how a plan shows them."""
+"""The order of the records of two connected streams in both modes, and how a plan shows them."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The environment: settings, where they come from, and sources."""
+"""The environment: settings, their precedence, and sources."""
 
 import os
 import pickle

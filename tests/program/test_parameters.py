@@ -8,7 +8,7 @@ from tamias.testing.local_run import collect_locally, on_local_engine
 
 
 class Told(MapFunction):
-    """Tells what it was told."""
+    """Emits the parameters that it was given."""
 
     def __init__(self, by_constructor):
         self.by_constructor = by_constructor

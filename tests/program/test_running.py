@@ -1,4 +1,4 @@
-"""execute, execute_async and execute_and_collect, against a job that is not really run."""
+"""execute, execute_async and execute_and_collect, with a handle in place of a running job."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from tamias.graph.specs import CollectSpec, PrintSpec
 
 
 def started(settings, records=(), error=None, endless=False):
-    """Return the handle of a job that gives some records and then ends, fails, or runs until it is cancelled."""
+    """Return the handle of a job that emits some records and then ends, fails, or runs until it is cancelled."""
     handle = JobHandle(settings.job_id, settings.job_name)
     handle.update(JobProgress(status=JobStatus.RUNNING))
     handle.set_accumulators({"n": IntCounter(2)})
@@ -31,7 +31,7 @@ def started(settings, records=(), error=None, endless=False):
 
 @pytest.fixture
 def submitted():
-    """The jobs submitted so far; `next_job` says how the next job goes."""
+    """The jobs submitted so far. `next_job` holds the outcome of the next job."""
     log = SimpleNamespace(jobs=[], next_job={})
 
     def submit(graph, settings):

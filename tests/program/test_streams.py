@@ -1,4 +1,4 @@
-"""Streams: what each call draws, what it says about types, and what it refuses."""
+"""Streams: the operator, the type and the errors of every method."""
 
 import json
 import pickle

@@ -1,10 +1,10 @@
-"""The scripts beside this file, with the arguments they are run with, and what PyFlink printed.
+"""The scripts beside this file with their arguments, and the recorded output of PyFlink.
 
     python tests/pyflink/runs.py [name ...]     with the Python of an environment that has apache-flink
 
-records again: our own scripts, and of PyFlink's own examples those that need no other system and end by themselves.
-What was printed is compared as a multiset: the order of two streams on one terminal is nobody's promise. Where a script
-leaves the parallelism open, the number of the subtask before a line says how many cores there were, and is left out.
+records the output again: of the scripts here, and of those of PyFlink's own examples that need no other system and
+end. The printed lines are compared as a multiset, since the order of two streams on one terminal is not defined. The
+number of the subtask before a line depends on the number of cores and is removed.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ EXAMPLES = [
         "windowing/tumbling_time_window.py",
     )
 ]
-# The rest of PyFlink's examples, and what they need that is not here.
+# The rest of PyFlink's examples, and what they need that the tests do not have.
 OTHER_EXAMPLES = {
     "streaming_word_count.py": "its source is a table, and it never ends",
     "asyncio/remote_model_inference.py": "its source is a table, and it never ends",
@@ -76,22 +76,22 @@ OTHER_EXAMPLES = {
 }
 
 
-# Some scripts send the log to standard output: this is PyFlink's part of it.
+# Some scripts send the log to standard output; these lines are PyFlink's.
 LOG = re.compile(r"PYFLINK_CYTHON_ENABLED|No module named google\.cloud|Using Any for unsupported type")
 
 
 def lines_of(printed: str) -> list[str]:
-    """What is compared."""
+    """Return the printed lines that are compared: sorted, without subtask numbers and log lines."""
     return sorted(re.sub(r"^\d+> ", "", line) for line in printed.splitlines() if not LOG.match(line))
 
 
 def recorded() -> dict[str, list[str]]:
-    """What PyFlink printed, by the name of the run; lines in order of the alphabet."""
+    """Return the lines that PyFlink printed, sorted, by the name of the run."""
     return {name: found["printed"] for name, found in _recordings().items()}
 
 
 def is_fresh(run: Run) -> bool:
-    """Whether one of our own scripts is as it was when it was recorded."""
+    """Return whether a script of this folder is unchanged since it was recorded."""
     return _recordings()[run.name]["sha256"] == _sha256(HERE / "scripts" / run.script)
 
 
@@ -115,7 +115,7 @@ def record(names: list[str]) -> None:
         folder = examples if run.of_pyflink else HERE / "scripts"
         done = subprocess.run(
             [sys.executable, str(folder / run.script), *run.arguments],
-            # PyFlink's workers are started as `python`, and do not look beside the script.
+            # PyFlink starts its workers as `python`, and they do not search the folder of the script.
             env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(folder)},
             capture_output=True,
             text=True,

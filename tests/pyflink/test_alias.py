@@ -1,4 +1,4 @@
-"""`pyflink` is Tamias: what can be imported, what it is, and what a name that is not there says."""
+"""`pyflink` as another name of tamias: imports, identity of classes, and the error for a missing name."""
 
 import importlib
 import pickle

@@ -19,7 +19,10 @@ ROOT = HERE.parent.parent
 
 
 def installed_examples():
-    """PyFlink's examples, if it is installed: in this environment, where `make bench` puts it, or in PYFLINK_FOLDER."""
+    """Return the folder of PyFlink's examples, or None.
+
+    PyFlink is searched in this environment, where `make bench` puts it, and in PYFLINK_FOLDER.
+    """
     here = find_spec("pyflink")
     found = [Path(location) for location in (here.submodule_search_locations or [])] if here is not None else []
     found += ROOT.glob(".venvs/flink/lib/python*/site-packages/pyflink")
