@@ -238,11 +238,11 @@ class CheckpointConfig:
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def is_force_checkpointing(self) -> bool:
-        """Return whether checkpoints are taken of jobs with iterations."""
+        """Return the value that was set last."""
         return self._forced
 
     def set_force_checkpointing(self, force_checkpointing: bool = True) -> CheckpointConfig:
-        """Set whether checkpoints are taken of jobs with iterations. A restart loses the records inside the loop."""
+        """Accepted without effect: jobs with iterations take checkpoints anyway, which hold the records in the loop."""
         self._forced = bool(force_checkpointing)
         return self
 

@@ -65,7 +65,7 @@ class CheckpointSettings:
     unaligned: bool = False
     after_tasks_finish: bool = True
     compression: bool = False
-    forced: bool = False  # take checkpoints although the job has iterations
+    forced: bool = False  # without effect: jobs with iterations take checkpoints anyway
     prefer_checkpoint_for_recovery: bool = False
     ignored_in_flight_checkpoint_id: int | None = None
     owner_lease_ms: int = 30_000
