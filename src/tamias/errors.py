@@ -5,8 +5,8 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
 ``__init__`` would compose it twice, or could not be rebuilt.
 
     TamiasError
-        the program     InvalidProgramError (DuplicateUidError), ConfigurationError, UnsupportedOperationError,
-                        AccumulatorError, InvalidKeyError, RecordTypeError, UserFunctionError
+        the program     InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),
+                        UnsupportedOperationError, AccumulatorError, InvalidKeyError, RecordTypeError, UserFunctionError
         the job         JobExecutionError, JobCancelledError, DeploymentError, SlotLostError
         the state       StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         checkpoints     CheckpointError (CheckpointFailed, CorruptFileError, JobHasFinished, DirectoryInUse, Fenced),
@@ -42,6 +42,7 @@ __all__ = [
     "StateMigrationException",
     "StateNotKeyed",
     "TamiasError",
+    "UnsafeFolderError",
     "UnsupportedOperationError",
     "UserFunctionError",
     "may_be_retried",
@@ -121,6 +122,23 @@ class ConfigurationError(TamiasError, ValueError):
     """A configuration value cannot be read, or contradicts another value."""
 
     retryable = False
+
+
+class UnsafeFolderError(ConfigurationError):
+    """A folder for private files belongs to another user, can be entered by other users, or is a link or a file."""
+
+    def __init__(self, path: str, found: str) -> None:
+        super().__init__(path, found)
+
+    path = _Field[str](0)
+    found = _Field[str](1)
+
+    def __str__(self) -> str:
+        path, found = self.args
+        return (
+            f"{path!r} must be a folder of this user's that nobody else may enter, but {found}; "
+            "remove it or `chmod 700` it, or choose another directory"
+        )
 
 
 class UnsupportedOperationError(TamiasError, NotImplementedError):

@@ -3,9 +3,14 @@
 import os
 import queue
 import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
+import tamias
 from tamias.clock import SystemClock
 from tamias.config.checkpoint_settings import LocalCopySettings
 from tamias.datastream import StreamExecutionEnvironment
@@ -196,3 +201,144 @@ def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
     assert local_paths(tmp_path) == []
     killed.abandon()
     killed.shutdown()
+
+
+# --------------------------------------------------------------------------------- a directory that is not ours alone
+
+
+def job_folder(tmp_path):
+    return tmp_path / "local" / f"tamias-local-{JOB}"
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A folder with files that must stay, some with names like those of copies."""
+    root = tmp_path / "home"
+    for path in ("thesis", "shared/thesis", "shared/1-thesis", "chk-1/1-thesis"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("do not delete")
+    return root
+
+
+def files_below(root):
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def use_and_remove(tmp_path, remote):
+    """Go through all that a slot does with its copies, and read the state from where a job without copies reads it."""
+    local = copies(tmp_path)
+    file = write_state(local.copying(remote), "shared/1-a", b"state", 0)
+    local.written(1, snapshot(file))
+    local.completed(9)
+    remote.reads.clear()
+    assert read_state(local.reading(remote, plan(file)), file) == b"state"
+    local.remove()
+    return local
+
+
+def put_link(place, victim):
+    place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    place.symlink_to(victim)
+
+
+LINKS = {
+    "the job's folder": lambda tmp_path, victim: put_link(job_folder(tmp_path), victim.parent),
+    "the slot's folder": lambda tmp_path, victim: put_link(job_folder(tmp_path) / "slot-0", victim),
+    "a folder of files": lambda tmp_path, victim: (
+        job_folder(tmp_path).mkdir(mode=0o700, parents=True),
+        put_link(job_folder(tmp_path) / "slot-0" / "shared", victim / "shared"),
+    ),
+}
+
+
+@pytest.mark.parametrize("which", LINKS)
+def test_a_link_is_not_followed_and_the_job_goes_on_without_copies(tmp_path, remote, victim, which, caplog):
+    (tmp_path / "slot-0").symlink_to(victim)  # what the link in the job's place would lead to
+    before = files_below(victim)
+    LINKS[which](tmp_path, victim)
+    local = use_and_remove(tmp_path, remote)
+    assert files_below(victim) == before
+    assert remote.reads == ["shared/1-a"] and local.used == 0
+    assert caplog.text.count("slot 0 goes on without local copies") == 1 and "it is a link" in caplog.text
+
+
+def test_a_link_in_the_place_of_a_copy_is_neither_written_nor_read(tmp_path, remote, victim):
+    local = copies(tmp_path)
+    write_state(local.copying(remote), "shared/1-b", b"state", 0)
+    (job_folder(tmp_path) / "slot-0" / "shared" / "1-a").symlink_to(victim / "thesis")
+    use_and_remove(tmp_path, remote)
+    assert (victim / "thesis").read_text() == "do not delete"
+
+
+def test_a_folder_that_others_may_enter_is_not_used(tmp_path, remote, caplog):
+    (job_folder(tmp_path) / "slot-0" / "shared").mkdir(parents=True)
+    (job_folder(tmp_path) / "slot-0" / "shared" / "1-b").write_text("")
+    job_folder(tmp_path).chmod(0o777)
+    use_and_remove(tmp_path, remote)
+    assert files_below(tmp_path / "local") == [f"tamias-local-{JOB}/slot-0/shared/1-b"]
+    assert "goes on without local copies" in caplog.text and "its mode is 777" in caplog.text
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.parametrize("whose", ["", "slot-0"])
+def test_a_folder_of_another_user_is_not_used(tmp_path, remote, whose, caplog):
+    (job_folder(tmp_path) / "slot-0" / "shared").mkdir(parents=True)
+    (job_folder(tmp_path) / "slot-0" / "shared" / "1-b").write_text("")
+    job_folder(tmp_path).chmod(0o700)
+    os.chown(job_folder(tmp_path) / whose, 65534, 65534)
+    use_and_remove(tmp_path, remote)
+    assert files_below(tmp_path / "local") == [f"tamias-local-{JOB}/slot-0/shared/1-b"]
+    assert "goes on without local copies" in caplog.text and "user 65534 owns it" in caplog.text
+
+
+AS_ANOTHER_USER = """
+import os, sys
+root, job, source = sys.argv[1:]
+sys.path[:0] = [source]
+from tamias.config.checkpoint_settings import LocalCopySettings
+from tamias.slot.local_copies import LocalCopies
+os.setgid(65534)
+os.setuid(65534)
+local = LocalCopies(LocalCopySettings(write=True, read=True, directories=(root,)), job, 0)
+local.keep("shared/1-a", b"secret")
+os.system(f"find {root} -mindepth 1 -printf '%P %m %U\\\\n'")
+local.completed(9)
+local.remove()
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
+def test_two_users_with_one_job_id_do_not_touch_each_others_copies(remote, caplog):
+    with tempfile.TemporaryDirectory() as shared:
+        os.chmod(shared, 0o1777)
+        source = str(Path(tamias.__file__).parents[1])
+        command = [sys.executable, "-c", AS_ANOTHER_USER, shared, JOB, source]
+
+        def theirs():
+            return subprocess.run(command, capture_output=True, text=True, check=True)
+
+        made = theirs()
+        assert made.stdout.splitlines()[-1].endswith("1-a 600 65534"), made
+        assert f"tamias-local-{JOB} 700 65534" in made.stdout and os.listdir(shared) == []
+        mine = LocalCopies(LocalCopySettings(directories=(shared,), **BOTH), JOB, 0)
+        write_state(mine.copying(remote), "shared/1-a", b"state", 0)
+        assert "goes on without local copies" in theirs().stderr
+        assert [path.name for path in Path(shared).rglob("*") if path.is_file()] == ["1-a"]
+
+
+def test_names_that_no_copy_has_are_left_alone(tmp_path, remote):
+    local = copies(tmp_path)
+    write_state(local.copying(remote), "shared/1-a", b"state", 0)
+    slot = job_folder(tmp_path) / "slot-0"
+    for path in ("notes", "shared/notes", "other/1-a", "chk-1/notes"):
+        (slot / path).parent.mkdir(exist_ok=True)
+        (slot / path).write_text("")
+    local.completed(9)
+    local.remove()
+    assert files_below(slot) == ["chk-1/notes", "notes", "other/1-a", "shared/notes"]
+
+
+@pytest.mark.parametrize("job_id", ["../../home", "", "ab" * 15, "AB" * 16])
+def test_a_job_id_is_checked_before_it_becomes_part_of_a_path(job_id):
+    with pytest.raises(ValueError, match="32 lower case hexadecimal digits"):
+        LocalCopies(LocalCopySettings(**BOTH), job_id, 0)

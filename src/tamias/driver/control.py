@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import socket
-import stat
 import struct
 import tempfile
 import threading
@@ -22,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from tamias.driver.job_handle import JobHandle
-from tamias.errors import ConfigurationError, TamiasError
+from tamias.errors import ConfigurationError, TamiasError, UnsafeFolderError
 from tamias.functions.job_status import JobStatus
+from tamias.storage.private_folder import PrivateFolder
 
 __all__ = ["ControlDesk", "JobGone", "ask", "desks", "peer_uid", "runtime_folder"]
 
@@ -65,14 +65,13 @@ def runtime_folder() -> Path:
         folder = Path(session) / "tamias"
     else:
         folder = Path(tempfile.gettempdir()) / f"tamias-{os.getuid()}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+    try:
+        with PrivateFolder.opened(str(folder)):
+            return folder
+    except UnsafeFolderError as error:
         raise ConfigurationError(
-            f"the sockets of jobs are in {str(folder)!r}, which must be a folder of this user's that nobody else may "
-            "enter: `chmod 700` it, or name another one in TAMIAS_RUNTIME_DIR"
-        )
-    return folder
+            f"there is no safe place for the sockets of jobs (TAMIAS_RUNTIME_DIR): {error}"
+        ) from error
 
 
 # --------------------------------------------------------------------------------------------------- the job's side

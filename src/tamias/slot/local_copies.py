@@ -10,32 +10,38 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
+import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from tamias.checkpoint.file_names import created_for
+from tamias.checkpoint.file_names import SHARED, checkpoint_id_of, created_for
 from tamias.config.checkpoint_settings import LocalCopySettings
-from tamias.errors import CorruptFileError
+from tamias.config.job_id import JobID
+from tamias.errors import CorruptFileError, UnsafeFolderError
 from tamias.state.snapshots import RestorePlan, StateFile, SubtaskSnapshot
 from tamias.state.state_files import state_in
 from tamias.storage.file_store import FileStore
-from tamias.storage.local import LocalFiles
+from tamias.storage.private_folder import PrivateFolder
 
 __all__ = ["LocalCopies"]
 
 _log = logging.getLogger(__name__)
+_OWN_NAME = re.compile(r"(0|[1-9][0-9]*)-.+")  # as `SnapshotNames` makes them
 
 
 class LocalCopies:
-    """The copies of one slot, in a directory that the next slot of the same job and number finds again."""
+    """The copies of one slot, in a directory that the next slot of the same job and number finds again.
+
+    The directory's name can be predicted, and other users can write to the temporary directory above it. A directory
+    that is not this user's alone is not touched: the job goes on without copies, and one warning says so.
+    """
 
     def __init__(self, settings: LocalCopySettings, job_id: str, slot: int) -> None:
         roots = settings.directories or (tempfile.gettempdir(),)
-        self._above = os.path.join(roots[slot % len(roots)], f"tamias-local-{job_id}")
-        self._folder = os.path.join(self._above, f"slot-{slot}")
+        self._path = os.path.join(roots[slot % len(roots)], f"tamias-local-{JobID(job_id)}")
+        self._slot = slot
         self._settings = settings
-        self._files = LocalFiles(self._folder)
+        self._refused = False  # the directory is not this user's alone
         self._of_checkpoint: dict[int, set[str]] = {}  # paths that this slot's snapshots of the checkpoint refer to
         self.used = 0  # number of files that were read from a copy
 
@@ -47,12 +53,14 @@ class LocalCopies:
 
     def keep(self, path: str, data: bytes) -> None:
         """Write a copy; log a warning if that fails."""
-        target = os.path.join(self._folder, path)
+        if (parts := _parts(path)) is None:
+            return
+        directory, name = parts
         try:
-            os.makedirs(self._above, mode=0o700, exist_ok=True)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            with open(target, "wb") as file:
-                file.write(data)
+            with self._slot_folder(create=True) as slot, slot.below(directory) as folder:
+                folder.write(name, data)
+        except UnsafeFolderError as error:
+            self._refuse(error)
         except OSError as error:
             _log.warning("no local copy of %s: %s", path, error)
 
@@ -69,10 +77,44 @@ class LocalCopies:
         """Delete the copies of older checkpoints to which a completed checkpoint does not refer."""
         needed = self._of_checkpoint.get(checkpoint_id, set())
         self._of_checkpoint = {i: paths for i, paths in self._of_checkpoint.items() if i > checkpoint_id}
-        for path in list(self._paths()):
-            made_for = created_for(path)
-            if path not in needed and (made_for is None or made_for <= checkpoint_id):
-                self._delete(path)
+        self._delete_copies(lambda path, made_for: path not in needed and made_for <= checkpoint_id)
+
+    def remove(self) -> None:
+        """Delete all copies of this slot when the job ends."""
+        self._delete_copies(lambda path, made_for: True)
+        try:
+            with PrivateFolder.opened(self._path, create=False) as job:
+                job.remove_if_empty(f"slot-{self._slot}")
+        except UnsafeFolderError as error:
+            self._refuse(error)
+            return
+        except FileNotFoundError:
+            return  # no copy was ever made
+        with contextlib.suppress(OSError):  # another slot of this host has copies there
+            os.rmdir(self._path)
+
+    def _delete_copies(self, chosen: Callable[[str, int], bool]) -> None:
+        """Delete the chosen files, by path and checkpoint. A name that no copy of ours has is left alone."""
+        try:
+            with self._slot_folder(create=False) as slot:
+                for directory in slot.names():
+                    if directory == SHARED or checkpoint_id_of(directory) is not None:
+                        self._delete_in(slot, directory, chosen)
+        except FileNotFoundError:
+            return  # no copy was ever made
+        except UnsafeFolderError as error:
+            self._refuse(error)
+        except OSError as error:
+            _log.warning("local copies in %s could not be deleted: %s", self._path, error)
+
+    def _delete_in(self, slot: PrivateFolder, directory: str, chosen: Callable[[str, int], bool]) -> None:
+        with slot.below(directory, create=False) as folder:
+            for name in folder.names():
+                path = f"{directory}/{name}"
+                made_for = created_for(path)
+                if _parts(path) is not None and made_for is not None and chosen(path, made_for):
+                    folder.delete(name)
+        slot.remove_if_empty(directory)
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -83,30 +125,45 @@ class LocalCopies:
     def find(self, proof: StateFile) -> bytes | None:
         """Return the whole file with its header if there is an undamaged copy, or None."""
         assert proof.path is not None
+        if (parts := _parts(proof.path)) is None:
+            return None  # a file of a savepoint, which has no copies
+        directory, name = parts
         try:
-            data = self._files.read(proof.path)
+            with self._slot_folder(create=False) as slot, slot.below(directory, create=False) as folder:
+                data = folder.read(name)
             state_in(data, proof, proof.path)
+        except UnsafeFolderError as error:
+            self._refuse(error)
+            return None
         except (CorruptFileError, OSError):
             return None
         self.used += 1
         return data
 
-    def remove(self) -> None:
-        """Delete all copies of this slot when the job ends."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another slot of this host has copies there, or the folder was never made
-            os.rmdir(self._above)
+    # ------------------------------------------------------------------------------------------------- the directory
 
-    def _paths(self) -> Iterator[str]:
-        for folder, _, names in os.walk(self._folder):
-            for name in names:
-                yield os.path.relpath(os.path.join(folder, name), self._folder)
+    @contextlib.contextmanager
+    def _slot_folder(self, *, create: bool) -> Iterator[PrivateFolder]:
+        with (
+            PrivateFolder.opened(self._path, create=create) as job,
+            job.below(f"slot-{self._slot}", create=create) as slot,
+        ):
+            yield slot
 
-    def _delete(self, path: str) -> None:
-        try:
-            os.unlink(os.path.join(self._folder, path))
-        except OSError as error:
-            _log.warning("local copy %s could not be deleted: %s", path, error)
+    def _refuse(self, error: UnsafeFolderError) -> None:
+        if not self._refused:
+            self._refused = True
+            _log.warning("slot %d goes on without local copies of its state: %s", self._slot, error)
+
+
+def _parts(path: str) -> tuple[str, str] | None:
+    """Split the path of a checkpoint's state file into directory and name; None for any other path.
+
+    >>> _parts("shared/7-v2-s0-a1.0-00ff"), _parts("v2-s0-00ff"), _parts("chk-7/..")
+    (('shared', '7-v2-s0-a1.0-00ff'), None, None)
+    """
+    directory, _, name = path.rpartition("/")
+    return (directory, name) if created_for(path) is not None and _OWN_NAME.fullmatch(name) else None
 
 
 def _proofs(plan: RestorePlan) -> dict[str, StateFile]:
