@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 
 from tamias.config.environment_variables import SPARK_MASTER, variable
 from tamias.errors import DeploymentError
+from tamias.storage.private_folder import create_private_file
 
 _lock = threading.Lock()
 
@@ -36,6 +38,12 @@ class SparkLog:
     kept = False
 
     @classmethod
+    def create(cls) -> None:
+        """Create the file, readable for this user alone, in a new folder whose name nobody can predict."""
+        cls.path = os.path.join(tempfile.mkdtemp(prefix="tamias-spark-"), "spark.log")
+        create_private_file(cls.path)  # Spark would create a file that every user can read
+
+    @classmethod
     def keep(cls) -> str | None:
         """Return the path for a message to the user, and keep the file. None if the session is the user's own."""
         cls.kept = True
@@ -45,7 +53,7 @@ class SparkLog:
     def remove_unless_kept(cls) -> None:
         """Remove the file when the driver ends, if no message named it."""
         if cls.path is not None and not cls.kept:
-            Path(cls.path).unlink(missing_ok=True)
+            shutil.rmtree(os.path.dirname(cls.path), ignore_errors=True)
 
 
 def spark_context(configuration: dict[str, str]) -> Any:
@@ -115,8 +123,7 @@ def _lighten(settings: dict[str, str]) -> None:
 
 def _quiet(settings: dict[str, str]) -> None:
     """Send Spark's log to a file, so that the terminal shows the output of the job alone."""
-    folder = tempfile.gettempdir()
-    SparkLog.path = os.path.join(folder, f"tamias-spark-{os.getpid()}.log")
+    SparkLog.create()
     atexit.register(SparkLog.remove_unless_kept)
     log4j = Path(__file__).with_name("log4j2.properties")
     options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dtamias.log={SparkLog.path}"
