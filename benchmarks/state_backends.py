@@ -36,9 +36,9 @@ from tamias.graph.addresses import SubtaskId
 from tamias.keygroups import KeyGroupRange, key_group_range
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
-from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import KeyedStateBackend
-from tamias.state.rocksdb.backend import RocksDBKeyedBackend
+from tamias.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile
 from tamias.state.state_files import write_state
 from tamias.storage.file_store import FileStore, open_files

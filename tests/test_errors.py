@@ -3,6 +3,7 @@ import pickle
 import pytest
 
 from tamias import errors
+from tamias.codegen.blame import user_error
 from tamias.errors import (
     CheckpointFailed,
     ConfigurationError,
@@ -21,6 +22,8 @@ from tamias.errors import (
     UserFunctionError,
     preview,
 )
+from tamias.graph.job_graph import Operator, OperatorId
+from tamias.graph.specs import MapSpec
 
 EXAMPLES = [
     InvalidKeyError("('a', [1])", "[1]", "lists are not hashable"),
@@ -100,9 +103,11 @@ def test_a_user_exception_that_does_not_pickle_is_wrapped_as_text():
 
     with pytest.raises(Unpicklable) as caught:
         fails()
-    wrapped = UserFunctionError.wrap(caught.value, operator_name="map", uid=None, subtask_index=2, record=("k", 1))
+    failed = Operator(OperatorId("a1"), "u1", "map", MapSpec(fails))
+    wrapped = user_error(caught.value, failed, 2, preview(("k", 1)), caught.value.__traceback__)
     again = pickle.loads(pickle.dumps(wrapped))
     assert again.operator_name == "map"
+    assert again.uid == "u1"
     assert again.subtask_index == 2
     assert again.record_preview == "('k', 1)"
     assert again.original_type.endswith("Unpicklable")
@@ -110,5 +115,5 @@ def test_a_user_exception_that_does_not_pickle_is_wrapped_as_text():
     assert "in fails" in again.traceback_text
 
     job_error = JobExecutionError.from_user_error("job", again)
-    assert "operator 'map' (subtask 2) on record ('k', 1)" in str(job_error)
+    assert "operator 'map' (uid 'u1', subtask 2) on record ('k', 1)" in str(job_error)
     assert "in fails" in str(job_error)

@@ -15,7 +15,6 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
 
 from __future__ import annotations
 
-import traceback
 from typing import Any, ClassVar, Generic, TypeVar
 
 __all__ = [
@@ -209,33 +208,6 @@ class UserFunctionError(TamiasError):
             original_type,
             original_message,
             original_retryable,
-        )
-
-    @classmethod
-    def wrap(
-        cls,
-        error: BaseException,
-        *,
-        operator_name: str,
-        uid: str | None,
-        subtask_index: int,
-        record: Any = None,
-        has_record: bool = True,
-    ) -> UserFunctionError:
-        """Wrap what user code raised; ``has_record=False`` when no record was being processed (open, timers)."""
-        try:
-            message = str(error)
-        except Exception:  # a broken __str__ of the user's exception must not hide the exception
-            message = ""
-        return cls(
-            operator_name,
-            uid,
-            subtask_index,
-            preview(record) if has_record else None,
-            "".join(traceback.format_exception(error)),
-            type(error).__qualname__,
-            message,
-            may_be_retried(error),
         )
 
     operator_name = _Field[str](0)

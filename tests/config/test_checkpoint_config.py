@@ -70,7 +70,7 @@ def test_setters_are_read_back_and_reach_the_job(config, tmp_path):
     assert settings.mode is CheckpointingMode.AT_LEAST_ONCE
     assert settings.tolerable_failures == 4
     assert settings.retention is RETAIN
-    assert settings.forced
+    assert config.is_force_checkpointing()
     assert settings.prefer_checkpoint_for_recovery
     assert settings.ignored_in_flight_checkpoint_id == 7
     assert (settings.storage, settings.directory) == ("filesystem", str(tmp_path))

@@ -8,7 +8,7 @@ from tamias.engine.local_engine import LocalEngine
 
 def start_locally(env, name="job"):
     """Start the environment's job on the local engine and return its handle."""
-    return submit(env.job_graph(name), env.job_settings(name, collect=False), lambda settings: LocalEngine)
+    return submit(env.job_graph(name), env.job_settings(name), lambda settings: LocalEngine)
 
 
 @contextmanager

@@ -310,7 +310,7 @@ def test_the_driver_s_memory_bounds_a_state_although_it_has_a_directory(tmp_path
 
 def settings_of(env):
     graph = env.job_graph()
-    return env.job_settings(graph.name, collect=False).checkpoints
+    return env.job_settings(graph.name).checkpoints
 
 
 def test_asynchronous_snapshots_can_be_turned_off(tmp_path):

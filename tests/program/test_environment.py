@@ -28,7 +28,7 @@ def env(monkeypatch):
 
 
 def settings_of(env):
-    return env.job_settings("job", collect=False)
+    return env.job_settings("job")
 
 
 # ------------------------------------------------------------------------------------------- where settings come from

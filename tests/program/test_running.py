@@ -56,7 +56,7 @@ def test_execute_waits_for_the_result(env, submitted):
     assert result.get_accumulator_result("n") == 3
     ((graph, settings, _),) = submitted.jobs
     assert graph.name == settings.job_name == "counting"
-    assert not settings.collect
+    assert not any(isinstance(o.spec, CollectSpec) for vertex in graph.vertices for o in vertex.operators)
     assert result.get_job_id() == settings.job_id
 
 
@@ -127,7 +127,6 @@ def test_collected_records_come_as_an_iterator(env, submitted):
     with pytest.raises(StopIteration):
         found.next()
     ((graph, settings, handle),) = submitted.jobs
-    assert settings.collect
     assert settings.job_name == "collecting"
     assert isinstance(graph.vertices[0].operators[-1].spec, CollectSpec)
     assert not handle.cancel_requested

@@ -3,7 +3,6 @@
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.graph.addresses import SubtaskId
 from tamias.slot.deployment import Deployment
-from tamias.testing.drawn_job import drawn_job
 
 SOURCE, SUM = SubtaskId(0, 0), SubtaskId(1, 0)  # the subtasks of the job `summing`
 
@@ -14,7 +13,7 @@ def graph(draw, parallelism=1, checkpoints=False):
     if checkpoints:
         env.enable_checkpointing(10)
     draw(env)
-    return drawn_job(env, "job").graph
+    return env.job_graph("job")
 
 
 def summing(env):

@@ -29,7 +29,6 @@ from tamias.state.snapshots import (
 )
 from tamias.state.state_files import read_state, write_state
 from tamias.storage.local import LocalFiles
-from tamias.testing.drawn_job import drawn_job
 
 JOB = "ab" * 16
 BOTH = {"write": True, "read": True}
@@ -158,7 +157,7 @@ def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.enable_checkpointing(10)
     env.from_collection(range(100)).key_by(lambda v: v % 10).sum().print()
-    graph = drawn_job(env, "job").graph
+    graph = env.job_graph("job")
     events = queue.SimpleQueue()
     settings = LocalCopySettings(write=True, read=True, directories=(str(tmp_path / "local"),))
     common = {

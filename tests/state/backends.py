@@ -10,8 +10,8 @@ import tempfile
 
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.keygroups import KeyGroupRange
-from tamias.state.heap.backend import HeapStateBackend
-from tamias.state.rocksdb.backend import RocksDBKeyedBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
+from tamias.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
 
 GROUPS = 16
 EVERYTHING = KeyGroupRange(0, GROUPS - 1)

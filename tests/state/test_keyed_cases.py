@@ -15,7 +15,7 @@ from tamias.functions.state_descriptors import (
     ValueStateDescriptor,
 )
 from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
 from tests.state.backends import BACKENDS, EVERYTHING, GROUPS
@@ -73,6 +73,16 @@ def test_a_name_stands_for_one_kind_of_state(backend):
     backend.value_state(ValueStateDescriptor("state"))
     with pytest.raises(StateError, match="'state' is declared twice: as value of pickled and as list of pickled"):
         backend.list_state(ListStateDescriptor("state"))
+
+
+def test_a_merge_of_state_that_cannot_be_merged_names_the_state_and_its_kind(backend):
+    states = backend.in_windows("trigger/")
+    for state, named in (
+        (states.value_state(ValueStateDescriptor("last")), "value state 'last'"),
+        (states.map_state(MapStateDescriptor("a/b")), "map state 'a/b'"),
+    ):
+        with pytest.raises(StateError, match=f"{named} of two windows cannot be merged: use list, reducing or"):
+            state.merge(("key", (0, 1)), [("key", (1, 2))])
 
 
 @pytest.mark.parametrize("bad", [None, [None], [1, None]])

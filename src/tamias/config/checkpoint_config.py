@@ -313,7 +313,6 @@ class CheckpointConfig:
         return checkpoint_settings(
             self._configuration,
             max_state_bytes=self._max_state_bytes,
-            forced=self._forced,
             ignored_in_flight_checkpoint_id=self._ignored_in_flight,
         )
 

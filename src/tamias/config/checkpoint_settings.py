@@ -65,7 +65,6 @@ class CheckpointSettings:
     unaligned: bool = False
     after_tasks_finish: bool = True
     compression: bool = False
-    forced: bool = False  # without effect: jobs with iterations take checkpoints anyway
     prefer_checkpoint_for_recovery: bool = False
     ignored_in_flight_checkpoint_id: int | None = None
     owner_lease_ms: int = 30_000
@@ -80,7 +79,6 @@ def checkpoint_settings(
     configuration: Configuration,
     *,
     max_state_bytes: int,
-    forced: bool = False,
     ignored_in_flight_checkpoint_id: int | None = None,
 ) -> CheckpointSettings:
     """Read the checkpoint settings of a job. The settings that have no key are arguments.
@@ -116,7 +114,6 @@ def checkpoint_settings(
         unaligned=_unaligned(configuration),
         after_tasks_finish=options.CHECKPOINT_AFTER_TASKS_FINISH.read(configuration),
         compression=options.SNAPSHOT_COMPRESSION.read(configuration),
-        forced=forced,
         prefer_checkpoint_for_recovery=options.PREFER_CHECKPOINT_FOR_RECOVERY.read(configuration),
         ignored_in_flight_checkpoint_id=ignored_in_flight_checkpoint_id,
         owner_lease_ms=options.OWNER_LEASE.read(configuration),

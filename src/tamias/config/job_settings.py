@@ -49,8 +49,7 @@ class JobSettings:
     buffer_timeout_ms: int = 100  # -1: output waits until a blob is full
     epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
-    configuration: Mapping[str, str] = field(default_factory=dict)  # every key, of which the Spark engine uses spark.*
-    collect: bool = False  # whether the driver keeps the results for `execute_and_collect`
+    configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
 
 
 def job_settings(
@@ -58,8 +57,6 @@ def job_settings(
     job_name: str,
     checkpoints: CheckpointConfig,
     restart_wish: RestartStrategyConfiguration | None,
-    *,
-    collect: bool,
 ) -> JobSettings:
     """Read the settings of a job from the configuration of its environment.
 
@@ -68,7 +65,6 @@ def job_settings(
         job_name: The name of the job.
         checkpoints: The checkpoint settings, including the few that have no key.
         restart_wish: The restart strategy that the program set, or None to leave it to the configuration.
-        collect: Whether the driver keeps the results for `execute_and_collect`.
 
     Raises:
         ConfigurationError: A value cannot be read, or contradicts another one.
@@ -93,7 +89,6 @@ def job_settings(
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         epoch_target_ms=options.EPOCH_TARGET.read(configuration),
         configuration=configuration.to_dict(),
-        collect=collect,
     )
 
 

@@ -58,7 +58,32 @@ class HashMapStateBackend(StateBackend):
         return "hashmap"
 
 
-class MemoryStateBackend(HashMapStateBackend):
+class _HeapOfFlink1(HashMapStateBackend):
+    """The base of the two backends that keep state in memory and also set the checkpoint storage."""
+
+    _storage: JobManagerCheckpointStorage | FileSystemCheckpointStorage
+    _savepoint_path: str | None
+    _asynchronous: bool | None
+
+    def is_using_asynchronous_snapshots(self) -> bool:
+        """Return whether state is written while the job processes records."""
+        return self._asynchronous is not False
+
+    def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
+        super()._apply(configuration, checkpoints)
+        checkpoints.set_checkpoint_storage(self._storage)
+        _apply_old(configuration, self._savepoint_path, self._asynchronous)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and repr(other) == repr(self)
+
+    __hash__ = StateBackend.__hash__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._storage!r}, asynchronous={self.is_using_asynchronous_snapshots()})"
+
+
+class MemoryStateBackend(_HeapOfFlink1):
     """Keeps state in the slots' memory and checkpoints in the driver's, as in Flink 1.x.
 
     Args:
@@ -68,6 +93,8 @@ class MemoryStateBackend(HashMapStateBackend):
             checkpoint.
         using_asynchronous_snapshots: Whether state is written while the job processes records; the default is True.
     """
+
+    _storage: JobManagerCheckpointStorage
 
     def __init__(
         self,
@@ -86,25 +113,8 @@ class MemoryStateBackend(HashMapStateBackend):
         """Return the largest size of a single state in bytes."""
         return self._storage.get_max_state_size()
 
-    def is_using_asynchronous_snapshots(self) -> bool:
-        """Return whether state is written while the job processes records."""
-        return self._asynchronous is not False
 
-    def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
-        super()._apply(configuration, checkpoints)
-        checkpoints.set_checkpoint_storage(self._storage)
-        _apply_old(configuration, self._savepoint_path, self._asynchronous)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and repr(other) == repr(self)
-
-    __hash__ = StateBackend.__hash__
-
-    def __repr__(self) -> str:
-        return f"MemoryStateBackend({self._storage!r}, asynchronous={self.is_using_asynchronous_snapshots()})"
-
-
-class FsStateBackend(HashMapStateBackend):
+class FsStateBackend(_HeapOfFlink1):
     """Keeps state in the slots' memory and checkpoints in files, as in Flink 1.x.
 
     Args:
@@ -114,6 +124,8 @@ class FsStateBackend(HashMapStateBackend):
         write_buffer_size: The size of the write buffer in bytes; -1 for the default.
         using_asynchronous_snapshots: Whether state is written while the job processes records; the default is True.
     """
+
+    _storage: FileSystemCheckpointStorage
 
     def __init__(
         self,
@@ -140,23 +152,6 @@ class FsStateBackend(HashMapStateBackend):
     def get_write_buffer_size(self) -> int:
         """Return the size of the write buffer in bytes."""
         return self._storage.get_write_buffer_size()
-
-    def is_using_asynchronous_snapshots(self) -> bool:
-        """Return whether state is written while the job processes records."""
-        return self._asynchronous is not False
-
-    def _apply(self, configuration: Configuration, checkpoints: CheckpointConfig) -> None:
-        super()._apply(configuration, checkpoints)
-        checkpoints.set_checkpoint_storage(self._storage)
-        _apply_old(configuration, self._savepoint_path, self._asynchronous)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and repr(other) == repr(self)
-
-    __hash__ = StateBackend.__hash__
-
-    def __repr__(self) -> str:
-        return f"FsStateBackend({self._storage!r}, asynchronous={self.is_using_asynchronous_snapshots()})"
 
 
 class PredefinedOptions(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from tamias.driver.accumulators import merge_accumulators
+from tamias.driver.accumulator_merge import merge_accumulators
 from tamias.driver.collected import CollectedRecords
 from tamias.driver.cuts import Cut
 from tamias.driver.job_handle import JobHandle

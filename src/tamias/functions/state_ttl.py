@@ -216,7 +216,7 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """On the heap: check `cleanup_size` more entries with each access, or with every record."""
+            """Check `cleanup_size` more entries with each access, or with every record. Applies to the heap only."""
             size = _count("cleanup_incrementally", "size", cleanup_size)
             self._incremental = StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy(
                 size, bool(run_cleanup_for_every_record)
@@ -226,7 +226,7 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Duration | Time = _THIRTY_DAYS
         ) -> StateTtlConfig.Builder:
-            """In RocksDB: remove expired entries in the background.
+            """Remove expired entries in the background. Applies to RocksDB only.
 
             Args:
                 query_time_after_num_entries: The number of entries after which the clock is read again.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.keygroups import key_group_range
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import KeyedStateBackend
-from tamias.state.rocksdb.backend import RocksDBKeyedBackend
 from tamias.state.rocksdb.local_folder import local_folder
+from tamias.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
 
 
 def make_backend(environment: SubtaskEnvironment) -> KeyedStateBackend:

@@ -17,16 +17,7 @@ from tamias.functions.process_functions import (
     KeyedBroadcastProcessFunction,
     KeyedStateFunction,
 )
-from tamias.functions.state_descriptors import (
-    AggregatingStateDescriptor,
-    FoldingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
-from tamias.functions.state_handles import State
+from tamias.functions.state_descriptors import MapStateDescriptor, StateDescriptor
 from tamias.functions.timer_service import TimerService
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import BroadcastProcessSpec
@@ -35,9 +26,9 @@ from tamias.operators.co_streams import FIRST, SECOND, TwoInputOperator
 from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
-from tamias.operators.process_functions import KeyedProcessOperator, OnTimerContext, generate_process_call
+from tamias.operators.process_operators import KeyedProcessOperator, OnTimerContext, generate_process_call
 from tamias.state.broadcast_state import BroadcastStore, BroadcastView
-from tamias.state.keyed_backend import NO_KEY, KeyedStateBackend
+from tamias.state.keyed_backend import NO_KEY
 from tamias.state.operator_state import OperatorStates
 
 Apply = Callable[[StateDescriptor, KeyedStateFunction], None]
@@ -109,7 +100,9 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
                 f"apply_to_keyed_state() got {function!r}; give it a function of a key and its state. The function "
                 f"changes the state; apply_to_keyed_state() takes no results"
             )
-        state = _keyed_state(self.backend, descriptor)
+        state = self.backend.state(descriptor)
+        if state is None:
+            raise TypeError(f"apply_to_keyed_state() needs the descriptor of a keyed state, got {descriptor!r}")
         try:
             for key in list(self.backend.keys(descriptor.name)):
                 self._cell[0] = state_key(key)
@@ -193,21 +186,3 @@ def _no_keys(descriptor: StateDescriptor, function: KeyedStateFunction) -> NoRet
         f"apply_to_keyed_state() of {descriptor.name!r}: the stream connected to the broadcast stream has no keys; "
         "call key_by before connect, and use a KeyedBroadcastProcessFunction"
     )
-
-
-def _keyed_state(backend: KeyedStateBackend, descriptor: StateDescriptor) -> State:
-    match descriptor:
-        case ValueStateDescriptor():
-            return backend.value_state(descriptor)
-        case ListStateDescriptor():
-            return backend.list_state(descriptor)
-        case MapStateDescriptor():
-            return backend.map_state(descriptor)
-        case ReducingStateDescriptor():
-            return backend.reducing_state(descriptor)
-        case AggregatingStateDescriptor():
-            return backend.aggregating_state(descriptor)
-        case FoldingStateDescriptor():
-            return backend.folding_state(descriptor)
-        case _:
-            raise TypeError(f"apply_to_keyed_state() needs the descriptor of a keyed state, got {descriptor!r}")

@@ -10,7 +10,7 @@ from tamias.graph.job_graph import Operator
 from tamias.operators import async_wait, co_streams, feedback, splitting, stateless, timestamps, two_phase
 from tamias.operators import broadcast_process as broadcast
 from tamias.operators import interval_join as joins
-from tamias.operators import process_functions as process
+from tamias.operators import process_operators as process
 from tamias.operators import rolling_operators as rolling
 from tamias.operators import sink_operators as sinks
 from tamias.operators.environment import SubtaskEnvironment

@@ -14,7 +14,7 @@ from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.process_functions import KeyedProcessOperator, generate_process_call
+from tamias.operators.process_operators import KeyedProcessOperator, generate_process_call
 
 FIRST, SECOND = 0, 1
 

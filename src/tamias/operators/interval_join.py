@@ -20,7 +20,7 @@ from tamias.graph.specs import IntervalJoinSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.process_functions import emit_results
+from tamias.operators.process_operators import emit_results
 from tamias.operators.timers import Timers
 from tamias.operators.windows.late_records import LateRecords
 from tamias.types.time_bounds import MIN_TIMESTAMP

@@ -20,7 +20,7 @@ from tamias.operators.backend_choice import make_backend
 from tamias.operators.checkpoint_contexts import InitializationContext, SnapshotContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
-from tamias.operators.runtime_context import StateStore, SubtaskContext
+from tamias.operators.subtask_context import StateStore, SubtaskContext
 from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.keyed_backend import NO_KEY, KeyedStateBackend, RestoredTables
 from tamias.state.operator_state import OperatorStates

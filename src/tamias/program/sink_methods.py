@@ -64,7 +64,7 @@ class SinkMethods(StreamCore):
             raise ValueError(f"execute_and_collect() takes a limit above 0, got {limit!r}")
         collector = self._collector()
         try:
-            records = CloseableIterator(self._environment._submit(job_execution_name, collect=True))
+            records = CloseableIterator(self._environment._submit(job_execution_name))
         except BaseException:
             # The program may correct the mistake and run again; the collector must not be in that job.
             self._environment._graph.discard(collector)

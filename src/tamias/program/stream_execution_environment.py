@@ -67,11 +67,11 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the drawn job and wait for its end. A failure is raised as `JobExecutionError`."""
-        return self._submit(job_name, collect=False).wait()
+        return self._submit(job_name).wait()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the drawn job and return at once."""
-        return JobClient(self._submit(job_name, collect=False))
+        return JobClient(self._submit(job_name))
 
     def get_execution_plan(self) -> str:
         """Return the drawn job as JSON for Flink's plan visualizer. Nothing runs."""
@@ -98,19 +98,14 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
             graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values()),
         )
 
-    def job_settings(self, job_name: str, *, collect: bool = False) -> JobSettings:
-        """Return the settings that a job of this environment is submitted with.
+    def job_settings(self, job_name: str) -> JobSettings:
+        """Return the settings that a job of this environment is submitted with."""
+        return job_settings(self._configuration, job_name, self._checkpoints, self._restart)
 
-        Args:
-            job_name: The name of the job.
-            collect: Whether the driver keeps the results for `execute_and_collect`.
-        """
-        return job_settings(self._configuration, job_name, self._checkpoints, self._restart, collect=collect)
-
-    def _submit(self, job_name: str | None, *, collect: bool) -> JobHandle:
+    def _submit(self, job_name: str | None) -> JobHandle:
         graph = self.job_graph(job_name)
         graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
-        handle = submit_from_program(graph, self.job_settings(graph.name, collect=collect))
+        handle = submit_from_program(graph, self.job_settings(graph.name))
         self._graph.clear()  # Flink: a job takes its operators with it; the next execute() starts from what is new
         return handle
 

@@ -23,7 +23,7 @@ from tamias.state.keyed_backend import SnapshotTarget
 from tamias.state.snapshots import StateFile
 from tamias.state.state_files import inline_state, write_state
 from tamias.storage.file_store import FileStore, open_files
-from tamias.subtask.snapshots import CapturedSubtask
+from tamias.subtask.capture import CapturedSubtask
 
 __all__ = ["SnapshotWriter"]
 

@@ -107,6 +107,24 @@ class KeyedStates(ABC):
     @abstractmethod
     def folding_state(self, descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]: ...
 
+    def state(self, descriptor: object) -> Any:
+        """Return the state of any kind that a descriptor declares; None if it does not declare keyed state."""
+        match descriptor:
+            case ValueStateDescriptor():
+                return self.value_state(descriptor)
+            case ListStateDescriptor():
+                return self.list_state(descriptor)
+            case MapStateDescriptor():
+                return self.map_state(descriptor)
+            case ReducingStateDescriptor():
+                return self.reducing_state(descriptor)
+            case AggregatingStateDescriptor():
+                return self.aggregating_state(descriptor)
+            case FoldingStateDescriptor():
+                return self.folding_state(descriptor)
+            case _:
+                return None
+
 
 class KeyedStateBackend(KeyedStates):
     """Keyed state of one operator in one subtask.

@@ -18,6 +18,7 @@ from tamias.functions.state_handles import (
     ValueState,
 )
 from tamias.state.declared import Declaration
+from tamias.state.snapshots import WINDOWED
 from tamias.types.by_value import own
 
 
@@ -33,13 +34,14 @@ class TableHandle:
     """The base of all handles: the cell of the current key, the entries, the codec, and `mark` to note a change."""
 
     # The slots of map state are here too: only one base of a class may have slots, and `ttl_handles.py` has two bases.
-    __slots__ = ("_as_is", "_cell", "_data", "_find", "_kept_key", "_key_of", "_loaded", "_mark", "_stored")
+    __slots__ = ("_as_is", "_cell", "_data", "_find", "_info", "_kept_key", "_key_of", "_loaded", "_mark", "_stored")
 
     def __init__(self, cell: list[Any], table: TableOfValues) -> None:
         assert table.declared is not None, "a handle is created for a declared state"
         self._cell = cell
         self._data: dict[Any, Any] = table.data
         self._mark = table.mark
+        self._info = table.declared.info
         self._as_is = table.declared.value.as_is
         self._stored = table.declared.value.stored
         self._loaded = table.declared.value.loaded
@@ -57,7 +59,10 @@ class TableHandle:
 
     def merge(self, target: Any, sources: list[Any]) -> None:
         """Merge the entries of other windows into the target's, for kinds of state that can be merged."""
-        raise StateError(f"{type(self).__name__} cannot be merged: use list, reducing or aggregating state")
+        kind, name = self._info.kind.removeprefix(WINDOWED), self._info.name.partition("/")[2]
+        raise StateError(
+            f"{kind} state {name!r} of two windows cannot be merged: use list, reducing or aggregating state"
+        )
 
     def _keep(self, key: Any, accumulator: Any) -> None:
         """Set an accumulator; None removes it, and the next value starts with a new one."""

@@ -2,7 +2,7 @@
 
 The parts of a subtask stand in modules of their own: the operators' life (`lifecycle.py`), the input of an epoch
 (`epoch_input.py`), the way of records into the chain (`intake.py`), the way of watermarks through it (`time_flow.py`),
-the way out (`outbox.py`) and snapshots (`snapshots.py`).
+the way out (`outbox.py`) and snapshots (`capture.py`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tamias.operators.sink_operators import DriverOutput
 from tamias.operators.source_head import SourceHead
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore
+from tamias.subtask.capture import CapturedSubtask, capture
 from tamias.subtask.epoch_input import ChannelInput, EpochInput, SourceInput
 from tamias.subtask.intake import Intake, held_in_batch
 from tamias.subtask.lifecycle import OperatorLifecycle
 from tamias.subtask.outbox import Outbox
-from tamias.subtask.snapshots import CapturedSubtask, capture
 from tamias.subtask.time_flow import TimeFlow
 from tamias.subtask.wire.frames import Blob
 from tamias.types.time_bounds import MAX_TIMESTAMP

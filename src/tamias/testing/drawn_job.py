@@ -1,4 +1,7 @@
-"""Takes the job that a program has drawn, in place of running it."""
+"""Takes the job that a program submits, in place of running it.
+
+The graph differs from `env.job_graph()`: cached files are checked, and a stream ends in its collecting sink.
+"""
 
 from __future__ import annotations
 

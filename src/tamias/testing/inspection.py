@@ -17,7 +17,7 @@ from tamias.functions.state_descriptors import (
 from tamias.functions.timer_service import TimeDomain
 from tamias.keygroups import key_group, state_key, subtask_of
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.process_functions import KeyedProcessOperator
+from tamias.operators.process_operators import KeyedProcessOperator
 from tamias.operators.timers import TimerTable
 from tamias.state.keyed_backend import KeyedStateBackend
 

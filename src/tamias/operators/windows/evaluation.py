@@ -18,8 +18,8 @@ from tamias.functions.window_functions import (
 from tamias.graph.specs import WindowSpec
 from tamias.keygroups import user_key
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.process_functions import emit_results
-from tamias.operators.runtime_context import StateStore
+from tamias.operators.process_operators import emit_results
+from tamias.operators.subtask_context import StateStore
 from tamias.state.keyed_backend import KeyedStateBackend
 
 

@@ -15,7 +15,7 @@ from tamias.graph.specs import WindowSpec
 from tamias.operators.windows.contents import Contents
 from tamias.operators.windows.window_output import WindowOutput
 from tamias.operators.windows.window_time import WindowTime
-from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state import OperatorStates
 

@@ -25,7 +25,7 @@ from tamias.operators.windows.evaluation import functions_of
 from tamias.operators.windows.layout import LayoutParts, MakeLayout
 from tamias.operators.windows.window_output import WindowOutput
 from tamias.operators.windows.window_time import WindowTime
-from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import RestoredTables
 from tamias.types.time_bounds import MAX_TIMESTAMP
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamias.functions.assigner_contract import WindowAssigner
-from tamias.functions.state_descriptors import (
-    AggregatingStateDescriptor,
-    FoldingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
+from tamias.functions.state_descriptors import StateDescriptor
 from tamias.functions.trigger_contract import Trigger
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.timers import Timers
@@ -63,24 +55,13 @@ class TriggerContext(Trigger.OnMergeContext):
 
 
 def _state(states: KeyedStates, descriptor: StateDescriptor) -> Any:
-    match descriptor:
-        case ValueStateDescriptor():
-            return states.value_state(descriptor)
-        case ListStateDescriptor():
-            return states.list_state(descriptor)
-        case MapStateDescriptor():
-            return states.map_state(descriptor)
-        case ReducingStateDescriptor():
-            return states.reducing_state(descriptor)
-        case AggregatingStateDescriptor():
-            return states.aggregating_state(descriptor)
-        case FoldingStateDescriptor():
-            return states.folding_state(descriptor)
-        case _:
-            raise TypeError(
-                f"get_partitioned_state() needs a descriptor of value, list, map, reducing, aggregating or folding "
-                f"state, got {descriptor!r}"
-            )
+    state = states.state(descriptor)
+    if state is None:
+        raise TypeError(
+            f"get_partitioned_state() needs a descriptor of value, list, map, reducing, aggregating or folding "
+            f"state, got {descriptor!r}"
+        )
+    return state
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):

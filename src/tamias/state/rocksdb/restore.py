@@ -13,7 +13,7 @@ from typing import Any
 
 from tamias.keygroups import KeyGroupRange, key_group, user_key
 from tamias.state.canonical_format import decode_file
-from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import RestoredTable, RestoredTables, Translate
 from tamias.state.rocksdb.instance import RocksTables, in_rocksdb, read_meta
 from tamias.state.rocksdb.instance_files import Files, beside_of, fetch

@@ -31,7 +31,7 @@ from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.functions.state_handles import ListState, MapState, ValueState
 from tamias.keygroups import KeyGroupRange, user_key
-from tamias.state.heap.backend import HeapStateBackend
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
 from tamias.state.rocksdb.canonical_snapshot import CapturedEntries
 from tamias.state.rocksdb.handles import (
