@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,6 +117,7 @@ class Lives:
     seed: int
     base: Path
     origin: str | None = None  # the path that the next life starts from
+    when_dead: Callable[[], None] = lambda: None  # called when a driver has died, before the next one starts
     job_id: JobID = field(default_factory=JobID.generate)
     story: list[str] = field(default_factory=list)
 
@@ -153,6 +155,7 @@ class Lives:
         try:
             run = start_scripted(env, script, job_id=self.job_id, restore_path=self.origin, claim_mode=claim_mode)
         except DriverDied:
+            self.when_dead()
             return False  # the next driver continues the same job
         finally:
             self._check_operator_state()
