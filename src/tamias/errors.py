@@ -9,8 +9,8 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
                         UnsupportedOperationError, AccumulatorError, InvalidKeyError, RecordTypeError, UserFunctionError
         the job         JobExecutionError, JobCancelledError, DeploymentError, SlotLostError
         the state       StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
-        checkpoints     CheckpointError (CheckpointFailed, CorruptFileError, JobHasFinished, DirectoryInUse, Fenced),
-                        RestoreError
+        checkpoints     CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
+                        DirectoryInUse, Fenced), RestoreError
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ __all__ = [
     "TamiasError",
     "UnsafeFolderError",
     "UnsupportedOperationError",
+    "UntrustedFileError",
     "UserFunctionError",
     "may_be_retried",
     "preview",
@@ -440,6 +441,17 @@ class CorruptFileError(CheckpointError):
         return (
             f"cannot read {path!r}: found {found}, expected {expected}; "
             "restore from an older checkpoint, or from a copy of this file"
+        )
+
+
+class UntrustedFileError(CorruptFileError):
+    """A signing key is configured, and the metadata of a checkpoint is not signed with it."""
+
+    def __str__(self) -> str:
+        path, found, option = self.args
+        return (
+            f"cannot trust {path!r}: found {found}, but {option} is set and a signature of that key is expected; "
+            "restore a checkpoint that was taken with this key, or give the key that signed this one"
         )
 
 

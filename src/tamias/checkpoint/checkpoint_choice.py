@@ -110,7 +110,7 @@ def _load(directory: CheckpointDirectory, checkpoint_id: int, address: str | Non
 def _load_savepoint(directory: CheckpointDirectory, checkpoint_id: int, address: str) -> RestorePoint:
     if not address:
         raise RestoreError(f"the note about savepoint {checkpoint_id} cannot be read")
-    found = resolve(address)
+    found = resolve(address, directory.signing_key)
     metadata = found.metadata
     if metadata.checkpoint_id != checkpoint_id or not directory.is_own(metadata):
         other = f"savepoint {metadata.checkpoint_id} of job {metadata.job_id}"

@@ -21,6 +21,7 @@ from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.owner_files import OWNER
 from tamias.checkpoint.ownership import LEASE_MS, Ownership, claim
+from tamias.checkpoint.signing import SigningKey
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError
 from tamias.faults import point
 from tamias.storage.file_store import FileStore
@@ -52,17 +53,25 @@ class CheckpointDirectory:
         job_id: The job's id, which names the job's directory below the configured one.
         create_subdir: False to write into the configured directory itself, which then belongs to this job alone.
         janitor: Deletes files in the background where the storage is remote; by default on a thread of its own.
+        signing_key: Signs checkpoints; with a key, a checkpoint that is not signed with it is refused.
 
     Attributes:
         files: The store rooted in the job's directory. The paths of state files are relative to it.
     """
 
     def __init__(
-        self, store: FileStore, job_id: str, *, create_subdir: bool = True, janitor: Janitor | None = None
+        self,
+        store: FileStore,
+        job_id: str,
+        *,
+        create_subdir: bool = True,
+        janitor: Janitor | None = None,
+        signing_key: SigningKey | None = None,
     ) -> None:
         if not _JOB_ID.fullmatch(job_id):
             raise ConfigurationError(f"job id {job_id!r} cannot be the name of a directory")
         self.job_id = job_id
+        self.signing_key = signing_key
         self.files = store.below(job_id) if create_subdir else store
         self._base = store if create_subdir else None
         self._ownership: Ownership | None = None
@@ -160,7 +169,7 @@ class CheckpointDirectory:
         self._check_paths(metadata)
         self._owner.publishing(metadata.checkpoint_id)
         path = f"{checkpoint_name(metadata.checkpoint_id)}/{METADATA}"
-        data = encode_metadata(metadata)
+        data = encode_metadata(metadata, self.signing_key)
         try:
             self.files.publish(path, data)
         except FileExistsError:
@@ -183,7 +192,7 @@ class CheckpointDirectory:
         found = self.files.read(path)
         if found == data:
             return
-        other = decode_metadata(found, f"{self.url}/{path}")
+        other = decode_metadata(found, f"{self.url}/{path}")  # signed or not: only its term counts
         if other.term >= self.term:
             raise CheckpointError(f"{self.url}/{path} exists already; checkpoint ids are never used twice")
         _LOG.warning("removing %s/%s: its driver (term %d) had been replaced", self.url, path, other.term)
@@ -215,7 +224,8 @@ class CheckpointDirectory:
             CorruptFileError: The metadata is missing, damaged, or not this checkpoint's.
             AbandonedCheckpoint: A driver that had been replaced wrote it.
         """
-        metadata = load_checkpoint(self.files, checkpoint_id, self.job_id if self._base is not None else None)
+        job_id = self.job_id if self._base is not None else None
+        metadata = load_checkpoint(self.files, checkpoint_id, job_id, key=self.signing_key)
         self._terms[checkpoint_id] = metadata.term
         return metadata
 
@@ -305,13 +315,16 @@ class CheckpointDirectory:
             self._base.delete_tree(self.job_id)
 
 
-def load_checkpoint(job_files: FileStore, checkpoint_id: int, job_id: str | None = None) -> CheckpointMetadata:
+def load_checkpoint(
+    job_files: FileStore, checkpoint_id: int, job_id: str | None = None, *, key: SigningKey | None = None
+) -> CheckpointMetadata:
     """Read the metadata of one checkpoint in a job's directory.
 
     Args:
         job_files: The store rooted in the job's directory.
         checkpoint_id: The checkpoint.
         job_id: The job that the checkpoint must be of; None for any job.
+        key: The key that the checkpoint must be signed with; None accepts what is not signed.
 
     Raises:
         CorruptFileError: The metadata is missing, damaged, or not this checkpoint's.
@@ -323,7 +336,7 @@ def load_checkpoint(job_files: FileStore, checkpoint_id: int, job_id: str | None
         data = job_files.read(f"{directory}/{METADATA}")
     except FileNotFoundError:
         raise CorruptFileError(where, "no such file", "the metadata of a completed checkpoint") from None
-    metadata = decode_metadata(data, where)
+    metadata = decode_metadata(data, where, key)
     # The job is checked before the history: a checkpoint of another job may look like an abandoned one of this job,
     # which is passed over without an error.
     if metadata.checkpoint_id != checkpoint_id or job_id not in (None, metadata.job_id):

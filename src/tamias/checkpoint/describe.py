@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.checkpoint.restore_point import resolve
+from tamias.checkpoint.signing import SigningKey
 from tamias.state.snapshots import StateFile, StateInfo
 
 __all__ = ["describe", "describe_metadata", "size_text"]
@@ -17,17 +18,18 @@ __all__ = ["describe", "describe_metadata", "size_text"]
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-def describe(path: str) -> str:
+def describe(path: str, key: SigningKey | None = None) -> str:
     """Describe what a savepoint or checkpoint holds.
 
     Args:
         path: Its directory or its `_metadata` file.
+        key: The key that it must be signed with; None accepts what is not signed.
 
     Raises:
         RestoreError: The path holds no checkpoint and no savepoint.
         CorruptFileError: The metadata cannot be read.
     """
-    files, metadata = resolve(path)
+    files, metadata = resolve(path, key)
     return describe_metadata(metadata, files.url)
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tamias.errors import ConfigurationError, CorruptFileError
+from tamias.checkpoint.signing import SigningKey
+from tamias.config import options
+from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, UntrustedFileError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.state.declared import merged
@@ -35,6 +38,10 @@ MAGIC = "TAMIAS-CHECKPOINT"
 FORMAT_VERSION = 2
 _READABLE = (1, 2)  # version 1 has only one format of keyed state
 LONGEST_HEADER = 100
+# The last field of a signed document. An older release ignores the field, and reads the file.
+_SIGNATURE = ',\n "hmac_sha256": "{}"\n}}'
+_SIGNATURE_BYTES = len(_SIGNATURE.format("0" * 64))
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 CheckpointKind = Literal["checkpoint", "savepoint"]
 
@@ -173,8 +180,12 @@ def _of(snapshot: SubtaskSnapshot, operator_id: str) -> OperatorSnapshot | None:
 # ----------------------------------------------------------------------------------------------------------- to bytes
 
 
-def encode_metadata(metadata: CheckpointMetadata) -> bytes:
-    """Return the bytes of the `_metadata` file."""
+def encode_metadata(metadata: CheckpointMetadata, key: SigningKey | None = None) -> bytes:
+    """Return the bytes of the `_metadata` file, signed if there is a key.
+
+    Raises:
+        CheckpointError: There is a key, but a state file has no SHA-256 that a signature could protect.
+    """
     document = {
         "checkpoint_id": metadata.checkpoint_id,
         "job_id": metadata.job_id,
@@ -185,8 +196,26 @@ def encode_metadata(metadata: CheckpointMetadata) -> bytes:
         "operators": [_encode_operator(operator) for operator in metadata.operators],
     }
     body = json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    if key is not None:
+        unprotected = _without_sha256(metadata)
+        if unprotected is not None:
+            raise CheckpointError(
+                f"checkpoint {metadata.checkpoint_id} cannot be signed: state file {unprotected!r} has no SHA-256"
+            )
+        signed = body[: -len("\n}")]
+        signature = key.sign(_signed_bytes(str(metadata.format_version), signed))
+        body = signed + _SIGNATURE.format(signature).encode("ascii")
     header = f"{MAGIC} {metadata.format_version} {len(body)} {zlib.crc32(body):08x}\n"
     return header.encode("ascii") + body
+
+
+def _signed_bytes(version: str, document: bytes) -> bytes:
+    """Return what the signature is made from: the version decides how the document is read, so it is signed too."""
+    return f"{MAGIC} {version}\n".encode("ascii") + document
+
+
+def _without_sha256(metadata: CheckpointMetadata) -> str | None:
+    return next((file.path for file in metadata.files() if file.path is not None and file.sha256 is None), None)
 
 
 def _encode_operator(operator: OperatorMetadata) -> dict[str, Any]:
@@ -240,6 +269,8 @@ def _encode_file(file: StateFile) -> dict[str, Any]:
     document: dict[str, Any] = {"size": file.size, "crc32": f"{file.crc32:08x}"}
     if file.raw_size is not None:
         document["raw_size"] = file.raw_size
+    if file.sha256 is not None:
+        document["sha256"] = file.sha256
     if file.path is not None:
         document["path"] = file.path
     else:
@@ -250,19 +281,37 @@ def _encode_file(file: StateFile) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------- from bytes
 
 
-def decode_metadata(data: bytes, where: str) -> CheckpointMetadata:
+def decode_metadata(data: bytes, where: str, key: SigningKey | None = None) -> CheckpointMetadata:
     """Return what `encode_metadata` was given; `where` names the file in an error.
 
     Raises:
+        UntrustedFileError: There is a key, and the file is not signed with it.
         CorruptFileError: The bytes are torn, changed, foreign, of a newer format, or name files outside the directory.
     """
     body = _check_header(data, where)
+    if key is not None:
+        _check_signature(data, body, where, key)
     try:
-        return _decode_document(json.loads(body))
+        metadata = _decode_document(json.loads(body))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # The checksum is right, so another program wrote this document, or somebody forged it.
         found = f"a document that is not metadata ({type(error).__name__}: {error})"
         raise CorruptFileError(where, found, "checkpoint metadata") from error
+    unprotected = _without_sha256(metadata)
+    if key is not None and unprotected is not None:
+        raise UntrustedFileError(where, f"state file {unprotected!r} without SHA-256", options.SIGNING_KEY_FILE.key)
+    return metadata
+
+
+def _check_signature(data: bytes, body: bytes, where: str, key: SigningKey) -> None:
+    signed, suffix = body[:-_SIGNATURE_BYTES], body[-_SIGNATURE_BYTES:]
+    before, after = _SIGNATURE.format("\0").encode("ascii").split(b"\0")
+    if not (suffix.startswith(before) and suffix.endswith(after)):
+        raise UntrustedFileError(where, "no signature", options.SIGNING_KEY_FILE.key)
+    version = data.split(b" ", 2)[1].decode("ascii")
+    signature = suffix[len(before) : -len(after)].decode("ascii", "replace")
+    if not key.matches(_signed_bytes(version, signed), signature):
+        raise UntrustedFileError(where, "a signature of another key or of other bytes", options.SIGNING_KEY_FILE.key)
 
 
 def _check_header(data: bytes, where: str) -> bytes:
@@ -365,6 +414,9 @@ def _decode_file(document: dict[str, Any]) -> StateFile:
     size = _number(document["size"], at_least=0)
     crc32 = int(_text(document["crc32"]), 16)
     raw_size = _number(document["raw_size"], at_least=0) if "raw_size" in document else None
+    sha256 = _text(document["sha256"]) if "sha256" in document else None
+    if sha256 is not None and not _SHA256.fullmatch(sha256):
+        raise ValueError(f"SHA-256 {sha256!r}")
     if ("path" in document) == ("inline" in document):
         raise ValueError("a state file with both or neither of path and inline bytes")
     if "path" in document:
@@ -373,7 +425,7 @@ def _decode_file(document: dict[str, Any]) -> StateFile:
             check_path(path)
         except ConfigurationError as error:
             raise ValueError(str(error)) from error
-        return StateFile(size=size, crc32=crc32, path=path, raw_size=raw_size)
+        return StateFile(size=size, crc32=crc32, path=path, raw_size=raw_size, sha256=sha256)
     inline = base64.b64decode(_text(document["inline"]), validate=True)
     if len(inline) != size or zlib.crc32(inline) != crc32:
         raise ValueError("inline state that does not match its size and crc32")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tamias.checkpoint.checkpoint_directory import load_checkpoint
 from tamias.checkpoint.file_names import METADATA, checkpoint_id_of
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata
+from tamias.checkpoint.signing import SigningKey
 from tamias.errors import RestoreError
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.locations import plain, scheme_of, shown, split_last
@@ -27,11 +28,12 @@ class RestorePoint(NamedTuple):
         return f"{self.metadata.kind} {self.metadata.checkpoint_id} in {self.files.url}"
 
 
-def resolve(path: str) -> RestorePoint:
+def resolve(path: str, key: SigningKey | None = None) -> RestorePoint:
     """Find the checkpoint or savepoint that a user names.
 
     Args:
         path: Its directory or its `_metadata` file, as a local path or a URL.
+        key: The key that it must be signed with; None accepts what is not signed.
 
     Raises:
         RestoreError: The path holds no checkpoint and no savepoint.
@@ -47,7 +49,7 @@ def resolve(path: str) -> RestorePoint:
     if not store.exists(METADATA):
         raise RestoreError(f"no checkpoint at {path!r}: {_hint(store)}")
     parent, name = split_last(store.address)
-    metadata = decode_metadata(store.read(METADATA), f"{store.url}/{METADATA}")
+    metadata = decode_metadata(store.read(METADATA), f"{store.url}/{METADATA}", key)
     if metadata.kind == "savepoint":
         return RestorePoint(store, metadata)  # a savepoint's files lie beside its metadata, so it can be moved
     checkpoint_id = checkpoint_id_of(name)
@@ -57,7 +59,7 @@ def resolve(path: str) -> RestorePoint:
             "checkpoint is not whole without the directories beside it; give the original, or move a savepoint instead"
         )
     job_files = open_files(parent)
-    return RestorePoint(job_files, load_checkpoint(job_files, checkpoint_id))
+    return RestorePoint(job_files, load_checkpoint(job_files, checkpoint_id, key=key))
 
 
 def _hint(store: FileStore) -> str:

@@ -18,6 +18,7 @@ from tamias.checkpoint.file_verification import verify_files
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.ownership import living_owner
 from tamias.checkpoint.restore_point import resolve
+from tamias.checkpoint.signing import SigningKey
 from tamias.clock import SystemClock
 from tamias.errors import CheckpointError, CorruptFileError, TamiasError
 from tamias.storage.file_store import FileStore, open_files
@@ -62,15 +63,15 @@ class SavepointPlace:
                 "directory that the driver and all slots share"
             ) from error
 
-    def publish(self, metadata: CheckpointMetadata) -> None:
-        """Publish the metadata: the savepoint exists when this returns.
+    def publish(self, metadata: CheckpointMetadata, key: SigningKey | None = None) -> None:
+        """Publish the metadata, signed if there is a key: the savepoint exists when this returns.
 
         Raises:
             OSError: The metadata could not be written. Whether it exists is unknown until `discard`.
         """
         outside = [path for path in metadata.paths() if "/" in path]
         assert not outside, f"a savepoint refers to files beside its metadata only, not to {outside}"
-        self.files.publish(METADATA, encode_metadata(metadata))
+        self.files.publish(METADATA, encode_metadata(metadata, key))
 
     def discard(self) -> None:
         """Remove the directory, the metadata first: a savepoint that exists must be whole."""
@@ -103,18 +104,19 @@ def new_savepoint(directory: str, job_id: str) -> SavepointPlace:
 # ------------------------------------------------------------------------------------------------------------ removing
 
 
-def dispose_savepoint(path: str) -> None:
+def dispose_savepoint(path: str, key: SigningKey | None = None) -> None:
     """Delete a savepoint, or a retained checkpoint: its metadata, and the files that only it refers to.
 
     Args:
         path: Its directory or its `_metadata` file.
+        key: The key that it must be signed with; None accepts what is not signed.
 
     Raises:
         RestoreError: The path holds no checkpoint and no savepoint.
         CorruptFileError: The metadata cannot be read. A person has to delete the directory.
         CheckpointError: It could not be deleted, or it is the checkpoint of a running job.
     """
-    files, metadata = resolve(path)
+    files, metadata = resolve(path, key)
     try:
         delete_checkpoint(files, metadata)
     except OSError as error:
@@ -208,24 +210,25 @@ class Found:
     why: str = ""
 
 
-def find_checkpoints(directory: str, *, depth: int = 2) -> Iterator[Found]:
+def find_checkpoints(directory: str, *, depth: int = 2, key: SigningKey | None = None) -> Iterator[Found]:
     """Yield every savepoint and completed checkpoint in a directory or the directories below it, by name.
 
     Args:
         directory: A savepoint itself, a directory of savepoints, a job's checkpoints, or the checkpoints of jobs.
         depth: How many levels of directories to look into.
+        key: The key that they must be signed with; None accepts what is not signed.
     """
-    yield from _find(open_files(directory), "", depth)
+    yield from _find(open_files(directory), "", depth, key)
 
 
-def _find(files: FileStore, path: str, depth: int) -> Iterator[Found]:
+def _find(files: FileStore, path: str, depth: int, key: SigningKey | None) -> Iterator[Found]:
     where = f"{path}/{METADATA}" if path else METADATA
     if files.exists(where):
         try:
-            yield Found(path or ".", decode_metadata(files.read(where), f"{files.url}/{where}"))
+            yield Found(path or ".", decode_metadata(files.read(where), f"{files.url}/{where}", key))
         except (TamiasError, OSError) as error:
             yield Found(path or ".", None, str(error))
         return
     if depth > 0:
         for name in files.list(path):
-            yield from _find(files, f"{path}/{name}" if path else name, depth - 1)
+            yield from _find(files, f"{path}/{name}" if path else name, depth - 1, key)

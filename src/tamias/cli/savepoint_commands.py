@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from tamias.checkpoint.describe import describe, size_text
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.savepoint_files import Found, dispose_savepoint, find_checkpoints
+from tamias.checkpoint.signing import SigningKey, read_signing_key
+from tamias.config import options
+from tamias.config.starting_configuration import starting_configuration
 from tamias.storage.locations import plain, scheme_of, shown
 
 __all__ = ["absolute", "dispose", "list_all", "print_table", "show"]
@@ -22,7 +25,7 @@ def absolute(path: str) -> str:
 
 def list_all(directory: str) -> int:
     """Print a line for each savepoint and completed checkpoint. The exit code is 1 if there is none."""
-    rows = [_row(found) for found in find_checkpoints(absolute(directory))]
+    rows = [_row(found) for found in find_checkpoints(absolute(directory), key=_configured_key())]
     if not rows:
         print(f"no savepoints and no completed checkpoints below {shown(directory)}", file=sys.stderr)
         return 1
@@ -53,13 +56,19 @@ def _row(found: Found) -> tuple[str, str, str, str, str, str]:
 
 def show(path: str) -> int:
     """Print the contents of a savepoint or checkpoint."""
-    print(describe(absolute(path)))
+    print(describe(absolute(path), _configured_key()))
     return 0
 
 
 def dispose(path: str) -> int:
     """Delete a savepoint or checkpoint."""
-    metadata = resolve(absolute(path))[1]
-    dispose_savepoint(absolute(path))
+    key = _configured_key()
+    metadata = resolve(absolute(path), key)[1]
+    dispose_savepoint(absolute(path), key)
     print(f"disposed of {metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r}, {shown(path)}")
     return 0
+
+
+def _configured_key() -> SigningKey | None:
+    """Return the key that the configuration file names: the commands refuse what jobs refuse."""
+    return read_signing_key(options.SIGNING_KEY_FILE.read(starting_configuration()))

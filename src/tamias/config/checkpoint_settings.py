@@ -68,6 +68,7 @@ class CheckpointSettings:
     prefer_checkpoint_for_recovery: bool = False
     ignored_in_flight_checkpoint_id: int | None = None
     owner_lease_ms: int = 30_000
+    signing_key_file: str | None = None
 
     @property
     def enabled(self) -> bool:
@@ -117,6 +118,7 @@ def checkpoint_settings(
         prefer_checkpoint_for_recovery=options.PREFER_CHECKPOINT_FOR_RECOVERY.read(configuration),
         ignored_in_flight_checkpoint_id=ignored_in_flight_checkpoint_id,
         owner_lease_ms=options.OWNER_LEASE.read(configuration),
+        signing_key_file=options.SIGNING_KEY_FILE.read(configuration),
     )
     return _with_place(configuration, settings)
 

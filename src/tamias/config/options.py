@@ -405,6 +405,10 @@ OWNER_LEASE = _millis(
     30_000,
     "How long a driver on another host may be silent before its checkpoint directory is taken over.",
 )
+SIGNING_KEY_FILE = _text(
+    "tamias.checkpoint.signing-key-file",
+    "A file with the key that signs checkpoints and savepoints; with a key, what is not signed with it is refused.",
+)
 CONTROL = ConfigOption[bool | None](
     "tamias.control.enabled",
     parse_bool,

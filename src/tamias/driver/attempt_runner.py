@@ -107,6 +107,7 @@ class AttemptRunner:
             incremental=checkpoints.incremental,
             asynchronous=checkpoints.asynchronous,
             compression=checkpoints.compression,
+            hashed_files=checkpoints.signing_key_file is not None,
             write_buffer=checkpoints.write_buffer_bytes,
             local_copies=checkpoints.local_copies,
             restore=plan,

@@ -110,7 +110,7 @@ class CheckpointActions:
         assert request.place is not None
         self.directory.check_owner()
         request.place.check(metadata)
-        request.place.publish(metadata)
+        request.place.publish(metadata, self.directory.signing_key)
         # Sinks commit with the savepoint that the job ends with, so after a failure nothing older may be restored.
         if request.synchronous or not self.job.settings.checkpoints.prefer_checkpoint_for_recovery:
             self.recovery.note_savepoint(metadata.checkpoint_id, request.place.files)

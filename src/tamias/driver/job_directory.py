@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.driver_process import Driver
+from tamias.checkpoint.signing import read_signing_key
 from tamias.config.job_settings import JobSettings
 from tamias.engine.protocol import Engine
 from tamias.errors import ConfigurationError
@@ -18,14 +19,19 @@ def open_directory(settings: JobSettings, now_ms: int) -> CheckpointDirectory:
 
     Raises:
         CheckpointError: The directory cannot be written to, another driver runs on it, or the job has finished.
-        ConfigurationError: The directory is not one that can be opened.
+        ConfigurationError: The directory is not one that can be opened, or the signing key cannot be used.
     """
     checkpoints = settings.checkpoints
     # With the storage "jobmanager" a directory may be given as well: state then travels to the driver, and the driver
     # alone writes to the directory, with all state inside the metadata.
     url = checkpoints.directory if checkpoints.enabled else None
     store: FileStore = MemoryFiles() if url is None else open_files(url)
-    directory = CheckpointDirectory(store, str(settings.job_id), create_subdir=checkpoints.create_subdir)
+    directory = CheckpointDirectory(
+        store,
+        str(settings.job_id),
+        create_subdir=checkpoints.create_subdir,
+        signing_key=read_signing_key(checkpoints.signing_key_file),
+    )
     directory.initialise(Driver.this_process(), now_ms, lease_ms=checkpoints.owner_lease_ms)
     return directory
 

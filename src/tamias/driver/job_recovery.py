@@ -147,7 +147,7 @@ class JobRecovery:
 
     def _named(self, path: str) -> RestorePoint:
         """Find what the user names, and claim it if the claim mode says so."""
-        origin = resolve(path)
+        origin = resolve(path, self._directory.signing_key)
         verify_files(origin.files, origin.metadata)  # find damaged files, and files elsewhere, before anything runs
         job, mode, checkpoint_id = self._settings.job_name, self._settings.claim_mode, origin.metadata.checkpoint_id
         _log.info("job %s starts from %s (%s)", job, origin.label, mode)
@@ -163,7 +163,7 @@ class JobRecovery:
         """Claim what an earlier driver claimed: that driver may have ended before it could delete it."""
         if self._settings.claim_mode == "CLAIM":
             try:
-                self._claim(resolve(path))
+                self._claim(resolve(path, self._directory.signing_key))
             except (CheckpointError, RestoreError, OSError) as error:
                 _log.info("%s need not be deleted any more: %s", path, error)
 

@@ -27,6 +27,7 @@ class Deployment:
     incremental: bool = True
     asynchronous: bool = True  # False: a snapshot is written before its epoch is acknowledged
     compression: bool = False  # compress state files
+    hashed_files: bool = False  # give state files a SHA-256, since the metadata is signed
     write_buffer: int | None = None  # bytes handed to the file system at once; None: whole files
     local_copies: LocalCopySettings = field(default_factory=LocalCopySettings)
     restore: RestorePlan | None = None

@@ -131,7 +131,14 @@ class _CheckpointTarget(_Target):
 
     def write(self, path: str, payload: bytes) -> StateFile:
         deployment = self._deployment
-        file = write_state(self._store, path, payload, deployment.inline_threshold, compressed=deployment.compression)
+        file = write_state(
+            self._store,
+            path,
+            payload,
+            deployment.inline_threshold,
+            compressed=deployment.compression,
+            hashed=deployment.hashed_files,
+        )
         return self._count(file)
 
 
@@ -154,7 +161,14 @@ class _SavepointTarget(_Target):
         # Flink: without a directory for checkpoints, state travels inside the metadata.
         in_memory = deployment.checkpoint_directory is None
         threshold = deployment.max_state_size + 1 if in_memory else deployment.inline_threshold
-        file = write_state(self._store, path, payload, threshold, compressed=deployment.compression)
+        file = write_state(
+            self._store,
+            path,
+            payload,
+            threshold,
+            compressed=deployment.compression,
+            hashed=deployment.hashed_files,
+        )
         return self._count(file)
 
 

@@ -28,6 +28,7 @@ class StateFile:
     path: str | None = None
     inline: bytes | None = None
     raw_size: int | None = None  # the size before compression; None if the bytes are not compressed
+    sha256: str | None = None  # of the bytes as stored, in hex digits; only where checkpoints are signed
 
 
 @dataclass(frozen=True, slots=True)

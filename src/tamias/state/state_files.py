@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import struct
 import zlib
 from dataclasses import replace
@@ -21,11 +23,18 @@ STATE_HEADER_BYTES = _STATE_HEADER.size
 
 
 def write_state(
-    store: FileStore, path: str, payload: bytes, inline_threshold: int, *, compressed: bool = False
+    store: FileStore,
+    path: str,
+    payload: bytes,
+    inline_threshold: int,
+    *,
+    compressed: bool = False,
+    hashed: bool = False,
 ) -> StateFile:
     """Keep a payload: inside the returned value if it is smaller than the threshold, else in a new file at `path`.
 
-    With `compressed` the payload is deflated, unless that saves nothing.
+    With `compressed` the payload is deflated, unless that saves nothing. With `hashed` a file gets a SHA-256, for
+    checkpoints that are signed; bytes inside the metadata need none, since the signature covers them.
     """
     inline = inline_state(payload, compressed=compressed)
     if inline.size < inline_threshold:
@@ -35,7 +44,8 @@ def write_state(
     header = _STATE_HEADER.pack(STATE_MAGIC, STATE_VERSION, flags, inline.crc32, inline.size)
     point("state-file")
     store.write(path, header + inline.inline)
-    return replace(inline, path=path, inline=None)
+    sha256 = hashlib.sha256(inline.inline).hexdigest() if hashed else None
+    return replace(inline, path=path, inline=None, sha256=sha256)
 
 
 def inline_state(payload: bytes, *, compressed: bool = False) -> StateFile:
@@ -131,6 +141,10 @@ def _check_payload(where: str, payload: bytes, proof: StateFile) -> None:
     crc32 = zlib.crc32(payload)
     if crc32 != proof.crc32:
         raise CorruptFileError(where, f"crc32 {crc32:08x}", _expected(proof))
+    if proof.sha256 is not None:
+        sha256 = hashlib.sha256(payload).hexdigest()
+        if not hmac.compare_digest(sha256, proof.sha256):
+            raise CorruptFileError(where, f"SHA-256 {sha256}", f"SHA-256 {proof.sha256}, which the metadata signs")
 
 
 def _expected(proof: StateFile) -> str:
