@@ -3,7 +3,7 @@
     <checkpoint dir>/<job id>/{shared, taskowned, owner, chk-<n>}
 
 A checkpoint comes into being in this order: the slots write the state files, the driver writes `chk-<n>/_metadata`,
-and only then is anyone told of the checkpoint. `retention.py` decides which files are still needed; this module
+and only then is the checkpoint announced. `retention.py` decides which files are still needed; this module
 deletes what it is told to delete.
 """
 
@@ -156,13 +156,13 @@ class CheckpointDirectory:
     # ------------------------------------------------------------------------------------------------------- writing
 
     def complete(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
-        """Publish a checkpoint. When this returns, the checkpoint is durable and everyone may be told of it.
+        """Publish a checkpoint. When this returns, the checkpoint is durable and may be announced.
 
         Returns:
             The metadata as written, with this driver's term.
 
         Raises:
-            Fenced: Another driver has taken over. Tell nobody that the checkpoint is complete, and delete nothing.
+            Fenced: Another driver has taken over. Announce no checkpoint, and delete nothing.
             OSError: The metadata could not be written. Whether it exists is unknown until `discard`.
         """
         metadata = replace(metadata, term=self.term)

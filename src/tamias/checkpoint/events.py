@@ -46,13 +46,13 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequested:
-    """Somebody requests a checkpoint or a savepoint now: the final checkpoint of a bounded job, or a user's savepoint.
+    """A checkpoint or savepoint is requested now: the final checkpoint of a bounded job, or a user's savepoint.
 
     A request does not wait for the pause. Unless it is forced, it waits for a free place.
 
     Args:
         now_ms: The time of the request.
-        kind: What is requested.
+        kind: Whether a checkpoint or a savepoint is requested.
         forced: Start even if the maximum of concurrent checkpoints is reached.
         request_id: Comes back in StartCheckpoint, or in RefuseRequest.
         synchronous: The job ends with the savepoint and reads nothing after it. A subtask that cannot write its

@@ -40,7 +40,7 @@ class History:
         return term == start.term and checkpoint_id <= bound
 
     def newest_id(self) -> int | None:
-        """Return the newest checkpoint that anyone was told of: whatever a listing says, it exists or was lost."""
+        """Return the newest checkpoint that was announced: whatever a listing says, it exists or was lost."""
         completed = self._progress().get("completed")
         if isinstance(completed, int):
             return completed

@@ -294,7 +294,7 @@ def decode_metadata(data: bytes, where: str, key: SigningKey | None = None) -> C
     try:
         metadata = _decode_document(json.loads(body))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        # The checksum is right, so another program wrote this document, or somebody forged it.
+        # The checksum is right, so another program wrote this document, or it is forged.
         found = f"a document that is not metadata ({type(error).__name__}: {error})"
         raise CorruptFileError(where, found, "checkpoint metadata") from error
     unprotected = _without_sha256(metadata)

@@ -74,7 +74,7 @@ def newest_claim(store: FileStore) -> Claim | None:
 
 
 def read_claim(store: FileStore, term: int) -> Claim | None:
-    """Read the claim of a term; None if nobody has claimed the term."""
+    """Read the claim of a term; None if no driver has claimed the term."""
     body = read_owner_file(store, owner_path("claim", term))
     if body is None:
         return None
@@ -88,7 +88,7 @@ def read_start(store: FileStore, term: int) -> Start | None:
     """Read where the driver of a term started from; None if it never started.
 
     Raises:
-        CorruptFileError: The file is damaged. Without it nobody knows which checkpoints count, and a guess could lose
+        CorruptFileError: The file is damaged. Without it the valid checkpoints are unknown, and a guess could lose
             or repeat records.
     """
     body = read_owner_file(store, owner_path("start", term))

@@ -23,7 +23,7 @@ claim written last stands. For such a storage three more rules hold:
 6. Before it publishes metadata, a driver notes the number in `owner/progress-<term>` and checks. The next driver takes
    higher numbers, so no metadata is overwritten; and it finds the newest checkpoint even if a listing is stale.
 
-On every storage, that file also names the last checkpoint that anyone was told of, so that its loss is noticed.
+On every storage, that file also names the last checkpoint that was announced, so that its loss is noticed.
 
 Clocks only decide whether a second driver is *refused*: it is refused while the owner is alive.
 """
@@ -117,7 +117,7 @@ class Ownership:
         """Finish publishing the metadata of a checkpoint: rule 1.
 
         Raises:
-            Fenced: Nobody may be told of the checkpoint.
+            Fenced: The checkpoint must not be announced.
         """
         self.check()
         self._completed = checkpoint_id

@@ -153,8 +153,8 @@ def _finished(graph: JobGraph, metadata: CheckpointMetadata) -> dict[int, tuple[
             if running:
                 raise RestoreError(
                     f"cannot restore {vertex.name!r} as finished: {graph.vertices[running[0]].name!r} before it has "
-                    "not finished; an operator added before a finished one has nobody to write to, so remove it, or "
-                    "give the operators after it new uids"
+                    "not finished; an operator added before a finished one has no receiver for its records, so remove "
+                    "it, or give the operators after it new uids"
                 )
         result[vertex.id] = flags
     return result

@@ -127,7 +127,7 @@ def delete_checkpoint(files: FileStore, metadata: CheckpointMetadata) -> None:
     """Delete a checkpoint or savepoint, the metadata first, so that one that exists is always whole.
 
     Only files that the metadata names are deleted, and only below its directory (`check_path` and the store see to
-    that). Other files that somebody has put into the directory are kept.
+    that). Other files in the directory are kept.
 
     Args:
         files: The store that the paths of the files are relative to.

@@ -47,7 +47,7 @@ class ExchangeCode:
 
     Args:
         routers: By exchange id.
-        object_reuse: Send records as they are, though the program may change them later.
+        object_reuse: Send records without copying them. The program must not change them later.
     """
 
     def __init__(self, routers: Mapping[int, ExchangeRouter], *, object_reuse: bool) -> None:

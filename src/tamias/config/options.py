@@ -397,7 +397,7 @@ FAILOVER_STRATEGY: ConfigOption[Literal["region", "full"]] = _choice(
     "jobmanager.execution.failover-strategy",
     "region",
     ("region", "full"),
-    "What is restarted after a failure: the whole job, or a region of it.",
+    "The part of a job that restarts after a failure: the whole job, or one region.",
 )
 
 OWNER_LEASE = _millis(

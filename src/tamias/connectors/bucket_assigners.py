@@ -58,7 +58,7 @@ class BucketAssigner(ABC):
         Args:
             format_str: The pattern, with Java's letters: yyyy yy MM MMM MMMM dd DDD HH hh kk KK mm ss SSS a E EEEE Z,
                 and text in single quotes.
-            timezone_id: A time zone such as "Europe/Berlin", "UTC" or "GMT-08:00"; None for that of the machine.
+            timezone_id: A time zone such as "Europe/Berlin", "UTC" or "GMT-08:00"; None for the machine's time zone.
         """
         return _DateTimeAssigner(format_str, timezone_id)
 

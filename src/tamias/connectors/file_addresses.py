@@ -22,7 +22,7 @@ def input_address(path: str | os.PathLike[str], taken_by: str) -> str:
 
     Raises:
         TypeError: The argument is not a path.
-        ConfigurationError: The path is empty, or its form is neither that of a path nor of a URL.
+        ConfigurationError: The text is empty, or has the form of neither a path nor a URL.
     """
     text = _text_of(path, taken_by)
     if scheme_of(text) in ("", "file"):

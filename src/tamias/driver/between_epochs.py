@@ -20,7 +20,7 @@ class BetweenEpochs:
     """The time between two epochs.
 
     Attributes:
-        stop: The savepoint that the job is to end with, once somebody has asked for one.
+        stop: The savepoint that the job ends with; None until one is requested.
     """
 
     def __init__(self, job: Job, engine: Engine, checkpoints: JobCheckpoints) -> None:

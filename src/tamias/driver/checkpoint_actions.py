@@ -114,7 +114,7 @@ class CheckpointActions:
         # Sinks commit with the savepoint that the job ends with, so after a failure nothing older may be restored.
         if request.synchronous or not self.job.settings.checkpoints.prefer_checkpoint_for_recovery:
             self.recovery.note_savepoint(metadata.checkpoint_id, request.place.files)
-        self.directory.check_owner()  # as with checkpoints: before anyone is told of it
+        self.directory.check_owner()  # as with checkpoints: before the savepoint is announced
 
     def _complete_checkpoint(self, checkpoint_id: int) -> None:
         assert self._written is not None

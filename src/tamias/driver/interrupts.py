@@ -21,7 +21,7 @@ class AttemptFailed(Exception):
 
 
 def check_cancelled(handle: JobHandle) -> None:
-    """Raise `Cancelled` if somebody has cancelled the job."""
+    """Raise `Cancelled` if a cancellation of the job was requested."""
     if handle.cancel_requested:
         raise Cancelled
 

@@ -77,7 +77,7 @@ class RetainedCheckpoints:
         keep = _POLICIES[self._settings.checkpoints.retention].keeps(_ENDS.get(status, "FAILED"))
         try:
             if keep:
-                if status is JobStatus.CANCELED:  # after a failure somebody may want to look at everything
+                if status is JobStatus.CANCELED:  # after a failure everything is kept for inspection
                     self._delete_leftovers(first_id)
                 self._directory.release()
             else:

@@ -16,7 +16,7 @@ __all__ = ["SavepointStop"]
 
 
 class SavepointStop:
-    """Stops one job with the savepoint that somebody has asked for."""
+    """Stops one job with the savepoint that was requested."""
 
     def __init__(self, job: Job, epochs: EpochRunner, between: BetweenEpochs, checkpoints: JobCheckpoints) -> None:
         self._job = job

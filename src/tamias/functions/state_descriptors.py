@@ -150,7 +150,7 @@ class ReducingStateDescriptor(StateDescriptor):
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Declares an `AggregatingState` with its aggregate function; the type is that of the accumulator."""
+    """Declares an `AggregatingState` with its aggregate function and the type of the accumulator."""
 
     kind = "aggregating"
 

@@ -61,7 +61,7 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of which every subtask receives all elements of all subtasks on restore."""
+        """Return list state whose elements of all subtasks every subtask receives on restore."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:

@@ -1,4 +1,4 @@
-"""What a subtask is told before an epoch, and what it answers afterwards. Plain values, sent between processes."""
+"""The order that a subtask receives before an epoch, and its answer. Plain values, sent between processes."""
 
 from __future__ import annotations
 

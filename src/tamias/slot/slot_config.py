@@ -1,4 +1,4 @@
-"""What a slot process is told when it starts, and what it tells the driver when it registers."""
+"""The settings that a slot process receives when it starts, and its registration with the driver."""
 
 from __future__ import annotations
 

@@ -20,5 +20,5 @@ class LateRecords:
             self._dropped.inc()
             return
         out = self._operator.side_out.get(self._tag)
-        if out is not None:  # a record for a side output that nobody reads is dropped without being counted
+        if out is not None:  # a record for a side output without a reader is dropped without being counted
             out(value, time_ms)

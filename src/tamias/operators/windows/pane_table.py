@@ -27,7 +27,7 @@ class Pane(dict[Any, Any]):
     def __init__(self, end_ms: int, *, fired: bool = False) -> None:
         super().__init__()
         self.end = end_ms
-        self.fired = fired  # the window has fired and stays for late records, each of which fires it again
+        self.fired = fired  # the window has fired and stays for late records; each late record fires it again
         self.fired_before_restore: set[Any] = set()  # keys that must not fire again unless they get a record
         self.changed: set[Any] = set()  # keys written since the last snapshot
         self.in_snapshot = False  # a snapshot was taken while the pane was open

@@ -55,7 +55,7 @@ def check_layout(backend: KeyedStateBackend, mine: str, *understood: str) -> Non
     for other, meaning in _MEANING.items():
         if other not in (mine, *understood) and backend.has_entries(other):
             raise StateMigrationError(
-                f"the restored state is that of {meaning}; the job now has {_MEANING[mine]}. "
+                f"the restored state belongs to {meaning}; the job now has {_MEANING[mine]}. "
                 "Restore with the windows as they were, or give the operator another uid to start it empty"
             )
 

@@ -67,7 +67,7 @@ class SliceTable(Table):
         self.slices: dict[int, Slice] = {}  # by start
         self.next_arrival = count(1).__next__
         self._disordered: set[Any] = set()  # keys with a record that arrived after a record of a later slice
-        self._unfired: list[int] = []  # a heap of the starts of slices of which no window has fired
+        self._unfired: list[int] = []  # a heap of the starts of slices without a fired window
         self._last_fired_ms = MIN_TIMESTAMP  # the end of the last window that has fired
         self._firing_keys: dict[Any, None] = {}  # keys with records in slices that start before that end
 

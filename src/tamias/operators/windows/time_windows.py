@@ -1,8 +1,8 @@
 """The operator of time windows with their default trigger and no evictor, on the heap.
 
-All decisions of the default trigger are known beforehand, so the operator asks no trigger: a window fires when time
-reaches its end, fires again with every late record within the allowed lateness, and is dropped. A layout stores the
-windows. `triggered_windows.py` runs all other windows; both operators give the same results.
+The decisions of the default trigger follow from the window's end, so the operator asks no trigger: a window fires when
+time reaches its end, fires again with every late record within the allowed lateness, and is dropped. A layout stores
+the windows. `triggered_windows.py` runs all other windows; both operators give the same results.
 """
 
 from __future__ import annotations

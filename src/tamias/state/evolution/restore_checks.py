@@ -33,7 +33,7 @@ from tamias.types.type_information import TypeInformation
 
 
 def check_restorable(saved: StateInfo | None, declared: StateInfo, operator: str = "") -> None:
-    """Refuse a declaration whose kind of state differs from that of the restored entries.
+    """Refuse a declaration whose kind of state differs from the kind of the restored entries.
 
     Raises:
         StateMigrationError: The kinds differ; the message names the state and the difference.
@@ -58,7 +58,7 @@ def check_restorable(saved: StateInfo | None, declared: StateInfo, operator: str
 
 
 def check_keys(saved: Iterable[StateInfo], key_type: TypeInformation | None, operator: str = "") -> None:
-    """Refuse a key type that differs from that of the restored states, before any state is read.
+    """Refuse a key type that differs from the key type of the restored states, before any state is read.
 
     Raises:
         StateMigrationError: The types differ; the message names a state and the difference.

@@ -22,7 +22,7 @@ from tamias.state.keyed_backend import SnapshotTarget
 from tamias.state.snapshots import KeyedFiles, StateFile
 from tamias.state.table import Table
 
-_LONGEST_CHAIN = 100  # files, each of which a restore opens
+_LONGEST_CHAIN = 100  # files; a restore opens each of them
 _MOST_INLINE = 256 << 10  # bytes of a chain that are not in files and so are written again with every checkpoint
 
 _NO_KEY_GROUPS = KeyGroupRange(0, 0)  # until the subtask sets its own

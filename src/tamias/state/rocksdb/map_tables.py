@@ -40,7 +40,9 @@ class KnownMap:
         self.wiped = False  # the entries in RocksDB are to be removed
 
 
-_Placed = tuple[bytes, Any, Any]  # the address of a map's entry behind that of the key, its key, its value
+_Placed = tuple[
+    bytes, Any, Any
+]  # of a map's entry: its address after the part of the key, its key, its value
 
 
 def _in_order(known: KnownMap) -> list[_Placed]:

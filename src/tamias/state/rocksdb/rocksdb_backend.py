@@ -211,7 +211,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         return folder
 
     def _expired(self) -> dict[str, ExpiredAt]:
-        """Return which entries of which states a full snapshot taken now leaves out."""
+        """Return, by state, which expired entries a full snapshot taken now leaves out."""
         return {name: ExpiredAt(self._clock.now_ms(), config) for name, config in self._rocks.left_out_of_full.items()}
 
     def snapshot_completed(self, checkpoint_id: int) -> None:

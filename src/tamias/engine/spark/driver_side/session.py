@@ -57,7 +57,7 @@ class SparkLog:
 
 
 def spark_context(configuration: dict[str, str]) -> Any:
-    """Return the running Spark context, or that of a new session on `local[*]` unless `spark.master` is set.
+    """Return the running Spark context, or the context of a new session, on `local[*]` unless `spark.master` is set.
 
     An existing session is used as it is, and tamias never stops it.
 

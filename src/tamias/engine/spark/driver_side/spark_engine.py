@@ -148,7 +148,7 @@ class SparkEngine(SlotEngine):
         lines = [line.strip() for line in str(error).splitlines()]
         telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
         reason = telling.partition(" at org.apache.")[0][:300]
-        log = self.keep_log() or "that of your session"
+        log = self.keep_log() or "the log of your session"
         return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {log}")
 
     def cancel_epoch(self) -> None:
