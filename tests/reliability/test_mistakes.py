@@ -94,7 +94,7 @@ def over_a_stream(env: StreamExecutionEnvironment) -> None:
 
 def wrong_setting(env: StreamExecutionEnvironment) -> None:
     stream(env).print()
-    env._configuration.set_string("execution.checkpointing.interval", "soon")
+    env.configure(Configuration().set_string("execution.checkpointing.interval", "soon"))
     env.execute()
 
 

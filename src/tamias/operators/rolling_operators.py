@@ -97,9 +97,7 @@ class WithStateOperator(_OneValuePerKey):
 
     def __init__(self, operator: Operator, spec: WithStateSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment, spec.function, "_with_state")
-        self._descriptor = ValueStateDescriptor(
-            "_with_state"
-        )  # the declared type is the type of results
+        self._descriptor = ValueStateDescriptor("_with_state")  # the declared type is the type of results
         self._form = spec.form
         self.needs_out = False
 

@@ -40,9 +40,7 @@ class KnownMap:
         self.wiped = False  # the entries in RocksDB are to be removed
 
 
-_Placed = tuple[
-    bytes, Any, Any
-]  # of a map's entry: its address after the part of the key, its key, its value
+_Placed = tuple[bytes, Any, Any]  # of a map's entry: its address after the part of the key, its key, its value
 
 
 def _in_order(known: KnownMap) -> list[_Placed]:
