@@ -14,10 +14,12 @@ from tamias.engine.slots.file_sending import send_files
 from tamias.errors import DeploymentError, JobExecutionError, UnsupportedOperationError
 from tamias.graph.job_graph import CachedFile
 from tamias.slot.cached_files import CachedFiles, local_path
+from tamias.slot.deployment import Deployment
 from tamias.storage.file_store import open_files
 from tamias.storage.locations import join
+from tamias.testing.drawn_job import drawn_job
 from tamias.testing.local_run import collect_locally
-from tamias.testing.process_engine import on_process_engine
+from tamias.testing.process_engine import ProcessEngine, on_process_engine
 from tests.s3_server import s3_endpoint, s3_url  # noqa: F401
 
 
@@ -212,7 +214,7 @@ class SlotStandIn:
     def tell(self, request):
         self.requests.append(request)
         if self.error is None:
-            self.cache.receive(request.number, request.file, request.part, last=request.last)
+            self.cache.receive(request.number, request.file, request.part, last=request.last, first=request.first)
 
     def answer(self):
         return self.error
@@ -236,6 +238,42 @@ def test_a_slot_that_cannot_take_a_file_says_why(cache, folder):
     assert len(slot.requests) == 1
     failure = send_files(SlotStandIn(cache), (CachedFile("gone", str(folder / "gone")),))
     assert isinstance(failure, DeploymentError) and "'gone' cannot be read" in str(failure)
+
+
+def test_a_file_that_broke_off_is_sent_again_from_its_start(cache, folder):
+    content = os.urandom(10 << 20)
+    (folder / "large").write_bytes(content)
+    files = (CachedFile("large", str(folder / "large")),)
+    slot = SlotStandIn(cache)
+    slot.answer = lambda: OSError("no space left") if len(slot.requests) == 2 else None
+    assert isinstance(send_files(slot, files), OSError)
+    assert send_files(slot, files) is None
+    cache.fetch(files)
+    assert tree(cache.path_of("large")) == (content, False)
+
+
+def test_files_go_to_all_slots_though_some_fail_and_again_to_those_that_failed(folder, monkeypatch):
+    sent, broken = [], {0, 2}
+
+    def sending(slot, files):
+        sent.append(slot.number)
+        return OSError(f"disk {slot.number} is full") if slot.number in broken else None
+
+    monkeypatch.setattr("tamias.engine.slots.slot_engine.send_files", sending)
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(3)
+    env.from_collection([1]).map(lambda v: v).print()
+    graph = drawn_job(env, "job").graph
+    engine = ProcessEngine(graph, registering=True)
+    try:
+        failure = engine.deploy(Deployment("ab" * 16, graph, 0))
+        assert sorted(sent) == [0, 1, 2]
+        assert "slot 0: disk 0 is full; slot 2: disk 2 is full" in str(failure.error)
+        sent.clear()
+        broken.clear()
+        assert engine.deploy(Deployment("ab" * 16, graph, 1)) is None
+        assert sent == [0, 2]
+    finally:
+        engine.shutdown()
 
 
 def test_a_missing_file_is_reported_before_the_job_starts(folder, tmp_path):

@@ -75,11 +75,14 @@ class CachedFiles:
             raise UnsupportedOperationError(f"no cached file is registered as {name!r}; registered: {known}")
         return self._paths[name]
 
-    def receive(self, number: int, file: CachedFile, chunk: bytes, *, last: bool) -> None:
-        """Take the next part of the archive that holds a file. The last part completes the copy."""
+    def receive(self, number: int, file: CachedFile, chunk: bytes, *, last: bool, first: bool = False) -> None:
+        """Take the next part of the archive that holds a file. The first part drops what an earlier attempt left."""
         target = self._target(number, file)
         archive, draft = f"{target}.tar", f"{target}.draft"
         os.makedirs(os.path.dirname(target), exist_ok=True)
+        if first:
+            for path in (archive, draft, target):
+                _remove(path)
         with open(archive, "ab") as parts:
             parts.write(chunk)
         if last:

@@ -38,6 +38,7 @@ class KeepFile:
     file: CachedFile
     part: bytes
     last: bool
+    first: bool = False  # what an earlier attempt to send the file left in the slot is dropped
 
 
 @dataclass(frozen=True, slots=True)

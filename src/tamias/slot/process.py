@@ -1,8 +1,8 @@
 """The life of a slot process: reads its configuration, serves, and ends with its driver.
 
 A slot lives exactly as long as the driver wants. On the driver's machine its standard input is a pipe that only the
-driver holds; on a cluster it opens a connection to the driver. When that pipe or connection ends, however the driver
-ended, so does the slot.
+driver holds; on a cluster it opens a connection to the driver, who sends heartbeats there. When that pipe or connection
+ends, however the driver ended, or the heartbeats stay away for `heartbeat.timeout`, so does the slot.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ def main() -> None:
     server = SlotServer(config)
     threading.Thread(target=server.serve, name="serve", daemon=True).start()
     if lifeline is not None:
-        lifeline.send(dumps(Registration(config.slot, server.address, socket.gethostname(), os.getpid())))
+        me = Registration(config.slot, server.address, socket.gethostname(), os.getpid(), config.generation)
+        lifeline.send(dumps(me))
+        lifeline.settimeout(config.driver_timeout_s)  # a host that vanishes does not close its connections
     else:
         _print_ready(server.address)
 
     def watch() -> None:
         with contextlib.suppress(OSError, EOFError):
-            if lifeline is not None:
-                lifeline.receive()
-            else:
-                pipe.read()
+            while lifeline is not None:
+                lifeline.receive()  # a heartbeat of the driver
+            pipe.read()
         server.ended.set()
 
     threading.Thread(target=watch, name="driver-watch", daemon=True).start()

@@ -123,8 +123,8 @@ class SlotServer:
                         # Restored state lives as long as the attempt: keep the collector from walking it again.
                         gc.collect()
                         gc.freeze()
-                    case KeepFile(number, file, part, last):
-                        self._host.files.receive(number, file, part, last=last)
+                    case KeepFile(number, file, part, last, first):
+                        self._host.files.receive(number, file, part, last=last, first=first)
                     case Completed(checkpoint_id):
                         self._host.checkpoint_completed(checkpoint_id)
                     case Aborted(checkpoint_id):

@@ -19,6 +19,8 @@ class SlotConfig:
     heartbeat_s: float = 10.0
     log_file: str | None = None
     driver: Address | None = None  # on a cluster: where to register; the slot ends when this connection does
+    generation: int = 0  # on a cluster: the start of slots that this slot belongs to
+    driver_timeout_s: float = 50.0  # on a cluster: the slot ends when it has not heard of the driver for this long
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class DriverContact:
     address: Address
     secret: bytes
     heartbeat_s: float
+    generation: int = 0  # counts the driver's starts of slots
+    timeout_s: float = 50.0  # how long the driver may be silent
 
 
 @dataclass(frozen=True)
@@ -38,3 +42,4 @@ class Registration:
     address: Address
     host: str
     pid: int
+    generation: int = 0  # a slot of an earlier start is refused, and ends

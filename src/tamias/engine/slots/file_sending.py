@@ -55,6 +55,7 @@ class _Parts(io.RawIOBase):
         self._file = file
         self._part_bytes = part_bytes
         self._part = bytearray()
+        self._first = True
 
     def write(self, data: Any) -> int:
         self._part += data
@@ -64,8 +65,9 @@ class _Parts(io.RawIOBase):
 
     def send(self, *, last: bool) -> None:
         """Send what was written since the last part."""
-        self._slot.tell(KeepFile(self._number, self._file, bytes(self._part), last))
+        self._slot.tell(KeepFile(self._number, self._file, bytes(self._part), last, self._first))
         self._part.clear()
+        self._first = False
         error = self._slot.answer()
         if error is not None:
             raise NotSent from error

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
+import tarfile
+import zipfile
 from dataclasses import dataclass
 
 from tamias.config.python_dependencies import PythonArchive, PythonDependencies
@@ -53,10 +56,25 @@ def _unpack(archives: tuple[PythonArchive, ...], folder: str) -> str:
     for archive in archives:
         target = os.path.join(folder, archive.target_dir or os.path.basename(archive.path))
         try:
-            shutil.unpack_archive(archive.path, target, filter=None)
-        except (OSError, shutil.ReadError, ValueError) as error:
+            if zipfile.is_zipfile(archive.path):
+                _check_zip(archive.path)
+                shutil.unpack_archive(archive.path, target, "zip")
+            else:
+                shutil.unpack_archive(archive.path, target, filter="data")  # nothing outside the folder, no devices
+        except (OSError, shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, ValueError) as error:
             raise DeploymentError(f"the archive {archive.path!r} cannot be unpacked: {error}") from error
     return folder
+
+
+def _check_zip(path: str) -> None:
+    """Refuse entries that lead out of the folder. `unpack_archive` skips some silently, and unpacks links as files."""
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            name = entry.filename.replace("\\", "/")
+            if name.startswith("/") or ".." in name.split("/"):
+                raise ValueError(f"its entry {entry.filename!r} leads out of the folder")
+            if stat.S_ISLNK(entry.external_attr >> 16):
+                raise ValueError(f"its entry {entry.filename!r} is a link; pack the file itself, or a tar archive")
 
 
 def _interpreter(wanted: str | None, working_directory: str | None) -> str:

@@ -4,10 +4,15 @@ Where a slot runs matters for speed only: it is reached over TCP from anywhere. 
 connection that the slot opened at its start. When that connection ends, so does the slot, whatever became of the
 process that started it; and when the slot ends, the driver sees the connection end. The driver gives up a slot that
 neither ends nor answers by closing the connection; if the slot ever wakes up, it finds the connection closed and ends.
+A slot ends too when the driver's heartbeats stay away, because a host that vanishes closes no connection.
+
+Every start of slots has a generation number. When a start fails, the slots that have registered are made to end, and
+slots of that generation that register later are refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import queue
 import secrets
@@ -29,13 +34,22 @@ _REGISTER_S = 120.0
 class RemoteSlotProcess:
     """A slot process that the driver did not start, known by the connection that the slot keeps open."""
 
-    def __init__(self, registration: Registration, lifeline: Link) -> None:
+    def __init__(self, registration: Registration, lifeline: Link, heartbeat_s: float) -> None:
         self.pid = registration.pid
         self.host = registration.host
         self.lifeline = lifeline
         self._gone = threading.Event()
         self._given_up: str | None = None
         threading.Thread(target=self._watch, name=f"slot-{registration.slot}-lifeline", daemon=True).start()
+        threading.Thread(
+            target=self._beat, args=(heartbeat_s,), name=f"slot-{registration.slot}-heartbeat", daemon=True
+        ).start()
+
+    def _beat(self, interval_s: float) -> None:
+        """Tell the slot that the driver is alive."""
+        with contextlib.suppress(OSError):  # the slot is gone, which `_watch` notices
+            while not self._gone.wait(interval_s):
+                self.lifeline.send(b"")
 
     def _watch(self) -> None:
         try:
@@ -87,6 +101,8 @@ class RegisteringSlotPool:
         self._count = count
         self._launch = launch
         self._heartbeat = heartbeat
+        self._generation = 0
+        self._registering = threading.Lock()  # over the generation and the queue of slots that registered in it
         self._registered: queue.SimpleQueue[SlotHandle] = queue.SimpleQueue()
         self._listener = listen((host, 0))
         self.address: Address = self._listener.getsockname()[:2]
@@ -99,14 +115,38 @@ class RegisteringSlotPool:
             for slot in self.slots:
                 if slot.number in missing:
                     slot.close()
-            self._launch(DriverContact(self.address, self.secret, self._heartbeat.interval_s), missing)
-            deadline = time.monotonic() + _REGISTER_S
-            while len(present) < self._count:
-                slot = self._next_registered(deadline, len(present))
-                slot.connect(self.events.put, self.on_lost, self._heartbeat)
-                present[slot.number] = slot
+            arrived: dict[int, SlotHandle] = {}
+            try:
+                self._start(missing, arrived)
+            except BaseException:
+                self._refuse_generation()
+                for slot in arrived.values():
+                    slot.close()
+                raise
+            present |= arrived
             self.slots = [present[n] for n in range(self._count)]
         return missing
+
+    def _start(self, missing: list[int], arrived: dict[int, SlotHandle]) -> None:
+        """Have slots started; add each to `arrived` as soon as it is connected."""
+        heartbeat = self._heartbeat
+        contact = DriverContact(
+            self.address, self.secret, heartbeat.interval_s, generation=self._generation, timeout_s=heartbeat.timeout_s
+        )
+        self._launch(contact, missing)
+        deadline = time.monotonic() + _REGISTER_S
+        while len(arrived) < len(missing):
+            slot = self._next_registered(deadline, self._count - len(missing) + len(arrived))
+            slot.connect(self.events.put, self.on_lost, heartbeat)
+            arrived[slot.number] = slot
+
+    def _refuse_generation(self) -> None:
+        """End the slots that registered and wait to be connected, and refuse those that register later."""
+        with self._registering:
+            self._generation += 1
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    self._registered.get_nowait().close()
 
     def _next_registered(self, deadline: float, present_count: int) -> SlotHandle:
         try:
@@ -133,13 +173,18 @@ class RegisteringSlotPool:
             registration: Registration = pickle.loads(link.receive())
         except (OSError, EOFError):
             return  # the slot ended before it registered: `ensure` will miss it
-        process = RemoteSlotProcess(registration, link)
-        self._registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
+        with self._registering:
+            if registration.generation != self._generation:
+                link.close()  # the slot then ends by itself
+                return
+            process = RemoteSlotProcess(registration, link, self._heartbeat.interval_s)
+            self._registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
 
     def shutdown(self) -> None:
         for slot in self.slots:
             slot.tell(Exit())
         for slot in self.slots:
             slot.close()
+        self._refuse_generation()
         self._listener.close()
         self.slots = []

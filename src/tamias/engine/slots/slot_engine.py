@@ -11,7 +11,7 @@ from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.file_sending import send_files
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.subtask_outcome import SubtaskFailure
-from tamias.errors import SlotLostError, TamiasError, UserFunctionError
+from tamias.errors import DeploymentError, SlotLostError, TamiasError, UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
@@ -30,6 +30,7 @@ class SlotEngine(ABC):
         self.pool = pool
         pool.on_lost = self._slot_lost
         self._deployment: Deployment | None = None
+        self._without_files: set[int] = set()  # slots that lack cached files; for slots that see no disk of the driver
         self._held: list[SlotEvent] = []  # events that `wait` took from the queue
 
     @property
@@ -64,15 +65,30 @@ class SlotEngine(ABC):
             data = encode_deployment(deployment)
         except TamiasError as error:
             return Failure(error)
-        for number in started if not self.pool.shares_disk else ():
-            failed = send_files(self.pool.slots[number], deployment.graph.settings.cached_files)
-            if failed is not None:
-                return Failure(failed, number)
+        if not self.pool.shares_disk:
+            failure = self._send_files(started, deployment)
+            if failure is not None:
+                return failure
         by_slot: dict[int, list[SubtaskId]] = {slot.number: [] for slot in self.pool.slots}
         for vertex in deployment.graph.vertices:
             for index in range(vertex.parallelism):
                 by_slot[deployment.graph.slot_of(vertex, index)].append(SubtaskId(vertex.id, index))
         return self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
+
+    def _send_files(self, started: list[int], deployment: Deployment) -> Failure | None:
+        """Send the cached files to every slot that lacks them; return the failures of all slots as one."""
+        self._without_files.update(started)
+        failures: list[tuple[int, BaseException]] = []
+        for number in sorted(self._without_files):
+            error = send_files(self.pool.slots[number], deployment.graph.settings.cached_files)
+            if error is None:
+                self._without_files.discard(number)  # else the next deployment tries again
+            else:
+                failures.append((number, error))
+        if len(failures) < 2:
+            return next((Failure(error, number) for number, error in failures), None)
+        said = "; ".join(f"slot {number}: {error}" for number, error in failures)
+        return Failure(DeploymentError(f"{len(failures)} slots did not get the cached files: {said}"), failures[0][0])
 
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         return self._ask_each(Completed(checkpoint_id))

@@ -33,6 +33,8 @@ def _launch(driver: DriverContact, number: int) -> None:
         heartbeat_s=driver.heartbeat_s,
         log_file=os.path.join(folder, "slot.log"),
         driver=driver.address,
+        generation=driver.generation,
+        driver_timeout_s=driver.timeout_s,
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "tamias.slot.slot_main"],

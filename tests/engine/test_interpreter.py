@@ -1,0 +1,61 @@
+"""Archives of a job: unpacked into their folder, and refused when an entry leads out of it."""
+
+import io
+import stat
+import tarfile
+import zipfile
+
+import pytest
+
+from tamias.config.python_dependencies import PythonArchive, PythonDependencies
+from tamias.engine.slots.interpreter import prepare_interpreter
+from tamias.errors import DeploymentError
+
+
+def unpack(path, tmp_path):
+    folder = tmp_path / "job" / "inner"
+    prepare_interpreter(PythonDependencies(archives=(PythonArchive(str(path), "data"),)), str(folder))
+    return folder / "archives" / "data"
+
+
+def tar_with(path, name, link=None):
+    with tarfile.open(path, "w:gz") as archive:
+        entry = tarfile.TarInfo(name)
+        if link is not None:
+            entry.type, entry.linkname = tarfile.SYMTYPE, link
+        archive.addfile(entry, io.BytesIO(b""))
+    return path
+
+
+def zip_with(path, name, mode=stat.S_IFREG | 0o644):
+    with zipfile.ZipFile(path, "w") as archive:
+        entry = zipfile.ZipInfo(name)
+        entry.external_attr = mode << 16
+        archive.writestr(entry, "/etc/passwd")
+    return path
+
+
+@pytest.mark.parametrize(("name", "link"), [("../../../out", None), ("link", "/etc"), ("link", "../../../..")])
+def test_a_tar_archive_that_leads_out_of_its_folder_is_refused(tmp_path, name, link):
+    with pytest.raises(DeploymentError, match="cannot be unpacked"):
+        unpack(tar_with(tmp_path / "a.tar.gz", name, link), tmp_path)
+    assert list(tmp_path.rglob("out")) == list(tmp_path.rglob("link")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "said"),
+    [
+        ("../../../out", stat.S_IFREG | 0o644, "leads out of the folder"),
+        ("/out", stat.S_IFREG | 0o644, "leads out of the folder"),
+        ("link", stat.S_IFLNK | 0o777, "is a link"),
+    ],
+)
+def test_a_zip_archive_that_leads_out_of_its_folder_is_refused(tmp_path, name, mode, said):
+    with pytest.raises(DeploymentError, match=f"cannot be unpacked: .*{said}"):
+        unpack(zip_with(tmp_path / "a.zip", name, mode), tmp_path)
+    assert list(tmp_path.rglob("out")) == list(tmp_path.rglob("link")) == []
+
+
+def test_other_archives_are_unpacked(tmp_path):
+    assert (unpack(zip_with(tmp_path / "a.zip", "inner/file"), tmp_path) / "inner" / "file").exists()
+    assert (unpack(tar_with(tmp_path / "a.tar.gz", "inner/other"), tmp_path) / "inner" / "other").exists()

@@ -1,0 +1,117 @@
+"""Slots that register with the driver: none stays behind after a failed start, or after a driver that vanished."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tamias
+from tamias.engine.slots import registering_pool
+from tamias.engine.slots.registering_pool import RegisteringSlotPool
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.task_side.launch_slots import launch_slots
+from tamias.errors import DeploymentError
+from tamias.slot.link import connect
+from tamias.slot.slot_config import Registration
+from tamias.types.by_value import dumps
+from tests.live_jobs import is_running, until
+
+
+@pytest.fixture
+def pids(monkeypatch):
+    """The process ids of all slots that are launched; they are killed when the test ends."""
+    started = []
+    original = subprocess.Popen
+
+    def popen(*args, **options):
+        process = original(*args, **options)
+        started.append(process)
+        return process
+
+    monkeypatch.setattr("tamias.engine.spark.task_side.launch_slots.subprocess.Popen", popen)
+    yield started
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        process.wait()
+
+
+def run(driver, numbers):
+    for _ in launch_slots(driver, numbers):
+        pass
+
+
+def pool_of(count, launch=run, **heartbeat):
+    return RegisteringSlotPool(count, "127.0.0.1", launch, Heartbeat(**heartbeat))
+
+
+def test_a_failed_start_ends_the_slots_that_registered(pids, monkeypatch):
+    monkeypatch.setattr(registering_pool, "_REGISTER_S", 3.0)
+    missing_one = [True]
+    pool = pool_of(2, lambda driver, numbers: run(driver, numbers[:-1] if missing_one else numbers))
+    try:
+        for _ in range(2):
+            with pytest.raises(DeploymentError, match="only 1 of 2 slots registered"):
+                pool.ensure()
+        assert len(pids) == 2
+        until(lambda: all(process.poll() is not None for process in pids))
+        missing_one.clear()
+        assert pool.ensure() == [0, 1]
+    finally:
+        pool.shutdown()
+    until(lambda: all(process.poll() is not None for process in pids))
+
+
+def test_a_slot_of_a_failed_start_that_registers_late_is_refused(monkeypatch):
+    monkeypatch.setattr(registering_pool, "_REGISTER_S", 0.01)
+    contacts = []
+    pool = pool_of(1, lambda driver, numbers: contacts.append(driver))
+    try:
+        for _ in range(2):
+            with pytest.raises(DeploymentError, match="only 0 of 1"):
+                pool.ensure()
+        late = connect(pool.address, pool.secret)
+        late.send(dumps(Registration(0, ("127.0.0.1", 1), "host", 1, contacts[0].generation)))
+        late.settimeout(10.0)
+        with pytest.raises((EOFError, ConnectionResetError)):
+            late.receive()
+        late.close()
+        assert pool._registered.empty()
+    finally:
+        pool.shutdown()
+
+
+def test_a_slot_ends_when_it_hears_nothing_of_its_driver():
+    """A stopped driver keeps its connections open and says nothing, as a host that vanished does."""
+    source = Path(tamias.__file__).parents[1]
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(source)}
+    )
+    assert driver.stdout is not None
+    try:
+        pid = int(driver.stdout.readline())
+        assert is_running(pid)
+        driver.send_signal(signal.SIGSTOP)
+        until(lambda: not is_running(pid), 20)
+    finally:
+        driver.kill()
+        driver.wait()
+        driver.stdout.close()
+
+
+DRIVER = """
+import time
+from tamias.engine.slots.registering_pool import RegisteringSlotPool
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.task_side.launch_slots import launch_slots
+pool = RegisteringSlotPool(1, "127.0.0.1", lambda d, n: list(launch_slots(d, n)), Heartbeat(0.2, 2.0))
+pool.ensure()
+time.sleep(3)  # longer than the timeout: heartbeats keep the slot alive
+print(pool.slots[0].process.pid, flush=True)
+time.sleep(60)
+"""
