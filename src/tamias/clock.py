@@ -10,7 +10,7 @@ __all__ = ["Clock", "ManualClock", "SteadyClock", "SystemClock"]
 
 @runtime_checkable
 class Clock(Protocol):
-    """What the rest of tamias is given in place of the ``time`` module."""
+    """The clock that the rest of tamias uses in place of the ``time`` module."""
 
     def now_ms(self) -> int:
         """Return the wall clock in milliseconds since 1970: processing time."""

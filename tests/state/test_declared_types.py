@@ -1,4 +1,4 @@
-"""Which values a state of a declared type accepts, and serializers of the program."""
+"""The values that a state of a declared type accepts, and serializers of the program."""
 
 from dataclasses import dataclass, field, replace
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""What has been written to local files is there after a loss of power, from the moment the call returns."""
+"""Bytes written to local files survive a loss of power from the moment the call returns."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Which finished subtasks a checkpoint no longer asks for a snapshot."""
+"""Decides which finished subtasks a checkpoint no longer asks for a snapshot."""
 
 from __future__ import annotations
 

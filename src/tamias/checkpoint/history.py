@@ -1,4 +1,4 @@
-"""Which completed checkpoints belong to the job's one history, given the drivers that wrote to its directory.
+"""Decides which completed checkpoints belong to the job's one history, given the drivers that wrote to its directory.
 
 `ownership.py` states the rules.
 """

@@ -48,7 +48,7 @@ class RetentionPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What to delete, in this order: checkpoints (`discard`), then files (`delete_files`)."""
+    """The deletions to make, in this order: checkpoints (`discard`), then files (`delete_files`)."""
 
     checkpoints: tuple[int, ...] = ()
     files: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What the chain compiler needs to know of an operator. `operators/operator.py` implements it."""
+"""An operator as the chain compiler needs it. `operators/operator.py` implements it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _unique = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class CodeOrigin:
-    """Where a generated line comes from: the operator, and the local variable that holds its record."""
+    """The origin of a generated line: the operator, and the local variable that holds its record."""
 
     operator: int
     record: str

@@ -29,7 +29,7 @@ class PythonArchive:
 
 @dataclass(frozen=True)
 class PythonDependencies:
-    """What a job's slots need beside the program itself.
+    """The dependencies of a job's slots beside the program itself.
 
     Attributes:
         files: Entries of the import path: a .py file, a folder, a zip.

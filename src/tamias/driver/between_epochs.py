@@ -1,4 +1,4 @@
-"""What the loop does between epochs, when no user code runs: it takes requests, attends to checkpoints, and waits."""
+"""The work of the loop between epochs, when no user code runs: requests, checkpoints and waiting."""
 
 from __future__ import annotations
 

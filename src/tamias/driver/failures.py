@@ -1,4 +1,4 @@
-"""How a job's failure is reported to the user."""
+"""Reports a job's failure to the user."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["JobHandle", "JobProgress"]
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a job has come, for people to watch."""
+    """The progress of a job, for people to watch."""
 
     status: JobStatus = JobStatus.CREATED
     attempt: int = 0
@@ -156,7 +156,7 @@ class JobHandle:
 
     @property
     def collected_count(self) -> int:
-        """How many collected records wait for the program, at this moment."""
+        """The number of collected records that wait for the program now."""
         return self._collected.qsize()
 
     # ------------------------------------------------------------------------------ for the loop that runs the job

@@ -1,4 +1,4 @@
-"""What a job puts out in the driver: printed lines, collected records, accumulators, metrics and progress."""
+"""The output of a job in the driver: printed lines, collected records, accumulators, metrics and progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the attempts of a job start from: the checkpoint or savepoint that the user names, or the newest one of the job.
+"""The starting point of each attempt: the checkpoint or savepoint that the user names, or the newest one of the job.
 
 The claim mode decides about what the user names: NO_CLAIM leaves it alone; with CLAIM it belongs to the job, which
 deletes it when enough checkpoints of its own have replaced it.

@@ -25,7 +25,7 @@ GUESSED_FIXED_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class PacingSettings:
-    """What an epoch may cost.
+    """The limits of an epoch's cost.
 
     Args:
         target_ms: The wall time of an epoch under backlog.
@@ -63,7 +63,7 @@ class EpochBudget:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to wait before the next epoch, and what the epoch may read."""
+    """The wait before the next epoch, and the amount that the epoch may read."""
 
     budget: EpochBudget
     idle_wait_ms: int = 0

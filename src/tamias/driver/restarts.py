@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows a failure."""
+    """The decision after a failure."""
 
     restart: bool
     delay_ms: int

@@ -66,7 +66,7 @@ class SavepointRequest:
 
     @property
     def order(self) -> SavepointOrder:
-        """What the slots are told."""
+        """The order that the slots receive."""
         assert self.place is not None
         return SavepointOrder(self.place.files.address, self.native)
 

@@ -1,4 +1,4 @@
-"""What the job loop expects of an engine: to host the subtasks of a job, and to run one epoch at a time."""
+"""The engine as the job loop needs it: to host the subtasks of a job, and to run one epoch at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tamias.slot.slot_events import SlotEvent
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an epoch, a deployment or a notification failed.
+    """The reason why an epoch, a deployment or a notification failed.
 
     Attributes:
         error: What was raised.

@@ -1,4 +1,4 @@
-"""How one subtask's epoch ended, as it travels from the task that ran it to the driver."""
+"""The outcome of one subtask's epoch, as it travels from the task that ran it to the driver."""
 
 from __future__ import annotations
 

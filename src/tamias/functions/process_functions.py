@@ -22,7 +22,7 @@ OUT = TypeVar("OUT")
 KEY = TypeVar("KEY")
 
 Emitted = Iterable[Any] | None
-"""What a process function returns: records, and pairs of an OutputTag and a record for side outputs."""
+"""The results of a process function: records, and pairs of an OutputTag and a record for side outputs."""
 
 KeyedStateFunction = Callable[[Any, Any], None]
 """Called by `apply_to_keyed_state` with a key and the state of that key."""

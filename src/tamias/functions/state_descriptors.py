@@ -14,7 +14,7 @@ from tamias.types.serializer import SerializerTypeInfo, TypeSerializer
 from tamias.types.type_information import TypeInformation
 
 StateType = TypeInformation | TypeSerializer[Any] | type
-"""What a descriptor accepts as a type: type information, the program's own serializer, a dataclass or a NamedTuple."""
+"""The types that a descriptor accepts: type information, the program's own serializer, a dataclass or a NamedTuple."""
 
 
 class StateDescriptor:

@@ -17,7 +17,7 @@ W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(enum.Enum):
-    """What happens to a window, as (fire, purge): evaluate its contents, drop its contents."""
+    """The decision about a window, as (fire, purge): evaluate its contents, drop its contents."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)

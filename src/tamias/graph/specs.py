@@ -22,7 +22,7 @@ UserFunction = Any  # a Function object or a plain callable, as the user gave it
 
 @dataclass(frozen=True)
 class KeySpec:
-    """How the key of a record is found."""
+    """Finds the key of a record."""
 
     selector: UserFunction
     type_info: TypeInformation | None = None

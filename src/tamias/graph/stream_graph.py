@@ -27,7 +27,7 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 class Chaining(enum.Enum):
-    """Which neighbours an operator may share a vertex with."""
+    """The neighbours that an operator may share a vertex with."""
 
     ALWAYS = "always"
     HEAD = "head"  # not with its input

@@ -40,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Calls:
-    """How the user's function is called and how its results are read: for single records or for batches.
+    """Calls the user's function and reads its results: for single records or for batches.
 
     Args:
         argument: Makes the argument of the function from a request's records.

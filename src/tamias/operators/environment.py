@@ -1,4 +1,4 @@
-"""What a subtask is given by the slot it runs in."""
+"""The environment that a slot gives to a subtask."""
 
 from __future__ import annotations
 

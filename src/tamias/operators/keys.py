@@ -1,4 +1,4 @@
-"""How a keyed operator finds the key of a record and makes it the current key."""
+"""Finds the key of a record and makes it the current key of a keyed operator."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class WriterOperator(RuntimeOperator):
 
 
 class DriverOutput:
-    """What a subtask sends to the driver with its acknowledgement: printed lines and collected records."""
+    """The output that a subtask sends to the driver with its acknowledgement: printed lines and collected records."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

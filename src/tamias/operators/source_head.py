@@ -28,7 +28,7 @@ class Budget:
 
 @dataclass(slots=True)
 class SourceProgress:
-    """What a source subtask read in one epoch."""
+    """The input that a source subtask read in one epoch."""
 
     records: int = 0
     backlog: bool = False  # the budget was spent before all available records were read

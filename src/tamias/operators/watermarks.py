@@ -28,7 +28,7 @@ from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class SourceEvent:
-    """What a source sends to its chain besides records: a watermark, or a change of idleness."""
+    """A message of a source to its chain besides records: a watermark, or a change of idleness."""
 
     watermark_ms: int | None = None
     idle: bool | None = None

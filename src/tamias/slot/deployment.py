@@ -1,4 +1,4 @@
-"""What every slot is told when an attempt of a job starts."""
+"""The deployment that every slot receives when an attempt of a job starts."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class SlotConfig:
 
 @dataclass(frozen=True)
 class DriverContact:
-    """How a slot that is started on another machine reaches its driver, and how often it reports there."""
+    """The driver's address for a slot on another machine, and the interval of the slot's reports."""
 
     address: Address
     secret: bytes
@@ -36,7 +36,7 @@ class DriverContact:
 
 @dataclass(frozen=True)
 class Registration:
-    """What a slot on a cluster tells the driver when it registers."""
+    """The registration of a slot on a cluster with its driver."""
 
     slot: int
     address: Address

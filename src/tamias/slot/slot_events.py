@@ -1,4 +1,4 @@
-"""What a slot reports to the driver while an attempt runs."""
+"""The events that a slot reports to the driver while an attempt runs."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class SnapshotWriter:
 
 
 class _Target:
-    """Where the files of one subtask's snapshot go: what the three kinds of target have in common."""
+    """The target of the files of one subtask's snapshot: the base of the three kinds of target."""
 
     def __init__(self, deployment: Deployment, captured: CapturedSubtask) -> None:
         self._deployment = deployment

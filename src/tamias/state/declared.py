@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Described:
-    """What a checkpoint records about the values of one state."""
+    """The description of one state's values in a checkpoint."""
 
     value: Schema = PICKLED
     classes: ClassFields = field(default_factory=dict)

@@ -23,7 +23,7 @@ Left = Callable[[Any, int], Any]
 
 
 class Expiry:
-    """What a handle needs to know about the time to live of its state."""
+    """The time to live of a state, as its handle needs it."""
 
     __slots__ = ("access", "restamps", "shows_expired", "ttl_ms")
 

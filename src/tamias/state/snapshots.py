@@ -144,7 +144,7 @@ class SubtaskRestore:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What every subtask of a deployment restores, and the directory of the files."""
+    """The parts that the subtasks of a deployment restore, and the directory of the files."""
 
     directory: str
     checkpoint_id: int

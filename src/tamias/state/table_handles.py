@@ -23,7 +23,7 @@ from tamias.types.by_value import own
 
 
 class TableOfValues(Protocol):
-    """What a handle needs of a table: the entries by key, their declaration, and `mark` to note a write."""
+    """A table as a handle needs it: the entries by key, their declaration, and `mark` to note a write."""
 
     data: dict[Any, Any]
     mark: Callable[[Any], None]

@@ -1,4 +1,4 @@
-"""What tamias asks of a storage library, as protocols. The adapters are `arrow_access.py` and `fsspec_access.py`.
+"""The storage library that tamias needs, as protocols. The adapters are `arrow_access.py` and `fsspec_access.py`.
 
 An adapter takes paths in the form of its library and raises the errors of its library. Only the adapter knows these
 errors, so the adapter decides which of them are final (`is_final`).

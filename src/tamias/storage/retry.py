@@ -35,7 +35,7 @@ def is_final(error: Exception) -> bool:
 
 @dataclass(frozen=True)
 class Patience:
-    """How often and after which pauses a call is repeated; the defaults take about three seconds in all.
+    """The number of attempts of a call and the pauses between them; the defaults take about three seconds in all.
 
     >>> Patience(tries=3, sleep=print, chance=random.Random(1)).call(lambda: 7)
     7

@@ -27,7 +27,7 @@ class EpochInput(Protocol):
 
     @property
     def watermark_ms(self) -> int:
-        """How far event time has come."""
+        """The event time that the input has reached."""
 
     def read(self, order: EpochOrder, blobs: list[Blob], ack: Ack) -> Iterator[Blob]:
         """Push one epoch's input through the chain; yield the blobs that fill up meanwhile."""

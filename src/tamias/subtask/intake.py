@@ -1,4 +1,4 @@
-"""Where records enter the chain: on arrival, or in BATCH mode once other records have come first."""
+"""The entry of records into the chain: on arrival, or in BATCH mode once other records have come first."""
 
 from __future__ import annotations
 

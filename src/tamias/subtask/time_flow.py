@@ -1,4 +1,4 @@
-"""How watermarks and idleness travel through the chain of a subtask and leave it."""
+"""Carries watermarks and idleness through the chain of a subtask and out of it."""
 
 from __future__ import annotations
 

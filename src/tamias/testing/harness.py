@@ -1,4 +1,4 @@
-"""What all harnesses have in common: a pipeline that runs in the test's process, step by step.
+"""The base of all harnesses: a pipeline that runs in the test's process, step by step.
 
 Each call of a test (an element, a watermark, a processing time) passes through the whole pipeline before it returns,
 so that the next line can look at the results. Time stands still unless the test moves it.

@@ -114,7 +114,7 @@ class DriverDied(BaseException):
 
 @dataclass(frozen=True)
 class Script:
-    """What happens to a job while it runs.
+    """The events of a job while it runs.
 
     Args:
         checkpoints: Whether each epoch carries a checkpoint, repeated in a cycle.

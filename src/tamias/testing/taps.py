@@ -38,7 +38,7 @@ def _tap(number: int) -> _Tap:
 
 
 class Inlet(_Tap):
-    """What one input of the pipeline reads in the next epoch."""
+    """The records that one input of the pipeline reads in the next epoch."""
 
     def __init__(self) -> None:
         super().__init__()

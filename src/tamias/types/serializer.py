@@ -75,7 +75,7 @@ class TypeSerializerSchemaCompatibility(Generic[T]):
 
 
 class TypeSerializerSnapshot(ABC, Generic[T]):
-    """What a checkpoint keeps of a serializer: enough to read old values and to judge a new serializer.
+    """The part of a serializer that a checkpoint keeps: enough to read old values and to judge a new serializer.
 
     A checkpoint holds the name of this class, a version and the bytes that `write_snapshot` wrote. A restore creates an
     instance without arguments and calls `read_snapshot`. The class must therefore keep its module and name, and must

@@ -1,4 +1,4 @@
-"""Which windows ask no trigger, and which layout stores them."""
+"""Checks which windows ask no trigger, and which layout stores them."""
 
 from functools import partial
 

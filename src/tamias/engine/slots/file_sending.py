@@ -15,7 +15,7 @@ PART_BYTES = 4 << 20
 
 
 class Receiver(Protocol):
-    """What sending needs of a slot's handle."""
+    """The part of a slot's handle that sending needs."""
 
     def tell(self, request: Request) -> None:
         """Send a request."""

@@ -17,7 +17,7 @@ from tamias.errors import DeploymentError
 
 @dataclass(frozen=True)
 class Interpreter:
-    """How a slot process is started."""
+    """The command and environment that start a slot process."""
 
     executable: str
     path: tuple[str, ...] = ()  # before everything else on the import path

@@ -1,4 +1,4 @@
-"""What all engines with slot processes have in common: everything but how an epoch's blobs move between the slots."""
+"""The base of all engines with slot processes: everything but how an epoch's blobs move between the slots."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """How often a slot reports that it is alive, and how long it may be silent before it is given up."""
+    """The interval at which a slot reports that it is alive, and the silence after which it is given up."""
 
     interval_s: float = 10.0
     timeout_s: float = 50.0

@@ -1,4 +1,4 @@
-"""What an engine needs of the slots of its job, wherever they run: `local_pool.py` or `registering_pool.py`."""
+"""The slots of a job as an engine needs them, wherever they run: `local_pool.py` or `registering_pool.py`."""
 
 from __future__ import annotations
 

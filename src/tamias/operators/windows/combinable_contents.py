@@ -1,4 +1,4 @@
-"""Which contents of windows can be kept in slices, and how."""
+"""Decides which contents of windows can be kept in slices, and how."""
 
 from __future__ import annotations
 

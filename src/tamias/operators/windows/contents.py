@@ -1,4 +1,4 @@
-"""What a window accumulates of its records: all of them, or one value.
+"""The contents that a window accumulates: all of its records, or one value.
 
 `Contents` is the logic without a place to store anything. The layouts store accumulated contents in their own tables,
 and `contents_state.py` stores them as keyed state per window.
@@ -22,7 +22,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
 
 class Contents(ABC):
-    """How the records of a window are accumulated. Accumulated contents are live: a snapshot copies them."""
+    """Accumulates the records of a window. Accumulated contents are live: a snapshot copies them."""
 
     is_list = False
     """Whether the contents are a list of records; otherwise they are one value."""

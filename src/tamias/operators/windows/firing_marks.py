@@ -1,4 +1,4 @@
-"""How far the windows of the slice layout had fired when a checkpoint was taken.
+"""Firing marks: how far the windows of the slice layout had fired when a checkpoint was taken.
 
 Slices do not say which windows have fired: without this mark a restored job would emit windows again that had fired
 before the checkpoint. The mark holds for all keys of a subtask, so it is one line of operator state, with the range of
@@ -20,7 +20,7 @@ from tamias.types.time_bounds import MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class FiringMark:
-    """How far the windows of some key groups had fired."""
+    """The ends up to which windows of some key groups had fired and been dropped."""
 
     key_group_first: int
     key_group_last: int

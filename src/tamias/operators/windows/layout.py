@@ -59,7 +59,7 @@ class WindowLayout(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LayoutParts:
-    """What every layout is built from."""
+    """The parts that every layout is built from."""
 
     spec: WindowSpec
     contents: Contents

@@ -28,7 +28,7 @@ class SliceContents(ABC):
     """Adds records to strips, and makes the contents of windows from strips."""
 
     step = 0
-    """How many items of a strip belong together. The first is the start of a slice, the second an arrival number."""
+    """The number of items of a strip that belong together: the start of a slice, an arrival number, and the rest."""
 
     min_windows_per_record: int
     """From how many windows per record slices are less work (docs/decisions/0011-sliding-windows-in-slices.md)."""

@@ -1,4 +1,4 @@
-"""How the values of slices are combined into the value of a window, per kind of function.
+"""Combines the values of slices into the value of a window, per kind of function.
 
 A combiner must give exactly what adding the records one by one would give. Where records of an earlier slice arrived
 after records of a later one, order matters: of two equal records, `max_by` keeps the one that arrived first.

@@ -42,7 +42,7 @@ class ExpiredAt(NamedTuple):
 
 
 class InstanceMeta(NamedTuple):
-    """What an instance records about its tables."""
+    """The record of an instance about its tables."""
 
     next_piece: int  # the next number for a piece of a list
     states: dict[int, StateInfo]  # by number
@@ -88,7 +88,7 @@ class RocksTables:
 
     @property
     def shared(self) -> Shared:
-        """What the tables share; the first access opens the instance."""
+        """The parts that the tables share; the first access opens the instance."""
         if self._shared is None:
             store = RocksStore(self.folder, self.settings)
             self._shared = Shared(store, self.max_parallelism, self.settings.cache_bytes)

@@ -33,7 +33,7 @@ LARGE_BYTES = 1000  # a value larger than this counts for the size of the dictio
 
 
 class Shared:
-    """What the tables of one instance share: RocksDB, memory for entries in use, and numbers for pieces of lists."""
+    """Shared by the tables of one instance: RocksDB, memory for entries in use, and numbers for pieces of lists."""
 
     in_slot: ClassVar[WeakSet[Shared]] = WeakSet()  # all instances of this process, which share the memory
 
@@ -65,7 +65,7 @@ class Shared:
 
 
 class Flushed(NamedTuple):
-    """How many values a flush wrote, and their size."""
+    """The number of values that a flush wrote, and their size."""
 
     values: int
     value_bytes: int

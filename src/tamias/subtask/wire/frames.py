@@ -1,4 +1,4 @@
-"""What travels between subtasks: frames (a run of records, a watermark or a mark), batched into blobs.
+"""The units that travel between subtasks: frames (a run of records, a watermark or a mark), batched into blobs.
 
 A blob goes from one subtask to another over one exchange. It is the only envelope: the outbox makes it, a slot sends
 it over its connection as one message, Spark's shuffle carries it as bytes, and the receiving subtask reads its frames.
@@ -33,7 +33,7 @@ _HEADER = struct.Struct("<cIIII")  # BLOB, exchange, sender, target, sequence
 
 
 class Destination(NamedTuple):
-    """Where a blob goes: its exchange, and the subtask index inside the exchange's target vertex."""
+    """The destination of a blob: its exchange, and the subtask index inside the exchange's target vertex."""
 
     exchange: int
     target: int

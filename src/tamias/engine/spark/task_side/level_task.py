@@ -43,7 +43,7 @@ class HostedSubtask:
 
 @dataclass(frozen=True)
 class Route:
-    """Where the blobs of an exchange go: the target's level, and the partition of the target's first subtask."""
+    """The destination of an exchange's blobs: the target's level, and the partition of the target's first subtask."""
 
     level: int
     first_partition: int
