@@ -67,6 +67,17 @@ def test_a_failed_start_ends_the_slots_that_registered(pids, monkeypatch):
     until(lambda: all(process.poll() is not None for process in pids))
 
 
+def test_the_log_of_a_slot_is_readable_for_this_user_alone(pids, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pool = pool_of(1)
+    try:
+        pool.ensure()
+        (log,) = tmp_path.glob("tamias-*/slot.log")
+        assert [path.stat().st_mode & 0o777 for path in (log.parent, log)] == [0o700, 0o600]
+    finally:
+        pool.shutdown()
+
+
 def test_a_slot_of_a_failed_start_that_registers_late_is_refused(monkeypatch):
     monkeypatch.setattr(registering_pool, "_REGISTER_S", 0.01)
     contacts = []

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 
 from tamias.slot.slot_config import DriverContact, SlotConfig
+from tamias.storage.private_folder import create_private_file
 
 
 def launch_slots(driver: DriverContact, numbers: Iterable[int]) -> Iterator[int]:
@@ -24,6 +25,8 @@ def launch_slots(driver: DriverContact, numbers: Iterable[int]) -> Iterator[int]
 
 def _launch(driver: DriverContact, number: int) -> None:
     folder = tempfile.mkdtemp(prefix="tamias-")
+    log_file = os.path.join(folder, "slot.log")
+    create_private_file(log_file)
     config = SlotConfig(
         slot=number,
         address=("", 0),
@@ -31,7 +34,7 @@ def _launch(driver: DriverContact, number: int) -> None:
         folder=folder,
         python_path=list(sys.path),
         heartbeat_s=driver.heartbeat_s,
-        log_file=os.path.join(folder, "slot.log"),
+        log_file=log_file,
         driver=driver.address,
         generation=driver.generation,
         driver_timeout_s=driver.timeout_s,
