@@ -37,6 +37,10 @@ class FaultyFiles:
     def url(self):
         return self._store.url
 
+    @property
+    def exclusive(self):
+        return self._store.exclusive
+
     def below(self, path):
         below = FaultyFiles(self._store.below(path), on_delay=self._on_delay, on_call=self._on_call)
         below._faults, below.calls = self._faults, self.calls

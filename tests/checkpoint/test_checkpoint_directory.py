@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import CheckpointDirectory, Listing
+from tamias.checkpoint.checkpoint_directory import AbandonedCheckpoint, CheckpointDirectory, Listing
 from tamias.checkpoint.file_names import SnapshotNames, created_for
 from tamias.checkpoint.janitor import Janitor
-from tamias.checkpoint.metadata import encode_metadata
+from tamias.checkpoint.metadata import decode_metadata, encode_metadata
 from tamias.checkpoint.restore_point import resolve
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
 from tamias.state.state_files import read_state
@@ -82,8 +82,11 @@ def test_a_checkpoint_whose_metadata_cannot_be_deleted_stays_whole():
     store.add(Fault("delete", "*_metadata"))
     with pytest.raises(OSError, match="injected"):
         directory.discard(7, value.paths())
-    for file in directory.load(7).files():
+    found = decode_metadata(directory.files.read("chk-7/_metadata"), "chk-7/_metadata")
+    for file in found.files():
         read_state(directory.files, file)
+    with pytest.raises(AbandonedCheckpoint, match="deleting"):  # whole, but no driver may start from it any more
+        directory.load(7)
     directory.discard(7, value.paths())
     assert directory.listing() == Listing()
 

@@ -36,6 +36,7 @@ from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
 from tamias.state.state_files import read_state, write_state
 from tamias.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, all_files, driver, graph, vertex
+from tests.checkpoint.faulty_files import Fault, FaultyFiles
 from tests.object_store import FakeObjects, Stage, object_store
 
 RECORDS = 30
@@ -159,6 +160,7 @@ class SmallJob:
                 raise
             self.position, self.transactions = state["position"], state["transactions"]
             self.retention.adopt([found.restore_point.metadata])
+        self.restored_id = restored_id
         self.directory.start_from(restored_id)
         self.step()
         for transaction in self.transactions:
@@ -304,6 +306,42 @@ def test_asleep_at_any_call_while_another_driver_does_the_whole_job_every_record
         third.run()
         assert sink.output == list(range(RECORDS))
     assert fenced > 100
+
+
+@pytest.mark.parametrize("exclusive", [True, False], ids=["file system", "object store"])
+@pytest.mark.parametrize("lost", [1, 2, 4])
+def test_a_driver_asleep_while_it_discards_takes_no_base_from_its_successor(lost, exclusive):
+    """The answer to a metadata put is lost, so the driver discards that checkpoint, and sleeps at any call.
+
+    Meanwhile a second driver takes over, starts from what it finds, and dies before its first checkpoint. What it
+    started from must still be there for a third driver.
+    """
+
+    def run_first(objects, sink, *, asleep_at=None, meanwhile=None):
+        store = objects if exclusive else object_store(FakeObjects(objects))
+        fault = Fault("publish", f"chk-{lost}/_metadata", after=True)
+        hazard = Hazardous(FaultyFiles(store, fault), kill_at=asleep_at, meanwhile=meanwhile)
+        with contextlib.suppress(Fenced):
+            SmallJob(hazard, sink, name="first").run()
+        return hazard.calls
+
+    def fresh():
+        return MemoryFiles() if exclusive else {}
+
+    started_from_it = 0
+    for asleep_at in range(1, run_first(fresh(), Sink()) + 1):
+        objects, sink, seconds = fresh(), Sink(), []
+
+        def start_another(objects=objects, sink=sink, seconds=seconds):
+            store = objects if exclusive else object_store(FakeObjects(objects))
+            seconds.append(SmallJob(store, sink, name="second"))
+
+        run_first(objects, sink, asleep_at=asleep_at, meanwhile=start_another)
+        started_from_it += any(second.restored_id == lost for second in seconds)
+        store = objects if exclusive else object_store(FakeObjects(objects))
+        SmallJob(store, sink, name="third").run()
+        assert sink.output == list(range(RECORDS)), f"asleep at call {asleep_at}"
+    assert started_from_it > 0
 
 
 @pytest.mark.parametrize("seed", range(40))

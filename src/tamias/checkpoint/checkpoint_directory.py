@@ -15,11 +15,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tamias.checkpoint.driver_process import Driver
-from tamias.checkpoint.file_names import METADATA, SHARED, TASK_OWNED, checkpoint_id_of, checkpoint_name, created_for
+from tamias.checkpoint.file_names import (
+    METADATA,
+    SHARED,
+    TASK_OWNED,
+    checkpoint_id_of,
+    checkpoint_name,
+    created_for,
+    tombstone_path,
+)
 from tamias.checkpoint.history import History
 from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
-from tamias.checkpoint.owner_files import OWNER
+from tamias.checkpoint.owner_files import OWNER, encode_owner_file
 from tamias.checkpoint.ownership import LEASE_MS, Ownership, claim
 from tamias.checkpoint.signing import SigningKey
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError
@@ -42,7 +50,7 @@ class Listing:
 
 
 class AbandonedCheckpoint(CorruptFileError):
-    """A checkpoint that a replaced driver completed without telling anyone: whole, but not in the job's history."""
+    """A checkpoint that is not in the job's history: a replaced driver completed it, or a driver was deleting it."""
 
 
 class CheckpointDirectory:
@@ -266,6 +274,10 @@ class CheckpointDirectory:
 
         def clean() -> None:
             self._owner.check()
+            # Between a check and a deletion, another driver may take over and start from this checkpoint, whose
+            # metadata may exist although writing it seemed to fail: hence a tombstone, and a check after it.
+            self.files.replace(tombstone_path(checkpoint_id, self.term), encode_owner_file({"term": self.term}))
+            self._owner.check()
             directory = checkpoint_name(checkpoint_id)
             self.files.delete(f"{directory}/{METADATA}")
             point("discard")
@@ -343,6 +355,10 @@ def load_checkpoint(
         found = f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id}"
         raise CorruptFileError(where, found, f"checkpoint {checkpoint_id}{f' of job {job_id}' if job_id else ''}")
     _check_history(job_files, metadata, where)
+    # The tombstone disappears after the metadata, so the metadata is looked for once more after the tombstone.
+    discarded = History(job_files).is_discarded(checkpoint_id, metadata.term)
+    if discarded or not job_files.exists(f"{directory}/{METADATA}"):
+        raise AbandonedCheckpoint(where, "a checkpoint that a driver was deleting", "one of the job's own history")
     return metadata
 
 

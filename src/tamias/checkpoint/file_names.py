@@ -28,6 +28,7 @@ __all__ = [
     "files_created_for",
     "savepoint_file",
     "savepoint_name",
+    "tombstone_path",
 ]
 
 SHARED = "shared"
@@ -42,6 +43,15 @@ _ATTEMPT = re.compile(r"[0-9A-Za-z.]+")
 def checkpoint_name(checkpoint_id: int) -> str:
     """Return the name of a checkpoint's directory."""
     return f"chk-{checkpoint_id}"
+
+
+def tombstone_path(checkpoint_id: int, term: int) -> str:
+    """Return the path of the file that says that the driver of a term is about to delete a checkpoint.
+
+    >>> tombstone_path(7, 2)
+    'chk-7/_discarded-000002'
+    """
+    return f"{checkpoint_name(checkpoint_id)}/_discarded-{term:06d}"
 
 
 def checkpoint_id_of(directory: str) -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tamias.checkpoint.file_names import tombstone_path
 from tamias.checkpoint.owner_files import Start, newest_claim, owner_path, read_owner_file, read_start
 from tamias.storage.file_store import FileStore
 
@@ -22,6 +23,7 @@ class History:
     def __init__(self, store: FileStore) -> None:
         self._store = store
         newest = newest_claim(store)
+        self._newest_term = newest.term if newest is not None else 0
         self._head = self._start_at_or_below(newest.term) if newest is not None else None
 
     def holds(self, checkpoint_id: int, term: int) -> bool:
@@ -38,6 +40,24 @@ class History:
                 return checkpoint_id <= bound
             start = before
         return term == start.term and checkpoint_id <= bound
+
+    def is_discarded(self, checkpoint_id: int, term: int) -> bool:
+        """Return whether a driver has begun to delete a checkpoint: rule 4.
+
+        Args:
+            checkpoint_id: The checkpoint.
+            term: The term of the driver that wrote it.
+        """
+        if self._newest_term < term:
+            return False
+        for later in range(self._newest_term, term - 1, -1):
+            # A driver that started from the checkpoint claimed its term before an earlier one could delete it.
+            start = read_start(self._store, later) if later > term else None
+            if read_owner_file(self._store, tombstone_path(checkpoint_id, later)) is not None:
+                return True
+            if start is not None and start.checkpoint_id == checkpoint_id:
+                return False
+        return False
 
     def newest_id(self) -> int | None:
         """Return the newest checkpoint that was announced: whatever a listing says, it exists or was lost."""

@@ -12,15 +12,19 @@ it wakes up. None of them needs a clock, and none needs to list a directory:
    the first: the job's one history. A checkpoint that an older term completed beyond the point where the chain left
    that term is abandoned, and is never restored.
 3. A replaced driver deletes nothing: a file that looks unneeded to it may be one that the new driver runs on.
+4. Before it deletes a checkpoint, a driver puts a tombstone beside the metadata, `chk-<n>/_discarded-<term>`, *then*
+   looks for a newer claim. A new driver claims, *then* looks for tombstones, and starts from no checkpoint that has
+   one. So either the old driver deletes nothing, or the new one starts from something else. If a driver has started
+   from the checkpoint, the tombstones of earlier terms no longer count.
 
 A storage without exclusive creation (`FileStore.exclusive`) lets two drivers claim one term at the same moment, and the
 claim written last stands. For such a storage three more rules hold:
 
-4. A driver reads its claim back, and reads it again at every check. A driver that finds another claim in its place is
+5. A driver reads its claim back, and reads it again at every check. A driver that finds another claim in its place is
    not the owner.
-5. Before its start, a driver leaves a mark in `owner/entry-<term>` and checks. A driver that finds another's mark in
+6. Before its start, a driver leaves a mark in `owner/entry-<term>` and checks. A driver that finds another's mark in
    its term moves on to the next term. So every term has one start at most, and no two drivers that act share a term.
-6. Before it publishes metadata, a driver notes the number in `owner/progress-<term>` and checks. The next driver takes
+7. Before it publishes metadata, a driver notes the number in `owner/progress-<term>` and checks. The next driver takes
    higher numbers, so no metadata is overwritten; and it finds the newest checkpoint even if a listing is stale.
 
 On every storage, that file also names the last checkpoint that was announced, so that its loss is noticed.
@@ -79,7 +83,7 @@ class Ownership:
         return found.driver.token == self._driver.token or (self._store.exclusive and not found.driver.token)
 
     def start_from(self, checkpoint: tuple[int, int] | None, first_id: int) -> None:
-        """Record where this driver's history begins, and that it begins: rules 2 and 5.
+        """Record where this driver's history begins, and that it begins: rules 2 and 6.
 
         Args:
             checkpoint: The checkpoint of this directory that the driver starts from, and its term; None for none.
@@ -104,7 +108,7 @@ class Ownership:
                 raise
 
     def publishing(self, checkpoint_id: int) -> None:
-        """Prepare for publishing the metadata of a checkpoint: rule 6.
+        """Prepare for publishing the metadata of a checkpoint: rule 7.
 
         Raises:
             Fenced: The metadata must not be published.
@@ -187,7 +191,7 @@ def claim(
 def _alone_in_term(store: FileStore, term: int, driver: Driver) -> bool:
     """Return whether the claim that stands is this driver's, and no driver whose claim it replaced had begun to act.
 
-    Rules 4 and 5.
+    Rules 5 and 6.
     """
     standing = read_claim(store, term)
     if standing is None or standing.driver.token != driver.token:
