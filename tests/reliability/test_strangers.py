@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import pickle
 import random
+import resource
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,3 +71,46 @@ def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> Non
     assert sorted(found) == sorted(expected_tally(records, KEYS))
     assert handle.progress().restarts == 0
     assert not mark.exists()
+
+
+DRIVER = """
+import resource
+import sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+from tests.reliability.test_strangers import doors
+from tamias.testing.process_engine import ProcessEngine
+from tests.live_jobs import engines, environment, expected_tally, generated, tallied
+env = environment(sys.argv[1], parallelism=2, restarts=10)
+stream = tallied(generated(env, 2_000, per_second=250), 7)
+with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:
+    rows = stream.execute_and_collect()
+    found = [next(rows)]
+    print([doors(made[0]), made[0].slot_pids], flush=True)
+    found += rows
+assert sorted(found) == sorted(expected_tally(2_000, 7))
+print("EXACT", rows._handle.progress().restarts, flush=True)
+"""
+
+
+def test_a_job_crowded_by_silent_strangers_still_replaces_a_lost_slot(tmp_path: Path) -> None:
+    """1,300 strangers connect and say nothing, where a process may have 200 descriptors; then a slot is killed."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard := resource.getrlimit(resource.RLIMIT_NOFILE)[1]), hard))
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    crowd: list[socket.socket] = []
+    try:
+        assert driver.stdout is not None
+        addresses, slots = ast.literal_eval(driver.stdout.readline())
+        for number in range(1_300):
+            crowd.append(socket.create_connection(addresses[number % len(addresses)], timeout=20))
+        os.kill(slots[0], signal.SIGKILL)
+        output, _ = driver.communicate(timeout=60)
+        assert output.startswith("EXACT ") and int(output.split()[1]) >= 1, output
+    finally:
+        driver.kill()
+        for sock in crowd:
+            sock.close()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pickle
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tamias.errors import DeploymentError
 from tamias.slot.link import Link, accept, connect, listen
+from tamias.slot.listener import Listener
 from tests.live_jobs import PickleBomb, until
 
 SECRET = b"s" * 32
@@ -115,6 +117,94 @@ def test_silent_strangers_do_not_block_other_peers(door: Door) -> None:
     link.close()
     for sock in strangers:
         sock.close()
+
+
+def test_a_handshake_has_one_deadline_however_slowly_the_peer_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tamias.slot.link._HANDSHAKE_S", 0.5)
+    ours, theirs = socket.socketpair()
+    ended = threading.Event()
+
+    def drip() -> None:
+        try:
+            while not ended.wait(0.1):  # each byte comes well within the deadline
+                theirs.sendall(b"x")
+        except OSError:
+            pass  # the connection was closed, as it should be
+
+    threading.Thread(target=drip, daemon=True).start()
+    started = time.monotonic()
+    assert accept(ours, SECRET) is None
+    took_s = time.monotonic() - started
+    ended.set()
+    assert took_s < 2.0
+    theirs.close()
+
+
+class Middle:
+    """Someone on the path of a TCP connection, who passes everything on and may change what the caller sends."""
+
+    def __init__(self, listener: tuple[str, int]) -> None:
+        self._listener = listener
+        self._socket = listen(("127.0.0.1", 0))
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+        self.change: Callable[[bytes], bytes] = lambda data: data
+        self.seen = b""
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        caller, _ = self._socket.accept()
+        called = socket.create_connection(self._listener)
+        threading.Thread(target=self._pass_on, args=(called, caller, lambda data: data), daemon=True).start()
+        self._pass_on(caller, called, self._changed)
+
+    def _changed(self, data: bytes) -> bytes:
+        self.seen = data
+        return self.change(data)
+
+    @staticmethod
+    def _pass_on(source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes]) -> None:
+        try:
+            while data := source.recv(65536):
+                target.sendall(change(data))
+        except OSError:
+            pass  # one side has closed the connection
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "a byte": lambda data: data[:10] + bytes([data[10] ^ 1]) + data[11:],
+    "repeated": lambda data: data + data,
+    "added": lambda data: (3).to_bytes(8, "little") + b"abc" + b"d" * 32 + data,
+    "shortened": lambda data: (5).to_bytes(8, "little") + data[8:],
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str) -> None:
+    links: list[Link] = []
+    listener = Listener(("127.0.0.1", 0), SECRET, links.append, "test")
+    listener.start()
+    assert isinstance(listener.address, tuple)
+    middle = Middle(listener.address)
+    link = connect(middle.address, SECRET)
+    until(lambda: links)
+    link.send(b"untouched")
+    assert links[0].receive() == b"untouched"
+    middle.change = CHANGES[what]
+    link.send(b"a message")
+    received = []
+    with pytest.raises(EOFError, match="changed on its way"):
+        while len(received) < 2:
+            received.append(links[0].receive())
+    assert received in ([], [b"a message"]) and (not received or what == "repeated")
+    listener.close()
+
+
+def test_messages_over_a_unix_socket_carry_no_digest(door: Door) -> None:
+    link = connect(door.address, SECRET)
+    until(lambda: door.admitted)
+    link.send(b"abc")
+    assert door.admitted[0] is not None
+    assert door.admitted[0]._socket.recv(100) == (3).to_bytes(8, "little") + b"abc"
 
 
 def test_the_socket_is_for_its_owner_only(door: Door) -> None:

@@ -16,6 +16,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import ConfigurationError, TamiasError, UnsafeFolderError
 from tamias.functions.job_status import JobStatus
+from tamias.slot.listener import Acceptor
 from tamias.storage.private_folder import PrivateFolder
 
 __all__ = ["ControlDesk", "JobGone", "ask", "desks", "peer_uid", "runtime_folder"]
@@ -31,7 +33,7 @@ _log = logging.getLogger(__name__)
 _numbers = itertools.count()
 
 _LONGEST_LINE = 1 << 16
-_PEER_TIMEOUT_S = 10.0  # how long a peer may send or read nothing
+_REQUEST_S = 10.0  # how long a peer may take to send its request, and to read the answer
 _LONGEST_PATH = 107  # bytes: the kernel's limit for the address of a socket
 
 
@@ -41,8 +43,9 @@ _conversations: set[threading.Thread] = set()
 @atexit.register
 def _finish_conversations() -> None:
     """Send the answers to requests that arrived before the driver ended."""
+    deadline = time.monotonic() + 2.0  # for all: silent peers must not hold up the end
     for thread in list(_conversations):
-        thread.join(timeout=2.0)
+        thread.join(timeout=max(deadline - time.monotonic(), 0.0))
 
 
 class JobGone(TamiasError):
@@ -111,38 +114,29 @@ class ControlDesk:
             raise ConfigurationError(
                 f"{str(self.path)!r} is too long for a socket: name a short path in TAMIAS_RUNTIME_DIR"
             )
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(str(self.path))
-        self._socket.listen()
-        threading.Thread(target=self._serve, name="tamias-control", daemon=True).start()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.bind(str(self.path))
+        sock.listen()
+        self._acceptor = Acceptor(sock, self._converse, "tamias-control")
+        self._acceptor.start()
 
     def close(self) -> None:
         """Accept no more requests. Requests that were accepted are still answered."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # ends the `accept` that waits
-        self._socket.close()
+        self._acceptor.close()
         with contextlib.suppress(OSError):  # a socket that stays behind is removed by the next `ask`
             self.path.unlink()
             self.path.parent.rmdir()  # fails if other jobs have their sockets there
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                link, _ = self._socket.accept()
-            except OSError:
-                return  # the socket was closed
-            thread = threading.Thread(target=self._converse, args=(link,), name="tamias-control-answer", daemon=True)
-            _conversations.add(thread)
-            thread.start()
 
     def _converse(self, link: socket.socket) -> None:
         try:
             with link:
                 if self._uid_of(link) not in (None, os.getuid()):
                     return
-                link.settimeout(_PEER_TIMEOUT_S)
-                answer = self._answer_line(_read_line(link))
-                link.settimeout(_PEER_TIMEOUT_S)
+                _conversations.add(threading.current_thread())
+                line = _read_line(link, within_s=_REQUEST_S)
+                self._acceptor.newcomers.remove(link)
+                answer = self._answer_line(line)
+                link.settimeout(_REQUEST_S)
                 link.sendall(json.dumps(answer).encode() + b"\n")
         except (OSError, EOFError) as gone:
             _log.info("a process that sent a request to job %s is gone: %s", self._handle.job_name, gone)
@@ -221,9 +215,13 @@ def ask(desk: Path, question: dict[str, Any]) -> Any:
     return reply["answer"]
 
 
-def _read_line(link: socket.socket) -> bytes:
+def _read_line(link: socket.socket, within_s: float | None = None) -> bytes:
+    """Read to the end of the line. `within_s` limits the time for the whole line, however slowly it arrives."""
+    deadline = None if within_s is None else time.monotonic() + within_s
     line = b""
     while not line.endswith(b"\n"):
+        if deadline is not None:
+            link.settimeout(max(deadline - time.monotonic(), 0.001))
         data = link.recv(4096)
         if not data:
             raise EOFError("the line was not finished")

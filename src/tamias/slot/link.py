@@ -1,7 +1,9 @@
 """Authenticated connections to a slot: a socket on which both sides prove that they know a secret, then messages.
 
 Nothing that arrives before the proof is interpreted: the handshake reads at most a hundred bytes and compares digests
-of fixed-size challenges. After it both sides trust each other as parts of one job. See docs/decisions/0005.
+of fixed-size challenges. After it both sides trust each other as parts of one job. Over TCP every message carries a
+keyed digest, because someone on the path could change or add messages; a Unix socket has no path. See
+docs/decisions/0005-slot-connections.md and 0020-links.md.
 """
 
 from __future__ import annotations
@@ -12,27 +14,59 @@ import hmac
 import os
 import socket
 import struct
+import time
+from collections.abc import Iterable
 
 from tamias.errors import DeploymentError
 
 Address = str | tuple[str, int]  # the path of a Unix socket, or host and port
 
 _CHALLENGE = 32
-_GREETING = b"tamias/1"
-_HANDSHAKE_S = 10.0
+_GREETING = b"tamias/2"
+_HANDSHAKE_S = 10.0  # for the whole handshake, however slowly the peer sends
 _LENGTH = struct.Struct("<Q")
+_DIGEST = 32  # bytes of a message's digest
+_NUMBER = struct.Struct("<QQ")  # of a message, and its length
 _LARGEST = 1 << 34  # a length above 16 GiB is a corrupted length, not a message
 
 
-class Link:
-    """An authenticated connection. A message is any number of bytes, also none."""
+class MessageDigests:
+    """Computes the digests of the messages of one direction: a message that is changed, repeated or left out shows."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._number = 0
+
+    def of(self, length: int, parts: Iterable[bytes | bytearray | memoryview]) -> bytes:
+        """Return the digest of the next message."""
+        digest = hashlib.blake2b(_NUMBER.pack(self._number, length), key=self._key, digest_size=_DIGEST)
+        self._number += 1
+        for part in parts:
+            digest.update(part)
+        return digest.digest()
+
+
+class Link:
+    """An authenticated connection. A message is any number of bytes, also none.
+
+    Args:
+        sock: The connection.
+        sent: The digests of messages that leave; None: messages have no digests.
+        received: The digests of messages that arrive.
+    """
+
+    def __init__(
+        self, sock: socket.socket, sent: MessageDigests | None = None, received: MessageDigests | None = None
+    ) -> None:
         self._socket = sock
+        self._sent = sent
+        self._received = received
 
     def send(self, *parts: bytes | bytearray | memoryview) -> None:
         """Send one message, given in parts."""
         length = sum(len(p) for p in parts)
+        if self._sent is not None:
+            parts = (*parts, self._sent.of(length, parts))
         if length < 65536:
             self._socket.sendall(_LENGTH.pack(length) + b"".join(parts))
         else:
@@ -44,12 +78,19 @@ class Link:
         """Receive one message.
 
         Raises:
-            EOFError: The other side has closed the connection.
+            EOFError: The other side has closed the connection, or someone on the path has changed a message. The
+                message is not returned, and the connection is closed.
         """
         (length,) = _LENGTH.unpack(_exactly(self._socket, _LENGTH.size))
         if length > _LARGEST:
             raise EOFError(f"a message of {length} bytes was announced")
-        return _exactly(self._socket, length)
+        message = _exactly(self._socket, length)
+        if self._received is not None:
+            digest = _exactly(self._socket, _DIGEST)
+            if not hmac.compare_digest(digest, self._received.of(length, (message,))):
+                self.close()
+                raise EOFError("a message was changed on its way: its digest is wrong")
+        return message
 
     def settimeout(self, seconds: float | None) -> None:
         """Limit how long `receive` and `send` wait; None: without limit."""
@@ -92,6 +133,7 @@ def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) ->
         OSError: The listener cannot be reached, or does not answer in time.
         EOFError: The listener closed the connection.
     """
+    deadline = time.monotonic() + timeout_s
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(timeout_s)
@@ -100,55 +142,72 @@ def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) ->
         sock = socket.create_connection((address[0], address[1]), timeout=timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        _prove(sock, secret, first=False)
+        link = _prove(sock, secret, first=False, deadline=deadline)
     except BaseException:
         sock.close()
         raise
     sock.settimeout(None)
-    return Link(sock)
+    return link
 
 
 def accept(sock: socket.socket, secret: bytes) -> Link | None:
     """Authenticate an accepted connection. If the peer does not know the secret, close it and return None."""
-    sock.settimeout(_HANDSHAKE_S)
-    if sock.family != socket.AF_UNIX:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    deadline = time.monotonic() + _HANDSHAKE_S
     try:
-        _prove(sock, secret, first=True)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link = _prove(sock, secret, first=True, deadline=deadline)
+        sock.settimeout(None)
     except (OSError, EOFError, DeploymentError):
         sock.close()
         return None
-    sock.settimeout(None)
-    return Link(sock)
+    return link
 
 
-def _prove(sock: socket.socket, secret: bytes, *, first: bool) -> None:
+def _prove(sock: socket.socket, secret: bytes, *, first: bool, deadline: float) -> Link:
     """Send a challenge, and prove the secret on the peer's. With `first`, the side that was called, send first."""
     mine = os.urandom(_CHALLENGE)
+    sock.settimeout(_remaining(deadline))
     if first:
         sock.sendall(_GREETING + mine)
-        theirs = _exactly(sock, _CHALLENGE)
+        theirs = _exactly(sock, _CHALLENGE, deadline)
     else:
-        greeting = _exactly(sock, len(_GREETING) + _CHALLENGE)
+        greeting = _exactly(sock, len(_GREETING) + _CHALLENGE, deadline)
         if not greeting.startswith(_GREETING):
             raise DeploymentError(f"the peer is not a tamias slot of this version: its greeting was {greeting[:8]!r}")
         theirs = greeting[len(_GREETING) :]
         sock.sendall(mine)
     # The role is part of the digest, so that a stranger cannot send a digest back to the side that made it.
     sock.sendall(_digest(secret, b"called" if first else b"caller", theirs))
-    answer = _exactly(sock, hashlib.sha256().digest_size)
+    answer = _exactly(sock, hashlib.sha256().digest_size, deadline)
     if not hmac.compare_digest(answer, _digest(secret, b"caller" if first else b"called", mine)):
         raise DeploymentError("the peer does not know this job's secret")
+    if sock.family == socket.AF_UNIX:
+        return Link(sock)
+    # Each proof covers the challenge of its reader, so both sides have the same two challenges here.
+    challenges = mine + theirs if first else theirs + mine
+    by_called = MessageDigests(_digest(secret, b"messages of the called", challenges))
+    by_caller = MessageDigests(_digest(secret, b"messages of the caller", challenges))
+    return Link(sock, by_called, by_caller) if first else Link(sock, by_caller, by_called)
 
 
 def _digest(secret: bytes, role: bytes, challenge: bytes) -> bytes:
     return hmac.new(secret, role + challenge, hashlib.sha256).digest()
 
 
-def _exactly(sock: socket.socket, length: int) -> bytes:
+def _remaining(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the handshake was not finished in time")
+    return left
+
+
+def _exactly(sock: socket.socket, length: int, deadline: float | None = None) -> bytes:
     """Read exactly `length` bytes, as one object if the system fills it in one call."""
     parts: list[bytes] = []
     while length:
+        if deadline is not None:  # else the socket's own timeout holds, for each call
+            sock.settimeout(_remaining(deadline))
         part = sock.recv(length, socket.MSG_WAITALL)
         if not part:
             raise EOFError("the other side closed the connection")

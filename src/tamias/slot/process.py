@@ -39,7 +39,7 @@ def main() -> None:
     if lifeline is not None:
         config = replace(config, address=(lifeline.local_host(), 0))  # the interface that the driver can reach
     server = SlotServer(config)
-    threading.Thread(target=server.serve, name="serve", daemon=True).start()
+    server.start()
     if lifeline is not None:
         me = Registration(config.slot, server.address, socket.gethostname(), os.getpid(), config.generation)
         lifeline.send(dumps(me))

@@ -7,7 +7,6 @@ import gc
 import os
 import pickle
 import queue
-import socket
 import threading
 from typing import assert_never
 
@@ -17,7 +16,8 @@ from tamias.faults import point
 from tamias.operators.epoch import Ack
 from tamias.slot.deployment_codec import decode_deployment
 from tamias.slot.host import SlotHost
-from tamias.slot.link import Address, Link, accept, listen
+from tamias.slot.link import Address, Link
+from tamias.slot.listener import Listener
 from tamias.slot.messages import (
     ACK,
     FAILED,
@@ -51,24 +51,18 @@ class SlotServer:
             config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}")
         )
         self._turn = threading.Lock()  # one request at a time: user code is never called concurrently
-        self._listener = listen(config.address)
+        self._listener = Listener(config.address, config.secret, self._serve_connection, "slot-connection")
         self.ended = threading.Event()
         self._epochs_run = 0
 
     @property
     def address(self) -> Address:
         """The address on which the slot listens."""
-        name = self._listener.getsockname()
-        return name if isinstance(name, str) else (name[0], name[1])
+        return self._listener.address
 
-    def serve(self) -> None:
-        """Accept connections until the slot ends. Each connection has a thread of its own."""
-        while not self.ended.is_set():
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve_connection, args=(sock,), daemon=True).start()
+    def start(self) -> None:
+        """Serve connections until the slot ends. Each connection has a thread of its own."""
+        self._listener.start()
 
     def stop(self) -> None:
         """Close the subtasks and remove the slot's folder."""
@@ -80,10 +74,7 @@ class SlotServer:
         if self._turn.acquire(timeout=3.0):  # do not wait for a request that hangs in user code
             self._host.shutdown()
 
-    def _serve_connection(self, sock: socket.socket) -> None:
-        link = accept(sock, self._config.secret)
-        if link is None:
-            return
+    def _serve_connection(self, link: Link) -> None:
         try:
             while True:
                 request: Request = pickle.loads(link.receive())

@@ -16,14 +16,14 @@ import contextlib
 import pickle
 import queue
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable
 
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.errors import DeploymentError
-from tamias.slot.link import Address, Link, accept, listen
+from tamias.slot.link import Address, Link
+from tamias.slot.listener import Listener
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import DriverContact, Registration
 from tamias.slot.slot_events import SlotEvent
@@ -104,9 +104,9 @@ class RegisteringSlotPool:
         self._generation = 0
         self._registering = threading.Lock()  # over the generation and the queue of slots that registered in it
         self._registered: queue.SimpleQueue[SlotHandle] = queue.SimpleQueue()
-        self._listener = listen((host, 0))
-        self.address: Address = self._listener.getsockname()[:2]
-        threading.Thread(target=self._accept, name="slot-registration", daemon=True).start()
+        self._listener = Listener((host, 0), self.secret, self._register, "slot-registration")
+        self.address: Address = self._listener.address
+        self._listener.start()
 
     def ensure(self) -> list[int]:
         present = {slot.number: slot for slot in self.slots if slot.process.alive}
@@ -157,18 +157,7 @@ class RegisteringSlotPool:
                 f"machines can reach the driver at {self.address[0]}:{self.address[1]} and import tamias"
             ) from None
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return  # `shutdown` closed the listener
-            threading.Thread(target=self._register, args=(sock,), daemon=True).start()
-
-    def _register(self, sock: socket.socket) -> None:
-        link = accept(sock, self.secret)
-        if link is None:
-            return
+    def _register(self, link: Link) -> None:
         try:
             registration: Registration = pickle.loads(link.receive())
         except (OSError, EOFError):

@@ -1,0 +1,99 @@
+"""A listener stays open to its own peers, however many strangers connect and whatever `accept` reports."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tamias.slot.link import Link, connect
+from tamias.slot.listener import MAX_NEWCOMERS, Acceptor, Listener
+from tests.live_jobs import until
+
+SECRET = b"s" * 32
+
+
+@pytest.fixture
+def links() -> list[Link]:
+    return []
+
+
+@pytest.fixture
+def listener(links: list[Link]) -> Iterator[Listener]:
+    opened = Listener(("127.0.0.1", 0), SECRET, links.append, "test")
+    opened.start()
+    yield opened
+    opened.close()
+
+
+def stranger(listener: Listener) -> socket.socket:
+    assert isinstance(listener.address, tuple)
+    return socket.create_connection(listener.address, timeout=10)
+
+
+def is_open(sock: socket.socket) -> bool:
+    """Return whether the listener still waits for the peer to say something."""
+    sock.setblocking(False)
+    try:
+        while sock.recv(1024):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def test_one_stranger_too_many_closes_the_oldest(listener: Listener) -> None:
+    strangers = [stranger(listener) for _ in range(MAX_NEWCOMERS + 10)]
+    until(lambda: not any(is_open(sock) for sock in strangers[:10]))
+    assert all(is_open(sock) for sock in strangers[10:])
+    for sock in strangers:
+        sock.close()
+
+
+def test_an_authenticated_peer_is_never_closed_for_strangers(listener: Listener, links: list[Link]) -> None:
+    link = connect(listener.address, SECRET)
+    until(lambda: links)
+    strangers = [stranger(listener) for _ in range(2 * MAX_NEWCOMERS)]
+    until(lambda: not is_open(strangers[0]))
+    link.send(b"still here")
+    assert links[0].receive() == b"still here"
+    for sock in strangers:
+        sock.close()
+
+
+class Failing(socket.socket):
+    """A listening socket whose first calls of `accept` fail."""
+
+    errors: list[int] = []
+
+    def accept(self):
+        if self.errors:
+            raise OSError(self.errors.pop(0), "on purpose")
+        return super().accept()
+
+
+@pytest.mark.parametrize("code", ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "ECONNABORTED", "EPERM"])
+def test_a_failing_accept_is_not_the_end(code: str) -> None:
+    sock = Failing(socket.AF_INET)
+    sock.bind(("127.0.0.1", 0))
+    sock.listen()
+    sock.errors = [getattr(errno, code)] * 3
+    heard = threading.Event()
+    acceptor = Acceptor(sock, lambda accepted: heard.set(), "test")
+    acceptor.start()
+    with socket.create_connection(sock.getsockname()):
+        assert heard.wait(10)
+    acceptor.close()
+
+
+def test_a_closed_listener_frees_its_port_and_ends_its_thread(listener: Listener) -> None:
+    threads = [thread for thread in threading.enumerate() if thread.name == "test"]
+    listener.close()
+    until(lambda: not any(thread.is_alive() for thread in threads))
+    with pytest.raises(ConnectionRefusedError):
+        stranger(listener)
