@@ -189,6 +189,7 @@ def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str) -> N
     until(lambda: links)
     link.send(b"untouched")
     assert links[0].receive() == b"untouched"
+    links[0].settimeout(10)
     middle.change = CHANGES[what]
     link.send(b"a message")
     received = []
