@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Container, Iterator
 from pathlib import Path
@@ -110,3 +111,12 @@ def _clutter(job: Path, chance: random.Random) -> None:
     unfinished.mkdir(exist_ok=True)
     (unfinished / "10000-v0-s0-a9.9-00").write_bytes(b"TAMSTATE half of")
     (job / "taskowned").mkdir(exist_ok=True)
+
+
+def orphans(job: Path) -> list[str]:
+    """Return the files of an ended job to which none of its retained checkpoints refers."""
+    done = [p.parent for p in job.glob("chk-*/_metadata")]
+    needed = {job / path for checkpoint in done for path in state_files(checkpoint)}
+    needed |= {checkpoint / "_metadata" for checkpoint in done}
+    found = {Path(folder) / name for folder, _, names in os.walk(job) for name in names}
+    return sorted(str(p) for p in found - needed if "owner" not in p.parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import time
@@ -167,15 +166,6 @@ def submitted(tmp_path: Path, **run: Any):
         return environment(Run(kind="allround", job_id="c" * 32, **settings)).execute_async("storage")
 
 
-def orphans(job: Path) -> list[str]:
-    """Return the files of an ended job to which none of its retained checkpoints refers."""
-    done = [p.parent for p in job.glob("chk-*/_metadata")]
-    needed = {job / path for checkpoint in done for path in damage.state_files(checkpoint)}
-    needed |= {checkpoint / "_metadata" for checkpoint in done}
-    found = {Path(folder) / name for folder, _, names in os.walk(job) for name in names}
-    return sorted(str(p) for p in found - needed if "owner" not in p.parts)
-
-
 def test_storage_slower_than_the_timeout_costs_checkpoints_and_nothing_else(tmp_path: Path, faulty: Path) -> None:
     client = submitted(tmp_path, timeout_ms=150, records=1_000_000)
     until(lambda: client.get_progress().checkpoints_completed >= 2)
@@ -188,7 +178,7 @@ def test_storage_slower_than_the_timeout_costs_checkpoints_and_nothing_else(tmp_
     until(lambda: client.get_progress().checkpoints_completed >= completed + 3)
     client.cancel().result()
     until(lambda: client.get_job_status().result() is JobStatus.CANCELED)
-    assert orphans(tmp_path / "checkpoints" / ("c" * 32)) == []
+    assert damage.orphans(tmp_path / "checkpoints" / ("c" * 32)) == []
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.2])

@@ -12,7 +12,7 @@ from tamias.common.job_status import JobStatus
 from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.storage.local import LocalFiles
 from tamias.testing.scripted import Crash, Script, ScriptedSource, start_scripted
-from tests.campaign.test_storage_faults import orphans
+from tests.campaign.damage import orphans
 
 KEYS = 50
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.functions.state_handles import ListState
-from tamias.keygroups import key_group, user_key
+from tamias.keygroups import KeyGroupRange, key_group, user_key
 from tamias.state.operator_state import OperatorStates
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
@@ -35,11 +35,14 @@ class FiringMarks:
     def __init__(self, states: OperatorStates) -> None:
         self._state: ListState[Any] = states.get_union_list_state(ListStateDescriptor("_window/progress"))
 
-    def of(self, key_groups: tuple[int, int]) -> list[FiringMark]:
+    def of(self, key_groups: KeyGroupRange) -> list[FiringMark]:
         """Return the restored marks that overlap a range of key groups."""
-        first, last = key_groups
         saved = [FiringMark(*line) for line in self._state.get()]
-        return [mark for mark in saved if mark.key_group_first <= last and first <= mark.key_group_last]
+        return [
+            mark
+            for mark in saved
+            if mark.key_group_first <= key_groups.last and key_groups.first <= mark.key_group_last
+        ]
 
     def clear(self) -> None:
         """Save no mark in the next checkpoint: the windows are not in slices any more."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.graph.specs import WindowSpec
+from tamias.keygroups import KeyGroupRange
 from tamias.operators.windows.contents import Contents
 from tamias.operators.windows.window_output import WindowOutput
 from tamias.operators.windows.window_time import WindowTime
@@ -66,7 +67,7 @@ class LayoutParts:
     time: WindowTime
     output: WindowOutput
     backend: HeapStateBackend
-    key_groups: tuple[int, int]  # first and last of the subtask
+    key_groups: KeyGroupRange  # of the subtask
     max_parallelism: int
 
 

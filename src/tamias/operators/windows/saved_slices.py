@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tamias.functions.window_arithmetic import TimeSpan, WindowGrid
+from tamias.keygroups import KeyGroupRange
 from tamias.operators.windows.firing_marks import FiringMark, FiringMarks, mark_of
 from tamias.operators.windows.saved_windows import SLICES, SavedLayout, SavedPanes, SavedWindow
 from tamias.operators.windows.slice_contents import SliceContents
@@ -28,7 +29,7 @@ class SavedSlices(SavedLayout):
         grid: WindowGrid,
         contents: SliceContents | None,
         states: OperatorStates,
-        key_groups: tuple[int, int],
+        key_groups: KeyGroupRange,
         max_parallelism: int,
     ) -> None:
         self._grid = grid
