@@ -183,6 +183,23 @@ class RecordTypeError(TamiasError, TypeError):
         )
 
 
+class RecordTooLargeError(TamiasError):
+    """A record is larger than any record that can be sent to another subtask."""
+
+    def __init__(self, size_bytes: int, most_bytes: int, key_preview: str | None) -> None:
+        super().__init__(size_bytes, most_bytes, key_preview)
+
+    emitted_by: int | None = None  # the operator of the chain that emitted the record, if known
+
+    def __str__(self) -> str:
+        size_bytes, most_bytes, key = self.args
+        whose = "" if key is None else f" of key {key}"
+        return (
+            f"a record{whose} has {size_bytes} bytes when pickled, and a record may have {most_bytes}; "
+            "split the record, or send the address of a file instead"
+        )
+
+
 class UserFunctionError(TamiasError):
     """An exception of user code, as a slot sends it to the driver.
 

@@ -9,7 +9,7 @@ from tamias.errors import JobExecutionError
 from tamias.graph.channels import senders_of, targets_of
 from tamias.graph.job_graph import Exchange, Operator, Vertex
 from tamias.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
-from tamias.subtask.outbox import FULL_RUN, ExchangeWriter, Router
+from tamias.subtask.outbox import BLOB_BYTES, FULL_RUN, ExchangeWriter, Router
 from tamias.subtask.wire.frames import END, RECORDS, WATERMARK
 from tamias.testing.local_run import collect_locally
 
@@ -57,8 +57,9 @@ def test_other_partitionings_connect_to_their_own_or_to_all():
         assert targets(partitioning, 2, 3) == [[0, 1, 2], [0, 1, 2]]
 
 
-def writer(partitioning=None, receivers=1, sender=0):
-    return ExchangeWriter(Exchange(3, 0, 0, 1, partitioning or Forward()), list(range(receivers)), sender=sender)
+def writer(partitioning=None, receivers=1, sender=0, blob_bytes=BLOB_BYTES):
+    exchange = Exchange(3, 0, 0, 1, partitioning or Forward())
+    return ExchangeWriter(exchange, list(range(receivers)), sender=sender, blob_bytes=blob_bytes)
 
 
 def frames(blobs):
@@ -71,7 +72,7 @@ def test_records_and_watermarks_leave_in_the_order_they_were_sent():
     one.broadcast((WATERMARK, 5))
     one.channels[0].values.append(3)
     one.broadcast((END,))
-    assert frames(one.take(0)) == [(RECORDS, [1, 2], None), (WATERMARK, 5), (RECORDS, [3], None), (END,)]
+    assert frames(one.take_all()) == [(RECORDS, [1, 2], None), (WATERMARK, 5), (RECORDS, [3], None), (END,)]
 
 
 def test_runs_have_timestamps_or_have_none():
@@ -85,19 +86,19 @@ def test_runs_have_timestamps_or_have_none():
     one.set_timed(False)
     one.channels[0].values.append("plain again")
     expected = [(RECORDS, ["plain"], None), (RECORDS, ["timed"], [7]), (RECORDS, ["plain again"], None)]
-    assert frames(one.take(0)) == expected
+    assert frames(one.take_all()) == expected
 
 
 def test_a_full_channel_leaves_at_once_and_blobs_of_an_epoch_are_numbered():
     one = writer(Rebalance(), receivers=2)
     one.channels[1].values += range(FULL_RUN)
     one.channels[0].values.append("few")
-    assert [(b.target, b.sequence) for b in one.take(FULL_RUN)] == [(1, 0)]
+    assert [(b.target, b.sequence) for b in one.take_full()] == [(1, 0)]
     one.channels[1].values.append("rest")
-    assert [(b.target, b.sequence) for b in one.take(0)] == [(0, 0), (1, 1)]
+    assert [(b.target, b.sequence) for b in one.take_all()] == [(0, 0), (1, 1)]
     one.restart()
     one.channels[1].values.append("next epoch")
-    assert [(b.target, b.sequence) for b in one.take(0)] == [(1, 0)]
+    assert [(b.target, b.sequence) for b in one.take_all()] == [(1, 0)]
 
 
 def sent(partitioning, count, receivers, sender=0):
@@ -161,3 +162,51 @@ def test_every_partitioner_end_to_end():
 def test_a_partitioner_that_names_no_subtask_is_refused(answer):
     with pytest.raises(JobExecutionError, match=f"returned {answer!r}; it must return an int from 0 to 2"):
         spread(lambda s: s.partition_custom(lambda key, n: answer, lambda value: value))
+
+
+def test_blobs_are_cut_by_bytes_in_the_order_of_the_records():
+    one = writer(blob_bytes=10_000)
+    one.channels[0].values += [bytes([n]) * 1_000 for n in range(100)]
+    blobs = list(one.take_all())
+    assert max(len(blob.payload) for blob in blobs) <= 20_000
+    assert [blob.sequence for blob in blobs] == list(range(len(blobs)))
+    assert [value[0] for frame in frames(blobs) for value in frame[1]] == list(range(100))
+
+
+def test_timestamps_and_watermarks_keep_their_places_when_a_blob_is_cut():
+    one = writer(blob_bytes=2_000)
+    one.set_timed(True)
+    for first in (0, 5):
+        one.channels[0].values += [b"x" * 1_000] * 5
+        one.channels[0].times += range(first, first + 5)
+        one.broadcast((WATERMARK, first + 4))
+    read = [frame[2] if frame[0] == RECORDS else frame[1] for frame in frames(one.take_all())]
+    flat = [n for part in read for n in (part if isinstance(part, list) else ["mark", part])]
+    assert flat == [0, 1, 2, 3, 4, "mark", 4, 5, 6, 7, 8, 9, "mark", 9]
+
+
+def test_a_run_is_as_long_as_the_bytes_of_its_records_allow():
+    small, large = writer(), writer()
+    for _ in range(5):
+        small.channels[0].values += range(FULL_RUN)
+        large.channels[0].values += [b"x" * (1 << 20)] * 20
+        assert list(small.take_full())
+        list(large.take_all())
+    assert small.channels[0].full_run == FULL_RUN
+    assert large.channels[0].full_run <= 8
+
+
+def test_records_between_watermarks_fill_a_channel_too():
+    one = writer()
+    for n in range(FULL_RUN):
+        one.channels[0].values.append(n)
+        one.broadcast((WATERMARK, n))
+    assert len(list(one.take_full())) == 1
+
+
+def test_a_record_above_every_bound_is_refused_with_its_size_and_key(monkeypatch):
+    monkeypatch.setattr("tamias.subtask.outbox.MAX_RECORD_BYTES", 50_000)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    large = env.from_collection([("a", 1)]).map(lambda v: (v[0], b"x" * 60_000)).name("blow up")
+    with pytest.raises(JobExecutionError, match=r"(?s)blow up.*a record of key 'a' has 60\d\d\d bytes when pickled"):
+        collect_locally(large.key_by(lambda v: v[0]).map(len))

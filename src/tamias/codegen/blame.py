@@ -7,7 +7,14 @@ from types import TracebackType
 from typing import Any
 
 from tamias.codegen.code_builder import CompiledCode
-from tamias.errors import InvalidKeyError, RecordTypeError, UserFunctionError, may_be_retried, preview
+from tamias.errors import (
+    InvalidKeyError,
+    RecordTooLargeError,
+    RecordTypeError,
+    UserFunctionError,
+    may_be_retried,
+    preview,
+)
 from tamias.graph.job_graph import Operator, Vertex
 
 _NOTHING: Any = object()
@@ -90,7 +97,7 @@ def user_error(
 
 def _author(error: BaseException, vertex: Vertex, operator: int) -> int:
     """Return the operator to name. A record that does not fit its declared type is the fault of its emitter."""
-    if not isinstance(error, RecordTypeError):
+    if not isinstance(error, (RecordTypeError, RecordTooLargeError)):
         return operator
     if error.emitted_by is not None:
         return error.emitted_by

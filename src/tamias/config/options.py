@@ -139,6 +139,22 @@ BUFFER_TIMEOUT_ENABLED = _flag(
 EPOCH_TARGET = _count(
     "tamias.epoch.target-ms", 2_000, "How many milliseconds an epoch may take while sources have a backlog.", least=1
 )
+BLOB_BYTES = ConfigOption(
+    "tamias.exchange.blob-size",
+    parse_memory_bytes,
+    8 << 20,
+    unit="bytes",
+    sentence="The size at which a subtask's output to another subtask is sent.",
+    check=_within(1024, 1 << 29),
+)
+EPOCH_SOURCE_BYTES = ConfigOption(
+    "tamias.epoch.source-bytes",
+    parse_memory_bytes,
+    64 << 20,
+    unit="bytes",
+    sentence="How many bytes a source subtask may read in one epoch, as estimated from a sample of its records.",
+    check=_at_least(1),
+)
 TIME_CHARACTERISTIC = _choice(
     "pipeline.time-characteristic",
     "EventTime",

@@ -113,6 +113,7 @@ class ExecutionSettings:
 
     batch: bool = False
     object_reuse: bool = False
+    blob_bytes: int = 8 << 20  # the size at which output to another subtask is sent
     auto_watermark_interval_ms: int = 200
     time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
     job_parameters: dict[str, str] = field(default_factory=dict)

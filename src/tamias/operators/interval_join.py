@@ -95,7 +95,7 @@ class IntervalJoinOperator(RuntimeOperator):
     # --------------------------------------------------------------------------------------------------- time
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self.timers.advance_watermark(watermark_ms, self._remove)
+        self.timers.advance_watermark(watermark_ms, self._remove, self.relieve)
 
     def end_key(self) -> None:
         self.timers.end_key(self._remove, self._remove)

@@ -74,10 +74,10 @@ class KeyedProcessOperator(RuntimeOperator):
         )
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self.timers.advance_watermark(watermark_ms, self._on_event_time)
+        self.timers.advance_watermark(watermark_ms, self._on_event_time, self.relieve)
 
     def on_clock(self, now_ms: int) -> None:
-        self.timers.advance_clock(now_ms, self._on_processing_time)
+        self.timers.advance_clock(now_ms, self._on_processing_time, self.relieve)
 
     def next_timer_ms(self) -> int | None:
         return self.timers.next_timer_ms()

@@ -26,6 +26,8 @@ OnTimer = Callable[[Any, int], None]
 
 _MAX_STALE = 1024  # fewer emptied buckets are not worth a clean-up
 
+FIRED_AT_ONCE = 1024  # timers between two looks at the size of the output
+
 
 class TimerTable(Table):
     """The timers of one operator in one time domain.
@@ -81,8 +83,12 @@ class TimerTable(Table):
             if self._stale > _MAX_STALE and self._stale > len(self._by_time) // 2:
                 self._drop_stale()
 
-    def fire(self, limit_ms: int, call: OnTimer) -> None:
-        """Fire all timers up to a time in ascending order, including timers that are registered meanwhile."""
+    def fire(self, limit_ms: int, call: OnTimer, relieve: Callable[[], None]) -> None:
+        """Fire all timers up to a time in ascending order, including timers that are registered meanwhile.
+
+        Args:
+            relieve: Sends full blobs; called after every `FIRED_AT_ONCE` timers of one time.
+        """
         heap, by_time = self._heap, self._by_time
         while heap and heap[0] <= limit_ms:
             time_ms = heappop(heap)
@@ -91,12 +97,16 @@ class TimerTable(Table):
                 self._stale -= 1
                 continue
             self._firing, self._firing_ms = bucket, time_ms
-            for entry in list(bucket):
-                if entry in bucket:  # no timer that fired before has deleted it
-                    del bucket[entry]
-                    if self._tracked:
-                        self._note_removed(entry, time_ms)
-                    call(entry, time_ms)
+            entries = list(bucket)
+            for start in range(0, len(entries), FIRED_AT_ONCE):
+                if start:
+                    relieve()
+                for entry in entries[start : start + FIRED_AT_ONCE]:
+                    if entry in bucket:  # no timer that fired before has deleted it
+                        del bucket[entry]
+                        if self._tracked:
+                            self._note_removed(entry, time_ms)
+                        call(entry, time_ms)
             self._firing_ms = None
 
     def take_all(self) -> list[tuple[Any, int]]:
@@ -221,15 +231,15 @@ class Timers(TimerService):
     def delete_processing_time_timer(self, timestamp: int) -> None:
         self.processing.remove(self.cell[0], timestamp)
 
-    def advance_watermark(self, watermark_ms: int, call: OnTimer) -> None:
+    def advance_watermark(self, watermark_ms: int, call: OnTimer, relieve: Callable[[], None]) -> None:
         """Advance event time and fire the timers that are due. The watermark is the new one while they fire."""
         self.watermark_ms = watermark_ms
-        self.event.fire(watermark_ms, call)
+        self.event.fire(watermark_ms, call, relieve)
 
-    def advance_clock(self, now_ms: int, call: OnTimer) -> None:
+    def advance_clock(self, now_ms: int, call: OnTimer, relieve: Callable[[], None]) -> None:
         """Fire the processing-time timers that the clock has passed."""
         # Flink: a timer at t fires once t is over, so a record of the same millisecond is processed before it.
-        self.processing.fire(now_ms - 1, call)
+        self.processing.fire(now_ms - 1, call, relieve)
 
     def next_timer_ms(self) -> int | None:
         """Return the clock time at which the next processing-time timer fires."""

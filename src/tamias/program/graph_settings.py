@@ -32,6 +32,7 @@ def graph_settings(
         force_unaligned=checkpoints.is_force_unaligned_checkpoints(),
         execution=ExecutionSettings(
             object_reuse=options.OBJECT_REUSE.read(configuration),
+            blob_bytes=options.BLOB_BYTES.read(configuration),
             auto_watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(configuration),
             time_characteristic=TimeCharacteristic[options.TIME_CHARACTERISTIC.read(configuration)],
             job_parameters=options.GLOBAL_JOB_PARAMETERS.read(configuration).copy(),

@@ -134,8 +134,17 @@ class SlotHost:
         os.makedirs(self._folder, exist_ok=True)
         return tempfile.mkdtemp(dir=self._folder)
 
-    def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob | Ack]:
+    def run(
+        self,
+        subtask_id: SubtaskId,
+        attempt: int,
+        order: EpochOrder,
+        blobs: list[Blob],
+        send: Callable[[Blob], None] | None = None,
+    ) -> Iterator[Blob | Ack]:
         """Run one subtask's epoch; yield the blobs that leave the subtask, then its acknowledgement.
+
+        Blobs that leave while records are being emitted go to `send`, if there is one.
 
         An epoch runs once, whatever Spark retries or speculates: a second run, and a run of another attempt, is
         refused. After a failed epoch no subtask of its region runs until the next `deploy`.
@@ -150,7 +159,7 @@ class SlotHost:
         self._epochs_run[subtask_id] = order.number
         subtask = self._subtasks[subtask_id]
         self._dirty.add(subtask_id)
-        yield from subtask.run_epoch(order, blobs)
+        yield from subtask.run_epoch(order, blobs, send)
         if order.checkpoint_id is not None and subtask_id not in order.settled:
             self._writer.add(subtask.snapshot(order.checkpoint_id, order.savepoint, order.checkpoint_ms))
         self._dirty.discard(subtask_id)

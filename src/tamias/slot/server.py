@@ -132,15 +132,16 @@ class SlotServer:
         blobs: list[Blob] = []
         while message := link.receive():
             blobs.append(Blob.decode(message))
+        task = _EmittedToTask(link)
         with self._turn:
             try:
                 self._collect_garbage()
                 point("epoch", self._config.slot)
-                for item in self._host.run(request.subtask, request.attempt, request.order, blobs):
-                    _send_to_task(link, item)
-            except TaskGone:
-                raise  # an error of the connection, not of the subtask, whose own OSErrors may be about files
+                for item in self._host.run(request.subtask, request.attempt, request.order, blobs, task.send):
+                    task.send(item)
             except Exception as error:  # travels to the driver through the task
+                if task.gone is not None:  # an error of the connection, though raised below an operator
+                    raise task.gone from error
                 link.send(FAILED, dumps(_picklable(error)))
 
     def _collect_garbage(self) -> None:
@@ -162,14 +163,23 @@ class TaskGone(EOFError):
     """The task that asked for an epoch no longer takes what the subtask emits."""
 
 
-def _send_to_task(link: Link, item: Blob | Ack) -> None:
-    try:
-        if isinstance(item, Ack):
-            link.send(ACK, dumps(item))
-        else:
-            link.send(*item.encode())
-    except OSError as error:
-        raise TaskGone("the task that asked for the epoch is gone") from error
+class _EmittedToTask:
+    """Sends what a subtask emits to the task that asked for the epoch."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.gone: TaskGone | None = None  # set when the connection has failed
+
+    def send(self, item: Blob | Ack) -> None:
+        try:
+            if isinstance(item, Ack):
+                self._link.send(ACK, dumps(item))
+            else:
+                self._link.send(*item.encode())
+        except OSError as error:
+            # A subtask's own OSErrors may be about files: remember that this one is not.
+            self.gone = TaskGone("the task that asked for the epoch is gone")
+            raise self.gone from error
 
 
 def _picklable(error: BaseException) -> BaseException:

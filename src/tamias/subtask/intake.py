@@ -9,19 +9,24 @@ from tamias.codegen.chain_compiler import InputLoops
 from tamias.codegen.key_code import key_function
 from tamias.operators.operator import RuntimeOperator
 from tamias.subtask.batch_order import Held, HeldBack, KeySorter
-from tamias.subtask.outbox import Outbox
+from tamias.subtask.outbox import FULL_RUN, Outbox
 from tamias.subtask.sort_keys import sort_key_for
 from tamias.subtask.wire.frames import Blob
+
+_FIRST_RUN = 64  # records that enter the chain first, before it is known how much they become
+_GROWTH = 4
 
 
 class Intake:
     """Runs records through the loops of the chain, or holds them until the input has ended."""
 
-    def __init__(self, head: RuntimeOperator, loops: tuple[InputLoops, ...], held: Held | None) -> None:
+    def __init__(self, head: RuntimeOperator, loops: tuple[InputLoops, ...], held: Held | None, outbox: Outbox) -> None:
         self.record_count = 0  # since the epoch began
         self._head = head
         self._loops = loops
         self._held = held
+        self._outbox = outbox
+        self._run_length = _FIRST_RUN  # records that enter the chain before full blobs leave
 
     @property
     def holds_records(self) -> bool:
@@ -32,10 +37,39 @@ class Intake:
         self.record_count += len(values)
         if self._held is not None and self._held.holds(input_index):
             self._held.add(values, times, input_index)
-        elif times is None:
-            self._loops[input_index].process(values)
         else:
-            self._loops[input_index].process_timed(values, times)
+            self._run(self._loops[input_index], values, times)
+
+    def _run(self, loops: InputLoops, values: list[Any], times: list[int | None] | None) -> None:
+        """Run records through the chain, at most `_run_length` at a time.
+
+        The length follows the bytes that records become on their way: a chain that emits thousands of records for
+        each of its input gets a few at a time, and its output leaves between them.
+        """
+        if self._run_length == FULL_RUN and len(values) <= _FIRST_RUN:
+            # A short run through a chain that emits little needs no measuring: BATCH mode has a run for every key.
+            if times is None:
+                loops.process(values)
+            else:
+                loops.process_timed(values, times)
+            return
+        outbox, start = self._outbox, 0
+        while start < len(values):
+            length = self._run_length
+            whole = start == 0 and length >= len(values)
+            part = values if whole else values[start : start + length]
+            before = outbox.held_bytes()
+            if times is None:
+                loops.process(part)
+            else:
+                loops.process_timed(part, times if whole else times[start : start + length])
+            start += len(part)
+            bytes_a_record = max(0.0, outbox.held_bytes() - before) / len(part)
+            if bytes_a_record * length > outbox.blob_bytes:
+                self._run_length = max(1, int(outbox.blob_bytes / bytes_a_record))
+            elif bytes_a_record * length * _GROWTH <= outbox.blob_bytes:
+                self._run_length = min(length * _GROWTH, FULL_RUN)
+            outbox.relieve()
 
     def run_held(self, outbox: Outbox) -> Iterator[Blob]:
         """Process the held records. Keyed records come key by key, and the state of a key is dropped after its last."""
@@ -43,11 +77,8 @@ class Intake:
         head = self._head
         for parts in self._held.groups():
             for part in parts:
-                loops = self._loops[part.input_index]
-                if any(t is not None for t in part.times):
-                    loops.process_timed(part.values, part.times)
-                else:
-                    loops.process(part.values)
+                timed = any(t is not None for t in part.times)
+                self._run(self._loops[part.input_index], part.values, part.times if timed else None)
             if head.backend is not None:
                 head.end_key()
                 head.backend.drop_all()

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tamias.codegen.exchange_code import Append
-from tamias.errors import InvalidProgramError, RecordTypeError
+from tamias.codegen.key_code import key_function
+from tamias.errors import InvalidProgramError, RecordTooLargeError, RecordTypeError, preview
 from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import Exchange, JobGraph, Vertex
-from tamias.graph.specs import Rebalance, Rescale, Shuffle
+from tamias.graph.specs import Hash, Rebalance, Rescale, Shuffle
 from tamias.keygroups import key_group, subtask_of
 from tamias.subtask.wire.frames import END, RECORDS, Blob, Frame
-from tamias.types.by_value import dumps
+from tamias.types.by_value import dumps_up_to, pickled_size
 
-FULL_RUN = 8192  # records that fill a blob
+FULL_RUN = 8192  # records that fill a blob, if they are small
+BLOB_BYTES = 8 << 20  # bytes that fill a blob, unless the option says otherwise
+MAX_RECORD_BYTES = 1 << 30  # Spark's Python serializer stops at 2 GiB
+_FIRST_RUN = 256  # records that fill the first blob of a channel, whose records have not been measured yet
+_GROWTH = 4  # a run grows at most this much from one blob to the next
+_SUBTASK_BYTES = 64 << 20  # bytes that all channels of an exchange may hold together
 _ROUTES_KEPT = 1 << 17  # keys whose channel is remembered: some 10 MB
 
 
@@ -27,23 +33,43 @@ class OutputChannel:
     their `append` methods.
     """
 
-    __slots__ = ("frames", "sequence", "target", "times", "values")
+    __slots__ = ("closed_records", "frames", "full_run", "record_bytes", "sequence", "target", "times", "values")
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, blob_bytes: int = BLOB_BYTES) -> None:
         self.target = target
         self.values: list[Any] = []
         self.times: list[int | None] = []
         self.frames: list[Frame] = []
+        self.closed_records = 0  # in `frames`
+        self.full_run = _FIRST_RUN  # records that fill the next blob
+        self.record_bytes = blob_bytes / _FIRST_RUN  # as measured in the last blob; at first a careful guess
         self.sequence = 0
+
+    @property
+    def record_count(self) -> int:
+        """The records that have not left yet."""
+        return self.closed_records + len(self.values)
+
+    def measured(self, records: int, size_bytes: int, blob_bytes: int) -> None:
+        """Adapt the length of the next run to the size of a blob that has been encoded."""
+        self.record_bytes = max(1.0, size_bytes / records)
+        affordable = max(1, int(blob_bytes / self.record_bytes))
+        self.full_run = min(affordable, self.full_run * _GROWTH, FULL_RUN)
 
 
 class ExchangeWriter:
-    """The sending side of one exchange in one subtask."""
+    """The sending side of one exchange in one subtask.
 
-    def __init__(self, exchange: Exchange, targets: list[int], *, sender: int) -> None:
+    Args:
+        blob_bytes: The size at which a blob leaves. A blob is larger by at most the growth of its records since the
+            last blob, and never larger than twice the size, unless it holds a single record.
+    """
+
+    def __init__(self, exchange: Exchange, targets: list[int], *, sender: int, blob_bytes: int = BLOB_BYTES) -> None:
         self.exchange = exchange
         self.sender = sender
-        self.channels = [OutputChannel(t) for t in targets]
+        self._blob_bytes = max(1, min(blob_bytes, _SUBTASK_BYTES // max(1, len(targets))))
+        self.channels = [OutputChannel(t, self._blob_bytes) for t in targets]
         self.timed = False
         self.bytes_taken = self.records_taken = 0
         self.conform = exchange.type_info.conform if exchange.type_info is not None else None
@@ -61,17 +87,53 @@ class ExchangeWriter:
             self._close_run(channel)
             channel.frames.append(frame)
 
-    def take(self, least: int) -> Iterator[Blob]:
-        """Yield the blobs of channels with at least `least` records; 0: of channels with any frame."""
+    def take_full(self) -> Iterator[Blob]:
+        """Yield the blobs of channels that are full."""
         for channel in self.channels:
-            if len(channel.values) >= least:
-                self._close_run(channel)
-                if channel.frames:
-                    blob = Blob(self.exchange.id, self.sender, channel.target, channel.sequence, dumps(channel.frames))
-                    channel.sequence += 1
-                    channel.frames = []
-                    self.bytes_taken += blob.size_bytes
-                    yield blob
+            if channel.closed_records + len(channel.values) >= channel.full_run:
+                yield from self._take(channel)
+
+    def take_all(self) -> Iterator[Blob]:
+        """Yield the blobs of channels with any frame."""
+        for channel in self.channels:
+            yield from self._take(channel)
+
+    def held_bytes(self) -> float:
+        """Return an estimate of the bytes that have not left yet."""
+        return sum(channel.record_count * channel.record_bytes for channel in self.channels)
+
+    def _take(self, channel: OutputChannel) -> Iterator[Blob]:
+        self._close_run(channel)
+        frames, channel.frames, channel.closed_records = channel.frames, [], 0
+        if not frames:
+            return
+        waiting = [frames]  # in the order in which the frames were sent, the next ones last
+        while waiting:
+            part = waiting.pop()
+            records = sum(len(frame[1]) for frame in part if frame[0] == RECORDS)
+            payload = dumps_up_to(part, MAX_RECORD_BYTES if records <= 1 else 2 * self._blob_bytes)
+            if payload is None:
+                if records <= 1:
+                    raise self._too_large(part)
+                first, second = _halved(part, records // 2)
+                waiting += second, first
+                continue
+            blob = Blob(self.exchange.id, self.sender, channel.target, channel.sequence, payload)
+            channel.sequence += 1
+            self.bytes_taken += blob.size_bytes
+            if records:
+                channel.measured(records, len(payload), self._blob_bytes)
+            yield blob
+
+    def _too_large(self, frames: list[Frame]) -> RecordTooLargeError:
+        record = next(frame[1][0] for frame in frames if frame[0] == RECORDS)
+        key = None
+        partitioning = self.exchange.partitioning
+        if isinstance(partitioning, Hash):
+            key = preview(key_function(partitioning.key)(record))
+        error = RecordTooLargeError(pickled_size(record), MAX_RECORD_BYTES, key)
+        error.emitted_by = self.exchange.source_operator
+        return error
 
     def restart(self) -> None:
         """Number blobs from 0 again, for a new epoch."""
@@ -88,20 +150,50 @@ class ExchangeWriter:
                     misfit.emitted_by = self.exchange.source_operator
                     raise
             self.records_taken += len(values)
+            channel.closed_records += len(values)
             times = channel.times.copy() if self.timed else None
             channel.frames.append((RECORDS, values, times))
             channel.values.clear()
             channel.times.clear()
 
 
+def _halved(frames: list[Frame], first_records: int) -> tuple[list[Frame], list[Frame]]:
+    """Cut frames behind their first `first_records` records."""
+    first: list[Frame] = []
+    for position, frame in enumerate(frames):
+        if frame[0] == RECORDS:
+            values, times = frame[1], frame[2]
+            if len(values) > first_records:
+                at = first_records
+                if at:
+                    first.append((RECORDS, values[:at], None if times is None else times[:at]))
+                rest: Frame = (RECORDS, values[at:], None if times is None else times[at:])
+                return first, [rest, *frames[position + 1 :]]
+            first_records -= len(values)
+        first.append(frame)
+    return first, []
+
+
 class Outbox:
-    """The sending side of all exchanges of one subtask."""
+    """The sending side of all exchanges of one subtask.
+
+    `send` takes a blob that leaves while records are still being emitted. In a slot it writes to the connection, and a
+    connection that takes no more bytes stops the subtask. Elsewhere the blob waits for `take_full`.
+    """
 
     def __init__(self, graph: JobGraph, vertex: Vertex, index: int) -> None:
         self.writers = {
-            e.id: ExchangeWriter(e, targets_of(e, vertex, graph.vertices[e.target], index), sender=index)
+            e.id: ExchangeWriter(
+                e,
+                targets_of(e, vertex, graph.vertices[e.target], index),
+                sender=index,
+                blob_bytes=graph.settings.blob_bytes,
+            )
             for e in graph.outputs_of(vertex.id)
         }
+        self.blob_bytes = graph.settings.blob_bytes
+        self._waiting: list[Blob] = []
+        self.send: Callable[[Blob], None] = self._waiting.append
 
     def routers(self, graph: JobGraph, seed: int) -> dict[int, Router]:
         """Return a router for every exchange, by its id."""
@@ -112,13 +204,29 @@ class Outbox:
 
     def take_full(self) -> Iterator[Blob]:
         """Yield the blobs of channels that are full."""
+        yield from self._take_waiting()
         for writer in self.writers.values():
-            yield from writer.take(FULL_RUN)
+            yield from writer.take_full()
+
+    def relieve(self) -> None:
+        """Send the blobs of channels that are full. Called while records are being emitted."""
+        for writer in self.writers.values():
+            for blob in writer.take_full():
+                self.send(blob)
+
+    def held_bytes(self) -> float:
+        """Return an estimate of the bytes that have not left yet."""
+        return sum(writer.held_bytes() for writer in self.writers.values())
+
+    def _take_waiting(self) -> Iterator[Blob]:
+        while self._waiting:
+            yield self._waiting.pop(0)
 
     def flush(self) -> Iterator[Blob]:
         """Yield all remaining blobs, at the end of an epoch."""
+        yield from self._take_waiting()
         for writer in self.writers.values():
-            yield from writer.take(0)
+            yield from writer.take_all()
             writer.restart()
 
     def taken(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ the way out (`outbox.py`) and snapshots (`capture.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tamias.codegen.blame import Blame
 from tamias.codegen.chain_compiler import compile_chain
@@ -65,7 +65,9 @@ class Subtask:
         if graph.settings.batch:
             assert environment.scratch is not None, "a slot has a folder for files"
             held = held_in_batch(head, environment.scratch)
-        self.intake = Intake(head, chain.loops, held)
+        for operator in self.operators:
+            operator.relieve = outbox.relieve
+        self.intake = Intake(head, chain.loops, held, outbox)
         self.time_flow = TimeFlow(vertex, self.operators, outbox, self._blame)
         parts = environment, self.intake, self.time_flow, outbox
         if isinstance(head, SourceHead):
@@ -73,8 +75,16 @@ class Subtask:
         else:
             self._input = ChannelInput(*parts, first_input=head.first_input)
 
-    def run_epoch(self, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob]:
-        """Push one epoch's input through the chain in order; yield the blobs that leave it. Sets `ack` at the end."""
+    def run_epoch(
+        self, order: EpochOrder, blobs: list[Blob], send: Callable[[Blob], None] | None = None
+    ) -> Iterator[Blob]:
+        """Push one epoch's input through the chain in order; yield the blobs that leave it. Sets `ack` at the end.
+
+        Args:
+            send: Called with blobs that leave while records are being emitted; if None, these blobs are yielded later.
+        """
+        if send is not None:
+            self._outbox.send = send
         started = time.perf_counter()
         ack = Ack(self.environment.vertex.id, self.environment.index, order.number)
         self.intake.record_count = 0

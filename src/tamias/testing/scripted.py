@@ -267,8 +267,15 @@ class _ScriptedHost(SlotHost):
         super().__init__(slot, clock, report)
         self._passes = passes
 
-    def run(self, subtask_id: SubtaskId, attempt: int, order: EpochOrder, blobs: list[Blob]) -> Iterator[Blob | Ack]:
-        for item in super().run(subtask_id, attempt, order, blobs):
+    def run(
+        self,
+        subtask_id: SubtaskId,
+        attempt: int,
+        order: EpochOrder,
+        blobs: list[Blob],
+        send: Callable[[Blob], None] | None = None,
+    ) -> Iterator[Blob | Ack]:
+        for item in super().run(subtask_id, attempt, order, blobs, send):
             if isinstance(item, Ack) and self._passes("in-epoch"):
                 raise SlotLostError(self.slot, "crashed in an epoch")
             yield item

@@ -103,3 +103,61 @@ def dumps(value: Any) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
         return bytes(cloudpickle.dumps(value, pickle.HIGHEST_PROTOCOL))
     return buffer.getvalue()
+
+
+def dumps_up_to(value: Any, most_bytes: int) -> bytes | None:
+    """Pickle a user's value as `dumps` does; return None as soon as the result exceeds `most_bytes`."""
+    buffer = _BoundedBuffer(most_bytes)
+    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True
+    try:
+        pickler.dump(value)
+    except _BufferFull:
+        return None
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
+        buffer = _BoundedBuffer(most_bytes)
+        try:
+            cloudpickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+        except _BufferFull:
+            return None
+    return buffer.getvalue()
+
+
+def pickled_size(value: Any) -> int:
+    """Return how many bytes `dumps` returns for a value, without keeping them."""
+    counter = _ByteCounter()
+    pickler = pickle.Pickler(counter, pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True
+    try:
+        pickler.dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
+        counter = _ByteCounter()
+        cloudpickle.Pickler(counter, pickle.HIGHEST_PROTOCOL).dump(value)
+    return counter.size_bytes
+
+
+class _ByteCounter(io.RawIOBase):
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+    def write(self, data: Any) -> int:
+        self.size_bytes += len(data)
+        return len(data)
+
+
+class _BufferFull(Exception):
+    pass
+
+
+class _BoundedBuffer(io.BytesIO):
+    """Pickle writes about 64 KiB at a time, so the check costs nothing per record."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__()
+        self._left = most_bytes
+
+    def write(self, data: Any) -> int:
+        self._left -= len(data)
+        if self._left < 0:
+            raise _BufferFull
+        return super().write(data)

@@ -19,6 +19,7 @@ from tamias.operators.windows.saved_windows import (
     translate,
 )
 from tamias.operators.windows.session_table import CONTENTS, END, FIRED, START, Session, SessionTable
+from tamias.operators.windows.window_output import FIRED_AT_ONCE
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state import OperatorStates
 
@@ -95,11 +96,13 @@ class SessionLayout(WindowLayout):
         return self.table.next_ms()
 
     def fire_up_to(self, limit_ms: int) -> None:
-        for key, session, fires, over in self.table.due(limit_ms):
+        for number, (key, session, fires, over) in enumerate(self.table.due(limit_ms), 1):
             if fires:
                 self._emit(key, session, session[END] - 1)
             if over:
                 self._output.clear([key], TimeWindow(session[START], session[END]))
+            if number % FIRED_AT_ONCE == 0:
+                self._output.relieve()
 
     def _emit(self, key: Any, session: Session, time_ms: int | None) -> None:  # hot
         window = TimeWindow(session[START], session[END])

@@ -14,6 +14,8 @@ from tamias.operators.windows.evaluation import CallWindowFunction, Evaluator
 from tamias.operators.windows.late_records import LateRecords
 from tamias.types.by_value import own
 
+FIRED_AT_ONCE = 1024  # results between two looks at the size of the output
+
 
 class WindowOutput:
     """Emits the results of firing windows and the late records."""
@@ -46,6 +48,10 @@ class WindowOutput:
         else:
             self._enter(key, window)
             evaluator.evaluate(key, window, value, time_ms)
+
+    def relieve(self) -> None:
+        """Send full blobs. Called after every `FIRED_AT_ONCE` results of one window."""
+        self._operator.relieve()
 
     def clear(self, keys: Iterable[Any], window: TimeWindow) -> None:
         """Let the window function clear its state of a window that is over, key by key."""
