@@ -44,6 +44,17 @@ def test_an_epoch_reads_no_more_than_its_budget(engine):
     assert (second.records_in, second.finished) == (1, True)
 
 
+@pytest.mark.parametrize("size", [10_000, 100_000])
+def test_an_epoch_reads_no_more_bytes_than_its_budget_and_one_batch(engine, size):
+    of = graph(lambda env: env.from_collection([b"x" * size] * 3_000).key_by(len).map(len).print())
+    local = engine(of)
+    local.deploy(deployment(of))
+    reads = [local.run_epoch(EpochOrder(n, max_source_bytes=1_000_000)).acks[0] for n in range(3)]
+    assert all(ack.backlog for ack in reads)
+    assert reads[0].records_in <= 256  # the first batch is small, as its records are unknown
+    assert [ack.records_in * size for ack in reads[1:]] == [1_000_000, 1_000_000]
+
+
 def test_subtasks_run_copies_of_the_functions_of_the_program(engine):
     class Counts(MapFunction):
         seen = 0

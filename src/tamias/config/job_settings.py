@@ -47,6 +47,7 @@ class JobSettings:
     heartbeat_interval_ms: int = 10_000
     heartbeat_timeout_ms: int = 50_000
     buffer_timeout_ms: int = 100  # -1: output waits until a blob is full
+    epoch_source_bytes: int = 64 << 20  # how much a source subtask may read in one epoch
     epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
@@ -88,6 +89,7 @@ def job_settings(
         heartbeat_timeout_ms=_heartbeat_timeout_ms(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         epoch_target_ms=options.EPOCH_TARGET.read(configuration),
+        epoch_source_bytes=options.EPOCH_SOURCE_BYTES.read(configuration),
         configuration=configuration.to_dict(),
     )
 

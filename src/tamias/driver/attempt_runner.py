@@ -123,5 +123,7 @@ class AttemptRunner:
     def _pacing(self) -> PacingSettings:
         settings = self.job.settings
         return PacingSettings(
-            target_ms=settings.epoch_target_ms, checkpoint_interval_ms=settings.checkpoints.interval_ms
+            target_ms=settings.epoch_target_ms,
+            max_bytes=settings.epoch_source_bytes,
+            checkpoint_interval_ms=settings.checkpoints.interval_ms,
         )

@@ -90,6 +90,7 @@ class EpochRunner:
             number=self._number,
             max_records=budget.max_records_per_source_subtask,
             max_source_ms=budget.max_source_ms,
+            max_source_bytes=budget.max_bytes,
             group_watermarks=self._group_watermarks,
             open_loops=self._open_loops,
         )

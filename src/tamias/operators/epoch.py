@@ -25,6 +25,7 @@ class EpochOrder:
     number: int
     max_records: int = 1 << 30
     max_source_ms: int = 1 << 30
+    max_source_bytes: int = 1 << 62
     checkpoint_id: int | None = None
     checkpoint_ms: int | None = None  # when the checkpoint was triggered
     settled: frozenset[SubtaskId] = frozenset()  # subtasks finished in an earlier checkpoint

@@ -12,8 +12,10 @@ from tamias.functions.watermark_strategy import Watermark
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SourceFunctionSpec
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.source_head import Budget, SourceHead, SourceProgress
+from tamias.operators.source_head import Budget, ReadSize, SourceHead, SourceProgress
 from tamias.operators.watermarks import SourceEvent
+
+_SAMPLED = 64  # items looked at, at most, to estimate the bytes of what was collected
 
 
 class SourceFunctionOperator(SourceHead):
@@ -27,6 +29,7 @@ class SourceFunctionOperator(SourceHead):
         super().__init__(operator, environment)
         self._function: SourceFunction[Any] = spec.function
         self._context = _Collector()
+        self._read_size = ReadSize(_Collector._CAPACITY)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._hold: _LockHolder | None = None  # between `cut` and `after_snapshot`
@@ -57,8 +60,12 @@ class SourceFunctionOperator(SourceHead):
             if not items:
                 progress.finished = ended
                 return
+            records = [item[0] for item in items[:: -(-len(items) // _SAMPLED)] if not isinstance(item, SourceEvent)]
+            if records:
+                progress.bytes_read += self._read_size.measure(records) * len(items) // len(records)
             yield from _runs(items, progress)
-            if progress.records >= budget.max_records or clock.now_ms() >= stop_ms:
+            spent = progress.records >= budget.max_records or progress.bytes_read >= budget.max_bytes
+            if spent or clock.now_ms() >= stop_ms:
                 progress.backlog = True
                 return
 

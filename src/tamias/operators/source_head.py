@@ -7,14 +7,20 @@ operator state, captured at the end of the epoch that carries the checkpoint.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.source_contract import Batch
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.watermarks import SourceEvent
+from tamias.types.by_value import pickled_size
+
+_FIRST_BATCH = 256
+_GROWTH = 4
+_SAMPLE = 4  # records of a batch whose size is taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,7 @@ class Budget:
 
     max_records: int
     max_ms: int
+    max_bytes: int = 1 << 62
     group_watermarks: Mapping[str, int] = field(default_factory=dict)  # lowest, by alignment group
 
 
@@ -31,8 +38,39 @@ class SourceProgress:
     """The input that a source subtask read in one epoch."""
 
     records: int = 0
+    bytes_read: int = 0  # as estimated from samples
     backlog: bool = False  # the budget was spent before all available records were read
     finished: bool = False
+
+
+class ReadSize:
+    """Decides how many records a source reads at a time, and estimates their bytes from a sample.
+
+    The first batch is small, and a batch is at most four times as long as the batch before it. A source therefore
+    reads past its budget of bytes by one batch at most, whose length follows the average of the last sample.
+    """
+
+    def __init__(self, most_records: int) -> None:
+        self._most_records = most_records
+        self._length = min(_FIRST_BATCH, most_records)
+        self._record_bytes = 0.0  # of the last sample
+
+    def next_batch(self, left_records: int, left_bytes: int) -> int:
+        """Return how many records the next batch may have, at least 1."""
+        affordable = left_bytes if self._record_bytes < 1 else int(left_bytes / self._record_bytes)
+        return max(1, min(self._length, left_records, affordable))
+
+    def measure(self, values: Sequence[Any]) -> int:
+        """Return the estimated bytes of a batch that was read, and adapt the length of the next."""
+        count = len(values)
+        sample = values[:: -(-count // _SAMPLE)]
+        self._record_bytes = sum(map(_size_of, sample)) / len(sample)
+        self._length = min(self._most_records, max(self._length, count * _GROWTH))
+        return int(self._record_bytes * count)
+
+
+def _size_of(value: Any) -> int:
+    return len(value) if type(value) in (bytes, str) else pickled_size(value)
 
 
 class SourceHead(RuntimeOperator):

@@ -13,7 +13,7 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SourceSpec
 from tamias.keygroups import stable_hash
 from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.source_head import Budget, SourceHead, SourceProgress
+from tamias.operators.source_head import Budget, ReadSize, SourceHead, SourceProgress
 from tamias.operators.watermarks import SourceEvent, SplitWatermarks
 
 BATCH_RECORDS = 4096
@@ -30,6 +30,7 @@ class SplitSourceOperator(SourceHead):
         self._known: set[str] = set()  # all splits ever discovered, by any subtask, so that none is read twice
         self._done: dict[str, Split] = {}
         self._next_discovery_ms: int | None = None
+        self._read_size = ReadSize(BATCH_RECORDS)
         self.watermarks: SplitWatermarks | None = None
         self.alignment: WatermarkAlignment | None = None
         if spec.watermarks is not None:
@@ -103,15 +104,17 @@ class SplitSourceOperator(SourceHead):
             idle = True
             for split_id, (split, reader) in list(self._readers.items()):
                 left = budget.max_records - progress.records
-                if left <= 0 or clock.now_ms() >= stop_ms:
+                left_bytes = budget.max_bytes - progress.bytes_read
+                if left <= 0 or left_bytes <= 0 or clock.now_ms() >= stop_ms:
                     progress.backlog = True
                     return
                 if self._is_too_far_ahead(budget):
                     return
-                batch = reader.read(min(BATCH_RECORDS, left))
+                batch = reader.read(self._read_size.next_batch(left, left_bytes))
                 if batch.values:
                     idle = False
                     progress.records += len(batch.values)
+                    progress.bytes_read += self._read_size.measure(batch.values)
                     yield from self._stamped(split_id, batch)
                 if reader.finished:
                     idle = False

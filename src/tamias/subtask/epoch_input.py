@@ -123,7 +123,7 @@ class SourceInput:
             return
         progress = SourceProgress(finished=self._ended_before)
         if not self._ended_before and not order.drain:
-            budget = Budget(order.max_records, order.max_source_ms, order.group_watermarks)
+            budget = Budget(order.max_records, order.max_source_ms, order.max_source_bytes, order.group_watermarks)
             yield from self._take_all(self._head.read(budget, progress))
         if order.checkpoint_id is not None or order.drain:
             yield from self._take_all(self._head.cut(progress))  # the source stands still until its state is captured
