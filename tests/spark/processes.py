@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -37,7 +38,7 @@ def slot_processes() -> list[int]:
 
 def python_workers(driver: int) -> list[int]:
     """Return the process ids of Spark's Python workers below a driver's JVM; their parent is Spark's daemon."""
-    return [pid for pid in _descendants(driver) if _is_spark_daemon(pid) and _is_spark_daemon(_parent_of(pid))]
+    return [pid for pid in descendants(driver) if _is_spark_daemon(pid) and _is_spark_daemon(_parent_of(pid))]
 
 
 def kill_one(pids: list[int], chance: Random) -> None:
@@ -62,6 +63,23 @@ def listening_addresses(pid: int) -> set[str]:
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in descriptors}
 
 
+def listening_sockets(pid: int) -> set[tuple[str, int]]:
+    """Return host and port of the TCP sockets on which a process listens."""
+    try:
+        descriptors = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    except OSError:  # the process has ended
+        return set()
+    rows = [line.split() for file in ("net/tcp", "net/tcp6") for line in _read(pid, file).decode().splitlines()]
+    found = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in descriptors]
+    return {(_host(address), int(port, 16)) for address, port in found}
+
+
+def _host(address: str) -> str:
+    """Return the text of an address that Linux shows as hexadecimal words in the order of the machine's bytes."""
+    words = b"".join(bytes.fromhex(address[i : i + 8])[::-1] for i in range(0, len(address), 8))
+    return socket.inet_ntop(socket.AF_INET if len(words) == 4 else socket.AF_INET6, words)
+
+
 def is_slot(pid: int) -> bool:
     """Return whether a process is a running slot."""
     return b"tamias.slot.slot_main" in _read(pid, "cmdline")
@@ -71,7 +89,8 @@ def _is_spark_daemon(pid: int) -> bool:
     return b"pyspark.daemon" in _read(pid, "cmdline")
 
 
-def _descendants(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
+    """Return the process ids of all processes below a process."""
     parents = {pid: _parent_of(pid) for pid in _all_pids()}
     found, queue = [], [root]
     while queue:

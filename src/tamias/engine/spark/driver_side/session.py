@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tamias.config.environment_variables import SPARK_MASTER, variable
+from tamias.engine.spark.driver_side.java_process import start_java
 from tamias.errors import DeploymentError
 from tamias.storage.private_folder import create_private_file
 
@@ -76,7 +77,7 @@ def spark_context(configuration: dict[str, str]) -> Any:
         running = SparkContext._active_spark_context
         if running is not None and running._jsc is not None:
             return running
-        return _create(SparkSession, configuration)
+        return _create(SparkContext, SparkSession, configuration)
 
 
 def expects_cluster(configuration: dict[str, str]) -> bool:
@@ -88,7 +89,7 @@ def _master(configuration: dict[str, str]) -> str:
     return configuration.get("spark.master") or variable(SPARK_MASTER) or "local[*]"
 
 
-def _create(session_class: Any, configuration: dict[str, str]) -> Any:
+def _create(context_class: Any, session_class: Any, configuration: dict[str, str]) -> Any:
     settings = DEFAULTS | {k: v for k, v in configuration.items() if k.startswith("spark.")}
     settings["spark.master"] = _master(configuration)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -103,11 +104,14 @@ def _create(session_class: Any, configuration: dict[str, str]) -> Any:
         settings.setdefault("spark.driver.host", "127.0.0.1")
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Spark's web page listens on every address without it
         settings.setdefault("spark.shuffle.compress", "false")  # costs more than it saves within one machine
+        settings.setdefault("spark.ui.enabled", "false")  # anybody on the machine could end stages there
+        settings.setdefault("spark.authenticate", "true")  # Spark makes up the secret itself and keeps it in memory
     _quiet(settings)
     builder = session_class.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _java_errors_explained():
+        start_java(context_class, settings)
         return builder.getOrCreate().sparkContext
 
 
