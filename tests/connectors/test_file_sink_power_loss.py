@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tamias.clock import ManualClock
 from tamias.connectors import part_files
-from tests.connectors.test_file_sink import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
+from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_lines
 from tests.storage.power_loss import Disk
 

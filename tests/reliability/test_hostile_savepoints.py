@@ -7,8 +7,6 @@ program (`docs/reliability.md`). These tests show that nothing else in a savepoi
 from __future__ import annotations
 
 import base64
-import json
-import os
 import pickle
 import shutil
 import zlib
@@ -23,20 +21,10 @@ from tamias.datastream import DataStream
 from tamias.errors import TamiasError
 from tamias.testing.scripted import Run, Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment, expected_tally, tallied
+from tests.reliability.forged_savepoints import Document, Trap, first_file, keyed, rewrite
 
 KEYS, RECORDS = 5, 40
 SEEN: list[int] = []
-Document = dict[str, Any]
-
-
-class Trap:
-    """Leaves a mark when it is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.mark),)
 
 
 def note(number: int) -> int:
@@ -59,25 +47,6 @@ def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     deed = {4: lambda handle: asked.append(handle.request_savepoint(str(folder), native=True, then="stop"))}
     run_scripted(job(request.param, folder / "checkpoints"), Script(deeds=deed))
     return request.param, Path(asked[0].result(0))
-
-
-def rewrite(savepoint: Path, change: Callable[[Document], object]) -> None:
-    """Change the document of the metadata, and correct its size and checksum."""
-    body = json.loads((savepoint / "_metadata").read_bytes().partition(b"\n")[2])
-    change(body)
-    data = json.dumps(body).encode()
-    header = f"TAMIAS-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
-    (savepoint / "_metadata").write_bytes(header.encode() + data)
-
-
-def keyed(document: Document) -> Document:
-    """Return the entry of the subtask's keyed state."""
-    parts = [part for operator in document["operators"] for part in operator["subtasks"] if part and part["keyed"]]
-    return dict(parts[0])["keyed"]  # type: ignore[no-any-return]
-
-
-def first_file(document: Document) -> Document:
-    return keyed(document)["files"][0]  # type: ignore[no-any-return]
 
 
 def proof(data: bytes) -> Document:

@@ -19,7 +19,7 @@ from tamias.datastream import DataStream
 from tamias.errors import JobCancelledError, TamiasError
 from tamias.testing.scripted import Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment, expected_tally, tallied
-from tests.reliability.test_hostile_savepoints import Document, Trap, first_file, rewrite
+from tests.reliability.forged_savepoints import Document, Trap, first_file, rewrite
 
 KEYS, RECORDS = 5, 40
 

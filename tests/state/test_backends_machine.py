@@ -1,7 +1,7 @@
 """A job that changes its backend with every restart always has the state of a plain dictionary.
 
-The tests run the machines of `test_keyed_backends.py` (all kinds of state; snapshots that complete, are aborted or
-subsumed; restores at another parallelism; savepoints) and of `test_ttl_machine.py` (state that expires, under every
+The tests run the machines of `keyed_machine.py` (all kinds of state; snapshots that complete, are aborted or
+subsumed; restores at another parallelism; savepoints) and of `ttl_machine.py` (state that expires, under every
 configuration, on clocks that run forward and back). Every start of the job draws a backend.
 """
 
@@ -13,8 +13,8 @@ from hypothesis import settings
 from tamias.state.rocksdb import list_tables as rocksdb_lists
 from tamias.state.rocksdb import map_tables as rocksdb_maps
 from tests.state.backends import BACKENDS, cramped, heap, rocksdb
-from tests.state.test_keyed_backends import KeyedBackendMachine
-from tests.state.test_ttl_machine import TtlMachine
+from tests.state.keyed_machine import KeyedBackendMachine
+from tests.state.ttl_machine import TtlMachine
 
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # set it to 10 after changing a backend
 

@@ -19,7 +19,7 @@ from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
 from tests.state.backends import BACKENDS, EVERYTHING, GROUPS
-from tests.state.test_keyed_backends import DESCRIPTORS, Collect, Subtask, Target
+from tests.state.keyed_machine import DESCRIPTORS, Collect, Subtask, Target
 
 
 @pytest.fixture(params=list(BACKENDS))
