@@ -1,12 +1,17 @@
 """The pacing of epochs, on simulated jobs."""
 
 import itertools
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.driver import attempt_runner
 from tamias.driver.pacing import EpochPacer, EpochReport, PacingSettings
+from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.engine.local_engine import LocalEngine
 from tamias.errors import ConfigurationError
 
 
@@ -27,10 +32,7 @@ class SimulatedJob:
         for _ in range(epochs):
             self._pass(self.pacer.pace.idle_wait_ms)
             budget = self.pacer.pace.budget
-            limit = budget.max_records_per_source_subtask
-            if self.bytes_each:
-                limit = min(limit, budget.max_bytes // self.bytes_each)
-            records = int(min(self.waiting, limit))
+            records = int(min(self.waiting, budget.max_records_per_source_subtask))
             backlog = int(self.waiting) > records
             self.waiting -= records
             wall_ms = self.fixed_ms + records / self.rate_per_ms
@@ -145,6 +147,42 @@ def test_bytes_bound_the_epoch_and_the_budget_does_not_run_away():
     job = SimulatedJob(rate_per_s=1_000_000, waiting=100_000_000, bytes_each=1024, settings=settings).run(30)
     assert job.epochs[-1][1] == 1024
     assert job.pacer.pace.budget.max_records_per_source_subtask <= 1024
+
+
+def test_bytes_bound_the_budget_of_sources_that_time_stops_early():
+    pacer = EpochPacer(PacingSettings(max_bytes=1 << 20))
+    pacer.observe(EpochReport(wall_ms=150, records=400, backlog=True, bytes_read=400 << 13))
+    assert pacer.pace.budget.max_records_per_source_subtask == 128
+
+
+class EpochsSeen(LocalEngine):
+    """Keeps the limits of each epoch, and what its sources read and sent."""
+
+    seen: list[tuple[int, int, int]] = []
+
+    def run_epoch(self, order):
+        result = super().run_epoch(order)
+        sources = [ack for ack in result.acks if self._graph.vertices[ack.vertex].is_source]
+        records, sent = sum(ack.records_in for ack in sources), sum(ack.bytes_out for ack in sources)
+        EpochsSeen.seen.append((order.max_records, records, sent))
+        return result
+
+
+def test_a_job_with_large_records_keeps_its_epochs_within_the_bytes(monkeypatch):
+    monkeypatch.setattr(attempt_runner, "PacingSettings", partial(PacingSettings, max_bytes=1 << 20))
+    monkeypatch.setattr(EpochsSeen, "seen", [])
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    large = env.from_collection(range(3000)).map(lambda n: f"{n:010d}" * 1000).rebalance().map(len)
+    with (
+        jobs_submitted_by(partial(submit, engine_for=lambda settings: EpochsSeen)),
+        large.execute_and_collect() as lengths,
+    ):
+        assert sum(1 for _ in lengths) == 3000
+    limits = [limit for limit, _, _ in EpochsSeen.seen]
+    assert sum(records for _, records, _ in EpochsSeen.seen) == 3000
+    assert len(limits) > 10, "an epoch has about a hundred of these records"
+    assert max(limits[1:]) <= 105
 
 
 def test_a_source_stopped_by_time_does_not_make_the_record_budget_run_away():

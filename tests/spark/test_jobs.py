@@ -17,6 +17,7 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimite
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import JobCancelledError, JobExecutionError
+from tamias.keygroups import key_group, key_group_range
 from tests.spark.processes import listening_addresses, run_driver, slot_processes
 
 
@@ -44,6 +45,25 @@ def test_the_same_job_gives_the_same_results_at_any_parallelism(parallelism: int
     with counted.execute_and_collect("count") as results:
         found = Counter(results)
     assert found == Counter((digit, n) for digit in range(10) for n in range(1, 501))
+
+
+class Where(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.index = runtime_context.get_index_of_this_subtask()
+
+    def process_element(self, value, ctx):
+        yield ctx.get_current_key(), self.index
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_the_records_of_a_key_reach_the_subtask_that_owns_its_key_group(parallelism: int) -> None:
+    placed = numbers(environment(parallelism), 2000).key_by(lambda n: f"key {n % 50}").process(Where())
+    with placed.execute_and_collect("where") as results:
+        found = Counter(results)
+    ranges = [key_group_range(128, parallelism, index) for index in range(parallelism)]
+    groups = {f"key {n}": key_group(f"key {n}", 128) for n in range(50)}
+    owners = {key: [i for i, (first, last) in enumerate(ranges) if first <= g <= last] for key, g in groups.items()}
+    assert found == Counter({(key, owner): 40 for key, (owner,) in owners.items()})
 
 
 def test_a_job_of_many_levels_runs_each_subtask_once_per_epoch() -> None:

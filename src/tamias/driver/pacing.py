@@ -126,9 +126,8 @@ class EpochPacer:
         ratio = self._work_target_ms() / work_ms
         if budget_was_used:
             self._records_per_ms = self._records / work_ms
-        elif ratio > 1:
-            return
-        self._records = round(self._records * min(max(ratio, 1 / FASTEST_CHANGE), FASTEST_CHANGE))
+        if budget_was_used or ratio <= 1:
+            self._records = round(self._records * min(max(ratio, 1 / FASTEST_CHANGE), FASTEST_CHANGE))
         if report.bytes_read > 0 and report.records > 0:
             affordable = self._settings.max_bytes * report.records // report.bytes_read
             self._records = min(self._records, affordable)
