@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamias.common import Configuration
 from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver import attempt_runner
 from tamias.driver.pacing import EpochPacer, EpochReport, PacingSettings
 from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.local_engine import LocalEngine
@@ -169,9 +169,10 @@ class EpochsSeen(LocalEngine):
 
 
 def test_a_job_with_large_records_keeps_its_epochs_within_the_bytes(monkeypatch):
-    monkeypatch.setattr(attempt_runner, "PacingSettings", partial(PacingSettings, max_bytes=1 << 20))
     monkeypatch.setattr(EpochsSeen, "seen", [])
-    env = StreamExecutionEnvironment.get_execution_environment()
+    configuration = Configuration()
+    configuration.set_string("tamias.epoch.source-bytes", "1mb")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
     large = env.from_collection(range(3000)).map(lambda n: f"{n:010d}" * 1000).rebalance().map(len)
     with (
