@@ -378,6 +378,27 @@ class SlotLostError(TamiasError):
         return f"slot {slot} was lost: {why}"
 
 
+class EpochStalledError(TamiasError):
+    """An epoch made no progress for too long. The job restarts from its last checkpoint."""
+
+    def __init__(self, epoch: int, timeout_s: float, waiting: list[str]) -> None:
+        super().__init__(epoch, timeout_s, waiting)
+
+    epoch = _Field[int](0)
+    timeout_s = _Field[float](1)
+    waiting = _Field[list[str]](2)
+
+    def __str__(self) -> str:
+        epoch, timeout_s, waiting = self.args
+        shown = ", ".join(waiting[:5]) + (f" and {len(waiting) - 5} more" if len(waiting) > 5 else "")
+        return (
+            f"epoch {epoch} stalled: for {timeout_s:g} s no slot exchanged a blob with a Spark task, and none was "
+            f"inside user code; not answered: {shown or 'none, but Spark did not end its job'}; look for Spark tasks "
+            "that do not get a core, and for Python workers (pyspark.daemon) that are stopped or blocked; "
+            "tamias.epoch.stall-timeout sets the limit"
+        )
+
+
 # ------------------------------------------------------------------------------------------------- the state
 
 

@@ -41,6 +41,22 @@ def python_workers(driver: int) -> list[int]:
     return [pid for pid in descendants(driver) if _is_spark_daemon(pid) and _is_spark_daemon(_parent_of(pid))]
 
 
+def worker_daemons(driver: int) -> list[int]:
+    """Return the process ids of the daemons below a driver's JVM that fork Spark's Python workers."""
+    return [pid for pid in descendants(driver) if _is_spark_daemon(pid) and not _is_spark_daemon(_parent_of(pid))]
+
+
+def kill_an_executor() -> list[int]:
+    """Kill the JVM of one executor of this test run and the slots that it started; return what was killed."""
+    mark = f"{TEST_RUN[0]}={os.environ[TEST_RUN[0]]}".encode()  # a driver inherits the mark of its test run
+    executors = [pid for pid in _all_pids() if _is_executor(pid) and mark in _read(pid, "environ")]
+    slots = {executor: [pid for pid in descendants(executor) if is_slot(pid)] for executor in executors}
+    victim = max(executors, key=lambda executor: len(slots[executor]))
+    for pid in [victim, *slots[victim]]:
+        os.kill(pid, signal.SIGKILL)
+    return [victim, *slots[victim]]
+
+
 def kill_one(pids: list[int], chance: Random) -> None:
     """Kill one of the processes with `kill -9`."""
     os.kill(chance.choice(pids), signal.SIGKILL)
@@ -83,6 +99,11 @@ def _host(address: str) -> str:
 def is_slot(pid: int) -> bool:
     """Return whether a process is a running slot."""
     return b"tamias.slot.slot_main" in _read(pid, "cmdline")
+
+
+def _is_executor(pid: int) -> bool:
+    command = _read(pid, "cmdline")
+    return b"CoarseGrainedExecutorBackend" in command and b"launch" not in command.split(b"\0")[0]
 
 
 def _is_spark_daemon(pid: int) -> bool:

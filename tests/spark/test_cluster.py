@@ -15,7 +15,7 @@ import pytest
 from tests.spark.processes import run_driver
 
 PROGRAM = """
-import os, signal, sys
+import os, signal, sys, time
 from collections import Counter
 from tamias.common import Configuration, Types, WatermarkStrategy
 from tamias.common.restart_strategy import RestartStrategies
@@ -29,10 +29,14 @@ class Count(KeyedProcessFunction):
     def process_element(self, value, ctx):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
+        if fault == "slow" and value % 500 == 1:
+            time.sleep(1.5)
         yield value % 10, count, os.getpid()
 
-master, folder = sys.argv[1:3]
+master, folder, fault, *settings = sys.argv[1:]
 conf = Configuration()
+for setting in settings:
+    conf.set_string(*setting.split("=", 1))
 for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
                    "spark.cores.max": "4", "spark.executor.memory": "512m", "spark.ui.enabled": "false"}.items():
     conf.set_string(key, value)
@@ -40,7 +44,8 @@ env = StreamExecutionEnvironment.get_execution_environment(conf)
 env.set_parallelism(3)
 env.enable_checkpointing(300)
 env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
-env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 200))
+restarts = RestartStrategies.no_restart() if fault == "slow" else RestartStrategies.fixed_delay_restart(5, 200)
+env.set_restart_strategy(restarts)
 source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(600))
 stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").key_by(lambda n: n % 10).process(Count())
 results, pids, killed = [], set(), False
@@ -49,7 +54,11 @@ with stream.execute_and_collect("on a cluster") as rows:
         results.append((digit, count))
         pids.add(pid)
         if not killed and len(results) > 800:
-            os.kill(pid, signal.SIGKILL)
+            if fault == "slot":
+                os.kill(pid, signal.SIGKILL)
+            elif fault == "executor":
+                from tests.spark.processes import kill_an_executor
+                print("KILLED", len(kill_an_executor()))
             killed = True
 assert Counter(results) == Counter((d, n) for d in range(10) for n in range(1, 301)), len(results)
 from pyspark import SparkContext
@@ -132,8 +141,26 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_a_job_on_a_standalone_cluster_survives_the_loss_of_a_slot(cluster: Cluster, tmp_path: Path) -> None:
-    driver = run_driver(PROGRAM, cluster.master, str(tmp_path / "checkpoints"))
+    output = run(cluster, tmp_path, "slot")
+    assert "EXECUTORS 2" in output, output[-2000:]
+
+
+def test_a_job_survives_the_loss_of_an_executor_with_its_slots(cluster: Cluster, tmp_path: Path) -> None:
+    output = run(cluster, tmp_path, "executor")
+    killed = re.search(r"KILLED (\d+)", output)
+    assert killed is not None and int(killed[1]) > 1, "an executor and at least one slot were killed"
+
+
+def test_speculation_of_a_slow_task_costs_no_restart_and_no_record(cluster: Cluster, tmp_path: Path) -> None:
+    eager = {"interval": "100ms", "multiplier": "1.1", "quantile": "0.1", "minTaskRuntime": "100ms"}
+    settings = [f"spark.speculation.{key}={value}" for key, value in eager.items()]
+    run(cluster, tmp_path, "slow", "spark.speculation=true", *settings)  # the job has no restart to lose
+
+
+def run(cluster: Cluster, folder: Path, fault: str, *settings: str) -> str:
+    """Run the job on the cluster under a fault; check that it succeeds with the exact result; return its output."""
+    driver = run_driver(PROGRAM, cluster.master, str(folder / "checkpoints"), fault, *settings)
     output, _ = driver.communicate(timeout=240)
     assert driver.returncode == 0, output[-4000:]
-    assert "EXECUTORS 2" in output, output[-2000:]
     assert "EXACT True" in output, output[-2000:]
+    return output

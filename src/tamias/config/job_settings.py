@@ -46,6 +46,7 @@ class JobSettings:
     python: PythonDependencies = field(default_factory=PythonDependencies)
     heartbeat_interval_ms: int = 10_000
     heartbeat_timeout_ms: int = 50_000
+    epoch_stall_timeout_ms: int = 60_000
     buffer_timeout_ms: int = 100  # -1: output waits until a blob is full
     epoch_source_bytes: int = 64 << 20  # how much a source subtask may read in one epoch
     epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
@@ -87,6 +88,7 @@ def job_settings(
         control=options.CONTROL.read(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
         heartbeat_timeout_ms=_heartbeat_timeout_ms(configuration),
+        epoch_stall_timeout_ms=options.EPOCH_STALL_TIMEOUT.read(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         epoch_target_ms=options.EPOCH_TARGET.read(configuration),
         epoch_source_bytes=options.EPOCH_SOURCE_BYTES.read(configuration),

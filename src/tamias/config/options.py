@@ -155,6 +155,11 @@ EPOCH_SOURCE_BYTES = ConfigOption(
     sentence="How many bytes a source subtask may read in one epoch, as estimated from a sample of its records.",
     check=_at_least(1),
 )
+EPOCH_STALL_TIMEOUT = _millis(
+    "tamias.epoch.stall-timeout",
+    60_000,
+    "How long an epoch may make no progress outside user code before the job restarts; noticed at the next heartbeat.",
+)
 TIME_CHARACTERISTIC = _choice(
     "pipeline.time-characteristic",
     "EventTime",

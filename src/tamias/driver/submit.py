@@ -14,10 +14,19 @@ from tamias.driver.control import ControlDesk
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import EngineFactory, JobLoop
 from tamias.engine.protocol import Engine
+from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.errors import TamiasError
 from tamias.graph.job_graph import JobGraph
 
-__all__ = ["EngineChoice", "Submit", "jobs_submitted_by", "spark_engine", "submit", "submit_from_program"]
+__all__ = [
+    "EngineChoice",
+    "Submit",
+    "heartbeat_of",
+    "jobs_submitted_by",
+    "spark_engine",
+    "submit",
+    "submit_from_program",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -29,19 +38,26 @@ def spark_engine(settings: JobSettings) -> EngineFactory:
     """Return the factory of the engine that runs jobs on Spark."""
 
     def make(graph: JobGraph) -> Engine:
-        from tamias.engine.slots.slot_handle import Heartbeat
         from tamias.engine.spark.driver_side.spark_engine import SparkEngine
 
-        heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
         return SparkEngine(
             graph,
             dict(settings.configuration),
             job_label=str(settings.job_id)[:8],
             python=settings.python,
-            heartbeat=heartbeat,
+            heartbeat=heartbeat_of(settings),
         )
 
     return make
+
+
+def heartbeat_of(settings: JobSettings) -> Heartbeat:
+    """Return how the driver watches the slots of a job and its epochs."""
+    return Heartbeat(
+        interval_s=settings.heartbeat_interval_ms / 1000,
+        timeout_s=settings.heartbeat_timeout_ms / 1000,
+        stall_timeout_s=settings.epoch_stall_timeout_ms / 1000,
+    )
 
 
 def submit(

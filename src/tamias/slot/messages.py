@@ -15,11 +15,17 @@ FAILED = b"F"  # a pickled exception; the last message of an epoch that failed
 
 @dataclass(frozen=True, slots=True)
 class RunEpoch:
-    """From a Spark task: run a subtask's epoch. The blobs follow, one message each, then an empty message."""
+    """From a Spark task: run a subtask's epoch. The blobs follow, one message each, then an empty message.
+
+    With `repeatable`, Spark may run the task again or twice at a time (speculation, retries, lost executors). The
+    subtask still runs once: the slot keeps its answer until the subtask's next epoch, and gives it to every task that
+    asks. It does not matter then which of the tasks Spark counts.
+    """
 
     subtask: SubtaskId
     attempt: int
     order: EpochOrder
+    repeatable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class Discard:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """From the driver: report events and heartbeats over this connection."""
+    """From the driver: report events, and activity as heartbeats, over this connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import assert_never
 from tamias.clock import SystemClock
 from tamias.errors import DeploymentError
 from tamias.faults import point
+from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack
 from tamias.slot.deployment_codec import decode_deployment
 from tamias.slot.host import SlotHost
@@ -34,7 +35,7 @@ from tamias.slot.messages import (
     Subscribe,
 )
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import SlotEvent
+from tamias.slot.slot_events import SlotActivity, SlotEvent
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
@@ -54,6 +55,12 @@ class SlotServer:
         self._listener = Listener(config.address, config.secret, self._serve_connection, "slot-connection")
         self.ended = threading.Event()
         self._epochs_run = 0
+        self._epoch = -1  # this and the next three are the activity that heartbeats report
+        self._answered: frozenset[SubtaskId] = frozenset()
+        self._messages = 0
+        self._in_user_code = False
+        self._answers: dict[SubtaskId, tuple[tuple[int, int], list[bytes]]] = {}  # of (attempt, epoch): the last ones
+        self._sending: Link | None = None  # the connection to which the running subtask sends a blob
 
     @property
     def address(self) -> Address:
@@ -97,6 +104,8 @@ class SlotServer:
                 self.ended.set()
                 return False
             case Deploy() | KeepFile() | Completed() | Aborted() | CloseSubtasks() | Discard():
+                if isinstance(request, Deploy | Discard):
+                    self._hang_up()
                 link.send(dumps(Done(self._perform(request))))
             case _:
                 assert_never(request)
@@ -109,6 +118,7 @@ class SlotServer:
             try:
                 match request:
                     case Deploy(data, subtasks):
+                        self._answers.clear()
                         gc.unfreeze()
                         self._host.deploy(decode_deployment(data), subtasks)
                         # Restored state lives as long as the attempt: keep the collector from walking it again.
@@ -130,19 +140,86 @@ class SlotServer:
 
     def _run_epoch(self, link: Link, request: RunEpoch) -> None:
         blobs: list[Blob] = []
+        self._messages += 1
         while message := link.receive():
             blobs.append(Blob.decode(message))
+            self._messages += 1
+        if request.repeatable:
+            with self._turn:
+                answer = self._repeatable_answer(request, blobs)
+            for encoded in answer:  # without the turn: a task that hangs does not hold up its own repetition
+                link.send(encoded)
+                self._messages += 1
+            return
         task = _EmittedToTask(link)
+
+        def send(item: Blob | Ack) -> None:
+            self._send_to_task(task, link, item)
+
         with self._turn:
+            self._begin_epoch(request.order.number)
             try:
+                self._in_user_code = True
                 self._collect_garbage()
                 point("epoch", self._config.slot)
-                for item in self._host.run(request.subtask, request.attempt, request.order, blobs, task.send):
-                    task.send(item)
+                for item in self._host.run(request.subtask, request.attempt, request.order, blobs, send):
+                    send(item)
             except Exception as error:  # travels to the driver through the task
+                self._in_user_code = False
                 if task.gone is not None:  # an error of the connection, though raised below an operator
                     raise task.gone from error
                 link.send(FAILED, dumps(_picklable(error)))
+            finally:
+                self._in_user_code = False
+            self._answered |= {request.subtask}
+
+    def _repeatable_answer(self, request: RunEpoch, blobs: list[Blob]) -> list[bytes]:
+        """Return the messages that answer a task: those of the first task that asked for this epoch, if one did."""
+        asked = (request.attempt, request.order.number)
+        before = self._answers.get(request.subtask)
+        if before is not None and before[0] == asked:
+            return before[1]
+        self._begin_epoch(request.order.number)
+        answer: list[bytes] = []
+
+        def keep(item: Blob | Ack) -> None:
+            answer.append(ACK + dumps(item) if isinstance(item, Ack) else b"".join(item.encode()))
+
+        self._in_user_code = True
+        try:
+            self._collect_garbage()
+            point("epoch", self._config.slot)
+            for item in self._host.run(request.subtask, request.attempt, request.order, blobs, keep):
+                keep(item)
+        except Exception as error:  # travels to the driver through the task
+            answer.append(FAILED + dumps(_picklable(error)))
+        finally:
+            self._in_user_code = False
+        if before is None or before[0] < asked:  # a late task of an older epoch was refused: its answer is not kept
+            self._answers[request.subtask] = (asked, answer)
+        self._answered |= {request.subtask}
+        return answer
+
+    def _begin_epoch(self, number: int) -> None:
+        if number > self._epoch:
+            self._epoch = number
+            self._answered = frozenset()
+
+    def _send_to_task(self, task: _EmittedToTask, link: Link, item: Blob | Ack) -> None:
+        """Send a blob, or the acknowledgement. This waits for a task that does not take what it asked for."""
+        self._in_user_code, self._sending = False, link
+        try:
+            task.send(item)
+        finally:
+            self._sending = None
+        self._messages += 1
+        self._in_user_code = True
+
+    def _hang_up(self) -> None:
+        """Let a subtask go on that waits for a task to take a blob: the epoch has failed, and nobody wants it."""
+        link = self._sending
+        if link is not None:
+            link.shut_down()
 
     def _collect_garbage(self) -> None:
         """Collect cyclic garbage of the last epochs, and now and then of everything."""
@@ -150,12 +227,15 @@ class SlotServer:
         gc.collect(2 if self._epochs_run % _EPOCHS_BETWEEN_FULL_COLLECTIONS == 0 else 1)
 
     def _publish_events(self, link: Link) -> None:
-        """Send each event as it happens, and a heartbeat when there is none, on a thread beside the user's code."""
+        """Send each event as it happens, and heartbeats between them, on a thread beside the user's code."""
+        clock = SystemClock()
+        due = clock.monotonic() + self._config.heartbeat_s
         while not self.ended.is_set():
             try:
-                message = dumps(self._events.get(timeout=self._config.heartbeat_s))
+                message = dumps(self._events.get(timeout=max(due - clock.monotonic(), 0.0)))
             except queue.Empty:
-                message = b""
+                message = dumps(SlotActivity(self._epoch, self._answered, self._messages, self._in_user_code))
+                due = clock.monotonic() + self._config.heartbeat_s
             link.send(message)
 
 

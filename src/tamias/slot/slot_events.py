@@ -27,4 +27,21 @@ class SnapshotNotWritten:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class SlotActivity:
+    """What a slot is doing: the content of its heartbeats.
+
+    Attributes:
+        epoch: The newest epoch that a task has asked for; -1 before the first.
+        answered: The subtasks whose part of that epoch has ended.
+        messages: How many messages of epochs the slot has received and sent so far.
+        in_user_code: Whether a subtask runs now. A slot that waits for a task to take a blob is not in user code.
+    """
+
+    epoch: int
+    answered: frozenset[SubtaskId]
+    messages: int
+    in_user_code: bool
+
+
 SlotEvent = SnapshotWritten | SnapshotNotWritten

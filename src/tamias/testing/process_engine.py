@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from tamias.config.job_settings import JobSettings
 from tamias.config.python_dependencies import PythonDependencies
-from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.driver.submit import heartbeat_of, jobs_submitted_by, submit
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.local_pool import LocalSlotPool
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
@@ -58,7 +58,8 @@ class ProcessEngine(SlotEngine):
     """
 
     def __init__(self, graph: JobGraph, heartbeat: Heartbeat | None = None, *, registering: bool = False) -> None:
-        super().__init__(graph, _slots(graph.slot_count, heartbeat or Heartbeat(), registering=registering))
+        heartbeat = heartbeat or Heartbeat()
+        super().__init__(graph, _slots(graph.slot_count, heartbeat, registering=registering), heartbeat.stall_timeout_s)
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
         self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
@@ -70,7 +71,7 @@ class ProcessEngine(SlotEngine):
         self._hang_up(lambda slot: True)
         return super().deploy(deployment)
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
+    def _run_levels(self, order: EpochOrder) -> EpochResult:
         """Run level after level. After a failure the rest of its region does not run."""
         assert self._deployment is not None, "deploy comes before the first epoch"
         inboxes: Inboxes = {}
@@ -146,6 +147,9 @@ class ProcessEngine(SlotEngine):
     def _slot_lost(self, number: int) -> None:
         self._hang_up(lambda slot: slot == number)
 
+    def _epoch_stalled(self) -> None:
+        self._hang_up(lambda slot: True)
+
     def shutdown(self) -> None:
         self._hang_up(lambda slot: True)
         super().shutdown()
@@ -168,7 +172,7 @@ def on_process_engine(*, registering: bool = False) -> Iterator[None]:
     """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in slot processes, not on Spark."""
 
     def engine_for(settings: JobSettings) -> Callable[[JobGraph], ProcessEngine]:
-        heartbeat = Heartbeat(settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000)
+        heartbeat = heartbeat_of(settings)
         return lambda graph: ProcessEngine(graph, heartbeat, registering=registering)
 
     with jobs_submitted_by(partial(submit, engine_for=engine_for)):

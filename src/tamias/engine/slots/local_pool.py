@@ -17,7 +17,7 @@ from tamias.engine.slots.interpreter import prepare_interpreter
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import SlotEvent
+from tamias.slot.slot_events import SlotActivity, SlotEvent
 
 _log = logging.getLogger(__name__)
 _SOCKET_PATH_BYTES = 107  # the longest path that a Unix socket can have
@@ -39,6 +39,7 @@ class LocalSlotPool:
     ) -> None:
         self.secret = secrets.token_bytes(32)
         self.on_lost: Callable[[int], None] = lambda number: None
+        self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
         self._heartbeat = heartbeat or Heartbeat()
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self._count = count
@@ -92,7 +93,7 @@ class LocalSlotPool:
 
     def _connected(self, number: int, process: ChildSlotProcess) -> SlotHandle:
         slot = SlotHandle(number, process.wait_ready(), self.secret, process)
-        slot.connect(self.events.put, self.on_lost, self._heartbeat)
+        slot.connect(self.events.put, self.on_activity, self.on_lost, self._heartbeat)
         return slot
 
     def shutdown(self) -> None:

@@ -26,7 +26,7 @@ from tamias.slot.link import Address, Link
 from tamias.slot.listener import Listener
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import DriverContact, Registration
-from tamias.slot.slot_events import SlotEvent
+from tamias.slot.slot_events import SlotActivity, SlotEvent
 
 _REGISTER_S = 120.0
 
@@ -98,6 +98,7 @@ class RegisteringSlotPool:
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self.slots: list[SlotHandle] = []
         self.on_lost: Callable[[int], None] = lambda number: None
+        self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
         self._count = count
         self._launch = launch
         self._heartbeat = heartbeat
@@ -137,7 +138,7 @@ class RegisteringSlotPool:
         deadline = time.monotonic() + _REGISTER_S
         while len(arrived) < len(missing):
             slot = self._next_registered(deadline, self._count - len(missing) + len(arrived))
-            slot.connect(self.events.put, self.on_lost, heartbeat)
+            slot.connect(self.events.put, self.on_activity, self.on_lost, heartbeat)
             arrived[slot.number] = slot
 
     def _refuse_generation(self) -> None:

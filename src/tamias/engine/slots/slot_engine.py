@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from tamias.engine.protocol import EpochResult, Failure
+from tamias.engine.slots.epoch_watch import EpochWatch
 from tamias.engine.slots.file_sending import send_files
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.subtask_outcome import SubtaskFailure
-from tamias.errors import DeploymentError, SlotLostError, TamiasError, UserFunctionError
+from tamias.errors import DeploymentError, EpochStalledError, SlotLostError, TamiasError, UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
@@ -19,16 +21,19 @@ from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
-from tamias.slot.slot_events import SlotEvent
+from tamias.slot.slot_events import SlotActivity, SlotEvent
 
 
 class SlotEngine(ABC):
     """Hosts a job in slot processes. A subclass runs the epochs."""
 
-    def __init__(self, graph: JobGraph, pool: SlotPool) -> None:
+    def __init__(self, graph: JobGraph, pool: SlotPool, stall_timeout_s: float) -> None:
         self._graph = graph
         self.pool = pool
+        self._watch = EpochWatch(stall_timeout_s)
+        self._stall_timeout_s = stall_timeout_s
         pool.on_lost = self._slot_lost
+        pool.on_activity = self._slot_reported
         self._deployment: Deployment | None = None
         self._without_files: set[int] = set()  # slots that lack cached files; for slots that see no disk of the driver
         self._held: list[SlotEvent] = []  # events that `wait` took from the queue
@@ -44,9 +49,41 @@ class SlotEngine(ABC):
     def keep_log(self) -> str | None:
         return None
 
-    @abstractmethod
     def run_epoch(self, order: EpochOrder) -> EpochResult:
+        """Push one epoch through all levels. An epoch that stalls is cancelled and fails."""
+        self._watch.begin(order.number, range(len(self.pool.slots)), time.monotonic())
+        result = self._run_levels(order)
+        if self._watch.end() and result.failure is not None and self._lost_slot() is None:
+            return EpochResult(failure=Failure(self._stall_error(order.number)))
+        return result
+
+    @abstractmethod
+    def _run_levels(self, order: EpochOrder) -> EpochResult:
         """Push one epoch through all levels."""
+
+    @abstractmethod
+    def _epoch_stalled(self) -> None:
+        """Make a running `run_epoch` return soon: what carries blobs between the slots hangs. Thread-safe."""
+
+    def _slot_reported(self, number: int, activity: SlotActivity) -> None:
+        if not self._watch.observe(number, activity, time.monotonic()):
+            return
+        if self._waits_for_resources():
+            self._watch.excuse(time.monotonic())
+        else:
+            self._epoch_stalled()
+
+    def _waits_for_resources(self) -> bool:
+        """Return whether nothing moves because nothing runs yet. Thread-safe."""
+        return False
+
+    def _stall_error(self, epoch: int) -> EpochStalledError:
+        subtasks = [SubtaskId(v.id, index) for v in self._graph.vertices for index in range(v.parallelism)]
+        waiting = [
+            f"{self._graph.vertices[of.vertex].name!r} (subtask {of.subtask})"
+            for of in self._watch.unanswered(epoch, subtasks)
+        ]
+        return EpochStalledError(epoch, self._stall_timeout_s, waiting)
 
     @abstractmethod
     def cancel_epoch(self) -> None:

@@ -18,7 +18,7 @@ from typing import Protocol
 from tamias.errors import SlotLostError
 from tamias.slot.link import Address, Link, connect
 from tamias.slot.messages import Done, Exit, Request, Subscribe
-from tamias.slot.slot_events import SlotEvent
+from tamias.slot.slot_events import SlotActivity, SlotEvent
 from tamias.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
@@ -26,10 +26,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The interval at which a slot reports that it is alive, and the silence after which it is given up."""
+    """How often a slot reports what it is doing, and when the driver gives up waiting.
+
+    Attributes:
+        interval_s: The time between two reports.
+        timeout_s: How long a slot may be silent before it is replaced.
+        stall_timeout_s: How long all slots may report that an epoch makes no progress before the epoch is cancelled.
+    """
 
     interval_s: float = 10.0
     timeout_s: float = 50.0
+    stall_timeout_s: float = 60.0
 
 
 class SlotProcess(Protocol):
@@ -64,7 +71,11 @@ class SlotHandle:
         self._ending = False  # the driver ends the slot itself: that its connections break is expected
 
     def connect(
-        self, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None], heartbeat: Heartbeat
+        self,
+        on_event: Callable[[SlotEvent], None],
+        on_activity: Callable[[int, SlotActivity], None],
+        on_lost: Callable[[int], None],
+        heartbeat: Heartbeat,
     ) -> None:
         """Open the connections for requests and for events.
 
@@ -81,16 +92,27 @@ class SlotHandle:
             raise SlotLostError(self.number, f"it could not be reached: {error}") from error
         self.events.settimeout(heartbeat.timeout_s)
         threading.Thread(
-            target=self._listen, args=(self.events, on_event, on_lost), name=f"slot-{self.number}-events", daemon=True
+            target=self._listen,
+            args=(self.events, on_event, on_activity, on_lost),
+            name=f"slot-{self.number}-events",
+            daemon=True,
         ).start()
 
-    def _listen(self, link: Link, on_event: Callable[[SlotEvent], None], on_lost: Callable[[int], None]) -> None:
-        """Pass on the slot's events until the slot is gone or silent for too long."""
+    def _listen(
+        self,
+        link: Link,
+        on_event: Callable[[SlotEvent], None],
+        on_activity: Callable[[int, SlotActivity], None],
+        on_lost: Callable[[int], None],
+    ) -> None:
+        """Pass on the slot's events and activity until the slot is gone or silent for too long."""
         try:
             while True:
-                message = link.receive()
-                if message:  # an empty message is a heartbeat
-                    on_event(pickle.loads(message))
+                report: SlotEvent | SlotActivity = pickle.loads(link.receive())
+                if isinstance(report, SlotActivity):  # a heartbeat
+                    on_activity(self.number, report)
+                else:
+                    on_event(report)
         except TimeoutError:
             self._give_up("it has sent no heartbeat for longer than heartbeat.timeout")
             on_lost(self.number)

@@ -85,6 +85,14 @@ def expects_cluster(configuration: dict[str, str]) -> bool:
     return not _master(configuration).startswith("local")
 
 
+def kill_python_processes(context: Any) -> None:
+    """Kill the Python daemon and workers of an embedded Spark. Their tasks fail; Spark starts a new daemon."""
+    descendants = context._jvm.java.lang.ProcessHandle.current().descendants().toList()
+    for process in descendants:
+        if "pyspark.daemon" in process.info().commandLine().orElse(""):
+            process.destroyForcibly()
+
+
 def _master(configuration: dict[str, str]) -> str:
     return configuration.get("spark.master") or variable(SPARK_MASTER) or "local[*]"
 

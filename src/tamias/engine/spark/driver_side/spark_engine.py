@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,7 @@ from tamias.engine.slots.slot_engine import SlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.cluster import cluster_slots
-from tamias.engine.spark.driver_side.session import SparkLog, expects_cluster, spark_context
+from tamias.engine.spark.driver_side.session import SparkLog, expects_cluster, kill_python_processes, spark_context
 from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route, driver_rows, partition_of
 from tamias.errors import DeploymentError
 from tamias.graph.addresses import SubtaskId
@@ -24,6 +25,7 @@ from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.regions import regions
 from tamias.operators.epoch import EpochOrder
 
+_log = logging.getLogger(__name__)
 _runs: Counter[str] = Counter()  # how often each job ran in this driver
 
 
@@ -42,12 +44,13 @@ class SparkEngine(SlotEngine):
         self._context, pool = self._start(
             graph.slot_count, configuration, python or PythonDependencies(), heartbeat or Heartbeat()
         )
-        super().__init__(graph, pool)
+        super().__init__(graph, pool, (heartbeat or Heartbeat()).stall_timeout_s)
         _runs[job_label] += 1
         self._group = f"tamias-{job_label}"
         if _runs[job_label] > 1:  # Spark runs no further job of a group that was cancelled
             self._group += f"-{_runs[job_label]}"
         self._cancelled = threading.Event()
+        self._stalls = 0  # in a row, without an epoch that ended
         self._levels = graph.levels
         self._base: Any = None
         self._regions = regions(graph)
@@ -77,12 +80,13 @@ class SparkEngine(SlotEngine):
         """Return the path of Spark's log if this driver started the session, and keep the file."""
         return SparkLog.keep()
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
+    def _run_levels(self, order: EpochOrder) -> EpochResult:
         assert self._deployment is not None, "deploy comes before the first epoch"
         try:
             outcomes = driver_rows(self._spark_job(order))
         except Exception as error:  # py4j and Spark raise many types; each is a failed epoch
             return EpochResult(failure=Failure(self._explained(error)))
+        self._stalls = 0
         return self._result(outcomes)
 
     def _spark_job(self, order: EpochOrder) -> Iterable[Any]:
@@ -115,6 +119,7 @@ class SparkEngine(SlotEngine):
                 secret=self.pool.secret,
                 attempt=self._deployment.attempt,
                 order=order,
+                repeatable=not self._context.master.startswith("local"),  # an embedded Spark tries each task once
             )
 
     def _hosted(self, vertex: Vertex, index: int) -> HostedSubtask:
@@ -159,6 +164,37 @@ class SparkEngine(SlotEngine):
 
     def _slot_lost(self, number: int) -> None:
         self._cancel_jobs()  # tasks of the slot wait for an answer that will not come
+
+    def _waits_for_resources(self) -> bool:
+        """Return whether no task of the epoch has got a core: other jobs have them all, or no executor is there yet."""
+        if self._stalls:  # the cores may be held by hanging tasks of the epoch that was cancelled before
+            return False
+        try:
+            waits = not self._active_tasks()
+        except Exception:  # the session is gone: cancelling its job does no harm
+            return False
+        if waits:
+            _log.warning("an epoch waits for Spark to give its tasks a core; job group %s", self._group)
+        return waits
+
+    def _active_tasks(self) -> int:
+        tracker = self._context.statusTracker()
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self._group)]
+        running = [job for job in jobs if job is not None and job.status == "RUNNING"]
+        stages = [tracker.getStageInfo(stage) for job in running for stage in job.stageIds]
+        return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+    def _epoch_stalled(self) -> None:
+        """Cancel the Spark job. Spark kills the Python worker of a task that then does not end.
+
+        Spark cannot kill a worker if the daemon that forks them hangs too. The next epoch stalls again then, and an
+        embedded Spark loses all of its Python processes; it starts a new daemon by itself.
+        """
+        self._stalls += 1
+        if self._stalls > 1 and self._context.master.startswith("local"):
+            with contextlib.suppress(Exception):  # the session is gone, and its processes with it
+                kill_python_processes(self._context)
+        self._cancel_jobs()
 
     def _cancel_jobs(self) -> None:
         with contextlib.suppress(Exception):  # no job runs, or the session is gone

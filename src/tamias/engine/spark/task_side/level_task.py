@@ -60,6 +60,7 @@ class LevelTask:
     secret: bytes
     attempt: int
     order: EpochOrder
+    repeatable: bool  # whether Spark may run a task again, or twice at a time
 
     def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
         blobs: list[bytes] = []
@@ -81,9 +82,10 @@ class LevelTask:
     def _run(self, subtask: HostedSubtask, blobs: list[bytes]) -> Iterator[Row]:
         link: Link | None = None
         outcome: SubtaskOutcome | None = None
+        request = RunEpoch(subtask.id, self.attempt, self.order, self.repeatable)
         try:
             link = self._link(subtask)
-            for item in run_subtask(link, RunEpoch(subtask.id, self.attempt, self.order), blobs):
+            for item in run_subtask(link, request, blobs):
                 if isinstance(item, SubtaskOutcome):
                     outcome = item
                 else:
@@ -91,11 +93,14 @@ class LevelTask:
                     route = self.routes[exchange]
                     yield self._row(route.level, route.first_partition + target, item)
         except (OSError, EOFError) as error:
-            if link is not None:
-                link.close()
-            _links.pop((subtask.address, self.secret), None)
             yield from self._fail(subtask, dumps(SlotLostError(subtask.slot, str(error) or type(error).__name__)))
             return
+        finally:
+            # Spark may also close this generator half-way. The rest of the answer must not be read by another task.
+            if outcome is None:
+                _links.pop((subtask.address, self.secret), None)
+                if link is not None:
+                    link.close()
         assert outcome is not None, "a slot answers with an outcome, or its connection breaks"
         if outcome.succeeded:
             yield self._row(DRIVER, 0, outcome.pickled)

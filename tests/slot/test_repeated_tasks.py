@@ -1,0 +1,69 @@
+"""A Spark task that runs twice: its subtask runs once, and both tasks get the same answer."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.deployment_codec import encode_deployment
+from tamias.slot.link import Link, connect
+from tamias.slot.messages import ACK, FAILED, Deploy, RunEpoch
+from tamias.slot.server import SlotServer
+from tamias.slot.slot_config import SlotConfig
+from tamias.types.by_value import dumps
+from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
+
+SECRET = b"s" * 32
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SlotServer]:
+    started = SlotServer(SlotConfig(0, str(tmp_path / "socket"), SECRET, str(tmp_path), []))
+    started.start()
+    control = connect(started.address, SECRET)
+    control.send(dumps(Deploy(encode_deployment(deployment(graph(summing))), [SOURCE, SUM])))
+    assert pickle.loads(control.receive()).error is None
+    yield started
+    started.stop()
+
+
+def messages(link: Link, number: int, *, repeatable: bool = True) -> list[bytes]:
+    """Ask for an epoch of the source; return all messages of the answer."""
+    link.send(dumps(RunEpoch(SOURCE, 0, EpochOrder(number), repeatable)))
+    link.send(b"")
+    found = [link.receive()]
+    while found[-1][:1] not in (ACK, FAILED):
+        found.append(link.receive())
+    return found
+
+
+def test_a_second_task_gets_the_answer_of_the_first(server: SlotServer) -> None:
+    first, second = (connect(server.address, SECRET) for _ in range(2))
+    answer = messages(first, 0)
+    assert answer[-1][:1] == ACK
+    assert messages(second, 0) == answer
+
+
+def test_a_second_task_gets_the_answer_although_the_first_takes_nothing(server: SlotServer) -> None:
+    first, second = (connect(server.address, SECRET) for _ in range(2))
+    first.send(dumps(RunEpoch(SOURCE, 0, EpochOrder(0), repeatable=True)))
+    first.send(b"")  # and then the task hangs
+    assert messages(second, 0)[-1][:1] == ACK
+
+
+def test_a_late_task_of_an_older_epoch_is_refused_and_changes_nothing(server: SlotServer) -> None:
+    link, late = (connect(server.address, SECRET) for _ in range(2))
+    messages(link, 0)
+    answer = messages(link, 1)
+    assert messages(late, 0)[-1][:1] == FAILED
+    assert messages(late, 1) == answer
+
+
+def test_a_task_that_spark_tries_once_gets_no_second_answer(server: SlotServer) -> None:
+    link = connect(server.address, SECRET)
+    messages(link, 0, repeatable=False)
+    assert messages(link, 0, repeatable=False)[-1][:1] == FAILED
