@@ -15,7 +15,7 @@ import pytest
 from tests.spark.processes import run_driver
 
 PROGRAM = """
-import os, signal, sys, time
+import os, signal, sys
 from collections import Counter
 from tamias.common import Configuration, Types, WatermarkStrategy
 from tamias.common.restart_strategy import RestartStrategies
@@ -29,8 +29,6 @@ class Count(KeyedProcessFunction):
     def process_element(self, value, ctx):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
-        if fault == "slow" and value % 500 == 1:
-            time.sleep(1.5)
         yield value % 10, count, os.getpid()
 
 master, folder, fault, *settings = sys.argv[1:]
@@ -44,8 +42,7 @@ env = StreamExecutionEnvironment.get_execution_environment(conf)
 env.set_parallelism(3)
 env.enable_checkpointing(300)
 env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
-restarts = RestartStrategies.no_restart() if fault == "slow" else RestartStrategies.fixed_delay_restart(5, 200)
-env.set_restart_strategy(restarts)
+env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 200))
 source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(600))
 stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").key_by(lambda n: n % 10).process(Count())
 results, pids, killed = [], set(), False
@@ -149,12 +146,6 @@ def test_a_job_survives_the_loss_of_an_executor_with_its_slots(cluster: Cluster,
     output = run(cluster, tmp_path, "executor")
     killed = re.search(r"KILLED (\d+)", output)
     assert killed is not None and int(killed[1]) > 1, "an executor and at least one slot were killed"
-
-
-def test_speculation_of_a_slow_task_costs_no_restart_and_no_record(cluster: Cluster, tmp_path: Path) -> None:
-    eager = {"interval": "100ms", "multiplier": "1.1", "quantile": "0.1", "minTaskRuntime": "100ms"}
-    settings = [f"spark.speculation.{key}={value}" for key, value in eager.items()]
-    run(cluster, tmp_path, "slow", "spark.speculation=true", *settings)  # the job has no restart to lose
 
 
 def run(cluster: Cluster, folder: Path, fault: str, *settings: str) -> str:
