@@ -74,16 +74,17 @@ def exchange_savepoints(environments: list[Environment]) -> list[bool]:
     with tempfile.TemporaryDirectory(prefix="matrix-") as scratch:
         for number, writer in enumerate(environments):
             first, second = BACKENDS if number % 2 == 0 else BACKENDS[::-1]
-            written = Path(scratch, str(writer))
-            if not run(writer, f"write {first}", *program, "write", str(written), first):
+            place, kept = Path(scratch, str(writer)), Path(scratch, f"{writer}-kept")
+            if not run(writer, f"write {first}", *program, "write", str(place), first):
                 results |= {(writer, reader): False for reader in environments}
                 continue
+            place.rename(kept)
             for reader in environments:
-                copy = Path(scratch, "copy")
-                shutil.copytree(written, copy)
+                # The sink's state names its part files by absolute path: every restore finds them in the same place.
+                shutil.copytree(kept, place)
                 what = f"restore {second} from {writer}"
-                results[writer, reader] = run(reader, what, *program, "restore", str(copy), second)
-                shutil.rmtree(copy)
+                results[writer, reader] = run(reader, what, *program, "restore", str(place), second)
+                shutil.rmtree(place)
     print_table(environments, results)
     return list(results.values())
 
