@@ -26,9 +26,9 @@ def once_an_epoch(monkeypatch):
     runs = Counter()
     plain = SlotHost.run
 
-    def run(host, subtask, attempt, order, blobs):
+    def run(host, subtask, attempt, order, *rest):
         runs[order.number, subtask] += 1
-        return plain(host, subtask, attempt, order, blobs)
+        return plain(host, subtask, attempt, order, *rest)
 
     monkeypatch.setattr(SlotHost, "run", run)
     yield runs
