@@ -232,3 +232,17 @@ def test_no_measurements_lead_to_a_budget_out_of_bounds(reports):
         assert 25 <= pace.budget.max_source_ms <= 1_000
         assert 0 <= pace.idle_wait_ms <= 50
         assert pace.idle_wait_ms == 0 or not report.backlog
+
+
+@pytest.mark.parametrize("fixed_ms", [250, 400, 800, 1_500])
+@pytest.mark.parametrize("interval_ms", [200, None])
+def test_a_fixed_cost_above_the_target_does_not_shrink_epochs_to_nothing(fixed_ms, interval_ms):
+    settings = PacingSettings(checkpoint_interval_ms=interval_ms)
+    job = SimulatedJob(rate_per_s=100_000, fixed_ms=fixed_ms, waiting=1_000_000_000, settings=settings).run(40)
+    work_ms = [wall_ms - fixed_ms for wall_ms, _, _ in job.epochs[-10:]]
+    assert min(work_ms) >= settings.effective_target_ms / 4
+
+
+def test_a_slow_function_still_shortens_its_epochs():
+    job = SimulatedJob(rate_per_s=100, fixed_ms=100, waiting=1_000_000).run(30)
+    assert all(wall_ms <= 1_500 for wall_ms, _, _ in job.epochs[-10:])

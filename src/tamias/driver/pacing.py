@@ -21,6 +21,10 @@ IDLE_SOURCE_MS = 50  # how long sources read in an epoch without backlog
 SHORTEST_WAIT_MS = 10
 LONGEST_WAIT_MS = 50
 GUESSED_FIXED_MS = 100.0
+LEARNING_RATE = 0.3  # of the fixed cost: one unusual epoch must not change it by much
+MEMORY = 0.9  # the weight of an epoch in the fitted line, for each epoch after it
+FAR_OFF = 1.5  # a measurement that is so many times its prediction, or as many times smaller, starts a new line
+LEAST_VARIATION = 0.15  # of the records of epochs, as a share of their mean: below it a line says too little
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ class EpochPacer:
         self._fixed_ms = GUESSED_FIXED_MS
         self._records_per_ms: float | None = None  # of a subtask with its budget used up; None before a backlog
         self._wait_ms = 0
+        self._line = _FittedLine()
         self.pace = self._plan(source_ms=IDLE_SOURCE_MS)
 
     def observe(self, report: EpochReport) -> Pace:
@@ -141,9 +146,21 @@ class EpochPacer:
 
     def _learn_fixed_cost(self, report: EpochReport) -> None:
         if report.records == 0 and not report.backlog:
-            self._fixed_ms += 0.3 * (report.wall_ms - self._fixed_ms)
+            self._fixed_ms += LEARNING_RATE * (report.wall_ms - self._fixed_ms)
+        elif report.backlog:
+            self._learn_fixed_cost_under_backlog(report)
         # The fixed cost of an epoch is never above its whole cost.
         self._fixed_ms = max(0.0, min(self._fixed_ms, report.wall_ms))
+
+    def _learn_fixed_cost_under_backlog(self, report: EpochReport) -> None:
+        """Take the cost that a line through the last epochs, wall time over records, has at no records.
+
+        Without this a fixed cost above the target looks like the cost of records, and the budget shrinks to nothing.
+        """
+        self._line.add(report.records, report.wall_ms)
+        fixed_ms = self._line.at_zero()
+        if fixed_ms is not None:
+            self._fixed_ms = fixed_ms
 
     def _work_target_ms(self) -> float:
         # A target at or below the fixed cost cannot be met. Half of the target for work keeps the job moving.
@@ -152,3 +169,37 @@ class EpochPacer:
 
     def _plan(self, *, source_ms: int) -> Pace:
         return Pace(EpochBudget(self._records, source_ms, self._settings.max_bytes), self._wait_ms)
+
+
+class _FittedLine:
+    """A straight line through measurements, fitted by least squares; older measurements weigh less."""
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._weight = self._x = self._y = self._xx = self._xy = 0.0
+
+    def add(self, x: float, y: float) -> None:
+        """Add a measurement. One far off the line starts a new line: the job has become faster or slower."""
+        line = self._line()
+        if line is not None and not 1 / FAR_OFF <= y / max(line[0] + line[1] * x, 1.0) <= FAR_OFF:
+            self._forget()
+        sums = ((self._weight, 1.0), (self._x, x), (self._y, y), (self._xx, x * x), (self._xy, x * y))
+        self._weight, self._x, self._y, self._xx, self._xy = (MEMORY * old + new for old, new in sums)
+
+    def at_zero(self) -> float | None:
+        """Return the height of the line at zero, or None if the measurements lie too close together."""
+        line = self._line()
+        return None if line is None else line[0]
+
+    def _line(self) -> tuple[float, float] | None:
+        """Return the height at zero and the slope, neither below zero."""
+        if not self._weight:
+            return None
+        mean_x, mean_y = self._x / self._weight, self._y / self._weight
+        variance = self._xx / self._weight - mean_x * mean_x
+        if variance <= (LEAST_VARIATION * mean_x) ** 2:
+            return None
+        slope = max(0.0, (self._xy / self._weight - mean_x * mean_y) / variance)
+        return max(0.0, mean_y - slope * mean_x), slope
