@@ -44,22 +44,26 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
-    done = subprocess.run(
-        [*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], capture_output=True, text=True, check=False
-    )
+    install = [*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+    # With PYTHONPATH, which a Spark session sets in its driver, pip would find tamias in the repository's `src`.
+    done = subprocess.run(install, env=away_from_the_repository(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     (packages / "dependencies.pth").write_text("".join(f"{path}\n" for path in site.getsitepackages()))
     return folder
 
 
+def away_from_the_repository() -> dict[str, str]:
+    """Return this process's environment without the settings of its Python."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK"))}
+
+
 def run(environment: Path, command: str, *arguments: str, cwd: Path) -> str:
     """Run a command of the environment, away from the repository and its settings; return what it printed."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK"))}
     done = subprocess.run(
         [str(environment / "bin" / command), *arguments],
         cwd=cwd,
-        env=inherited | {"PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"},
+        env=away_from_the_repository() | {"PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=240,
