@@ -1,4 +1,6 @@
-"""Avro schemas: which documents are schemas, and that fastavro reads the same documents alike."""
+"""Avro schemas: which documents are schemas, and that nothing of what fastavro reads is lost."""
+
+import sys
 
 import fastavro
 import pytest
@@ -68,9 +70,35 @@ def test_a_schema_is_read_as_fastavro_reads_it(name):
     assert schema.names.keys() == names.keys()
 
 
+WRAPPED = {
+    "a primitive": ({"type": {"type": "int"}}, "int"),
+    "a union": ({"type": ["null", {"type": "int"}]}, ["null", "int"]),
+    "a name": (
+        record(field("c", COLOUR), field("d", {"type": "Colour"})),
+        record(field("c", COLOUR), field("d", "Colour")),
+    ),
+    "a definition": (record(field("c", {"type": {"type": TWO_BYTES}})), record(field("c", TWO_BYTES))),
+    "a quoted size": (TWO_BYTES | {"size": "2"}, TWO_BYTES),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_type_inside_an_object_is_that_type(name):
+    wrapped, plain = WRAPPED[name]
+    assert (AvroSchema(wrapped).root, AvroSchema(wrapped).names) == (AvroSchema(plain).root, AvroSchema(plain).names)
+
+
+def test_aliases_belong_to_the_namespace_of_their_type():
+    schema = AvroSchema(record(namespace="shop", aliases=["Old", "store.Old"]))
+    assert schema.names["shop.R"]["aliases"] == ["shop.Old", "store.Old"]
+
+
 REFUSED = {
     "a type that is not defined": (record(field("a", "Foo")), "field 'a' of 'R' is 'Foo', a type that is not defined"),
-    "a name that is defined twice": (record(field("a", TWO_BYTES), field("b", TWO_BYTES)), "'Two' is defined twice"),
+    "a name that is defined twice": (
+        record(field("a", TWO_BYTES), field("b", TWO_BYTES)),
+        "redefined named type: Two in {'type'",
+    ),
     "a record without a name": ({"type": "record", "fields": []}, "the schema is a record without a name"),
     "a record without fields": ({"type": "record", "name": "R"}, "record 'R' lacks 'fields'"),
     "an array without items": ({"type": "array"}, "the items of the schema is None"),
@@ -78,10 +106,15 @@ REFUSED = {
     "a field without a type": (record({"name": "a"}), "record 'R' lacks 'type'"),
     "fields that are no list": (
         {"type": "record", "name": "R", "fields": 3},
-        "record 'R' is malformed: 'int' object is not iterable",
+        "record 'R' is malformed: its fields are 3",
     ),
     "a field that is no object": (record("a"), "record 'R' is malformed"),
     "a size that is no number": ({"type": "fixed", "name": "X", "size": "two"}, "the size of fixed 'X' is 'two'"),
+    "a default of another type": (
+        record(field("a", "int", default="x")),
+        "Default value <x> must match schema type: int",
+    ),
+    "a symbol that is no name": ({"type": "enum", "name": "E", "symbols": ["a b"]}, "Every symbol must match"),
     "a number": (record(field("a", 3)), "field 'a' of 'R' is 3"),
     "an empty object": ({}, "the schema is {}"),
 }
@@ -98,3 +131,9 @@ def test_a_document_that_is_no_schema_is_refused_with_the_place(name):
 def test_text_that_is_no_json_is_refused():
     with pytest.raises(ConfigurationError, match=r"cannot read an Avro schema.*\{oops"):
         AvroSchema.parse_string("{oops")
+
+
+def test_without_fastavro_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastavro.schema", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'tamias\[avro\]'"):
+        AvroSchema("int")

@@ -1,11 +1,7 @@
 """Avro schemas, and the type of records that follow a schema. Records are dicts, as in PyFlink.
 
-This module reads a schema and checks values against it. `state/evolution/avro_resolution.py` converts the values of an
-old schema to a new one.
-
-fastavro does not replace the reader. It refuses schemas that checkpoints may hold (a reference written as
-`{"type": "Name"}`), accepts a record without fields, and raises a bare KeyError or TypeError where this reader names
-the place in the schema. `tests/types/test_avro_schema.py` checks that both read the same schemas alike.
+`avro_parser.py` parses the schema; this module checks values against it. `state/evolution/avro_resolution.py` converts
+the values of an old schema to a new one.
 """
 
 from __future__ import annotations
@@ -15,15 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tamias.errors import ConfigurationError, preview
+from tamias.types.avro_parser import PRIMITIVES, Node, parse
 from tamias.types.type_information import Column, Misfit, TypeInformation
 
 __all__ = ["AvroSchema", "GenericRecordAvroTypeInfo"]
-
-PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_NAMED = ("record", "error", "enum", "fixed")
-
-Node = Any
-"""A schema with full names: a word, a list of branches, or a dict with `type`. A named type appears as its name."""
 
 
 class AvroSchema:
@@ -41,8 +32,7 @@ class AvroSchema:
             ConfigurationError: The document is not an Avro schema; the message names the place.
         """
         self.json = json_schema
-        self.names: dict[str, Node] = {}
-        self.root = self._read(json_schema, "", "the schema")
+        self.root, self.names = parse(json_schema)
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
@@ -81,66 +71,6 @@ class AvroSchema:
 
     def __str__(self) -> str:
         return json.dumps(self.json)
-
-    # ------------------------------------------------------------------------------------------------ reading
-
-    def _read(self, document: Any, namespace: str, where: str) -> Node:
-        if isinstance(document, str):
-            return self._name(document, namespace, where)
-        if isinstance(document, list):
-            return [self._read(branch, namespace, f"branch {i} of {where}") for i, branch in enumerate(document)]
-        if not isinstance(document, dict) or "type" not in document:
-            raise ConfigurationError(f"cannot read an Avro schema: {where} is {preview(document)}")
-        kind = document["type"]
-        if kind == "array":
-            return {"type": "array", "items": self._read(document.get("items"), namespace, f"the items of {where}")}
-        if kind == "map":
-            return {"type": "map", "values": self._read(document.get("values"), namespace, f"the values of {where}")}
-        if kind in _NAMED:
-            return self._read_named(document, kind, namespace, where)
-        return self._read(kind, namespace, where)  # {"type": "int"}, {"type": "Name"} or {"type": {...}}
-
-    def _name(self, name: str, namespace: str, where: str) -> str:
-        if name in PRIMITIVES:
-            return name
-        for full in (_full(name, namespace), name):
-            if full in self.names:
-                return full
-        raise ConfigurationError(f"cannot read an Avro schema: {where} is {name!r}, a type that is not defined before")
-
-    def _read_named(self, document: dict[str, Any], kind: str, namespace: str, where: str) -> Node:
-        if not isinstance(document.get("name"), str):
-            raise ConfigurationError(f"cannot read an Avro schema: {where} is a {kind} without a name")
-        name = _full(document["name"], document.get("namespace", namespace))
-        space = name.rpartition(".")[0]
-        if name in self.names:
-            raise ConfigurationError(f"cannot read an Avro schema: {name!r} is defined twice")
-        aliases = [_full(alias, space) for alias in document.get("aliases", ())]
-        node: dict[str, Any] = {"type": kind, "name": name, "aliases": aliases}
-        self.names[name] = node
-        try:
-            if kind == "enum":
-                node["symbols"] = list(document["symbols"])
-                if "default" in document:
-                    node["default"] = document["default"]
-            elif kind == "fixed":
-                node["size"] = _checked_size(document["size"], name)
-            else:
-                node["type"] = "record"
-                node["fields"] = [self._read_field(field, name, space) for field in document["fields"]]
-        except KeyError as error:
-            raise ConfigurationError(f"cannot read an Avro schema: {kind} {name!r} lacks {error}") from error
-        except (TypeError, AttributeError) as error:
-            raise ConfigurationError(f"cannot read an Avro schema: {kind} {name!r} is malformed: {error}") from error
-        return name
-
-    def _read_field(self, document: dict[str, Any], record: str, space: str) -> dict[str, Any]:
-        name = document["name"]
-        field = {"name": name, "type": self._read(document["type"], space, f"field {name!r} of {record!r}")}
-        field["aliases"] = list(document.get("aliases", ()))
-        return field | {"default": document["default"]} if "default" in document else field
-
-    # ------------------------------------------------------------------------------------------------- values
 
     def _check(self, value: Any, node: Node) -> None:
         node = self.resolved(node)
@@ -198,17 +128,6 @@ def describe_node(node: Node) -> str:
         inside = node.get("items", node.get("values"))
         return f"{node['type']} of {describe_node(inside)}" if inside is not None else str(node.get("name"))
     return str(node)
-
-
-def _checked_size(size: Any, name: str) -> int:
-    try:
-        return int(size)  # some writers of schemas quote the size
-    except (TypeError, ValueError):
-        raise ConfigurationError(f"cannot read an Avro schema: the size of fixed {name!r} is {preview(size)}") from None
-
-
-def _full(name: str, namespace: str | None) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
 def _unlike(expected: str, value: Any) -> Misfit:

@@ -12,7 +12,8 @@ from typing import Any
 
 from tamias.errors import preview
 from tamias.state.evolution.incompatible import Incompatible
-from tamias.types.avro_schema import PRIMITIVES, AvroSchema, Node, describe_node
+from tamias.types.avro_parser import PRIMITIVES, Node
+from tamias.types.avro_schema import AvroSchema, describe_node
 
 Convert = Callable[[Any], Any]
 
