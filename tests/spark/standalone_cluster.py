@@ -1,19 +1,35 @@
-"""A standalone cluster of Spark on this machine: a master and two workers on loopback, from the PySpark package."""
+"""A real standalone cluster of Spark on this machine: a master and workers on loopback, from the PySpark package."""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 
 class Cluster:
-    """A master and its workers."""
+    """A master and its workers.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where the logs and the workers' folders are.
+        hosts: The address of each worker. Spark runs a second copy of a task only on another host than the first.
+        settings: Settings of Spark for the workers, by key.
+
+    Attributes:
+        master: The address of the master.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        hosts: Sequence[str] = ("127.0.0.1", "127.0.0.1"),
+        settings: dict[str, str] | None = None,
+    ) -> None:
         import pyspark
 
         self._home = Path(pyspark.__file__).parent
@@ -25,23 +41,13 @@ class Cluster:
             "master", "org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"
         )
         self._await("master", r"Started daemon|started at|New state: ALIVE")
-        for number in (1, 2):
-            self._start(
-                f"worker-{number}",
-                "org.apache.spark.deploy.worker.Worker",
-                "-h",
-                "127.0.0.1",
-                "-c",
-                "2",
-                "-m",
-                "1g",
-                "-d",
-                str(folder / f"work-{number}"),
-                "--webui-port",
-                "0",
-                self.master,
-            )
-        for number in (1, 2):
+        properties = folder / "worker.properties"
+        properties.write_text("".join(f"{key} {value}\n" for key, value in (settings or {}).items()))
+        for number, host in enumerate(hosts, 1):
+            worker = ["-h", host, "-c", "2", "-m", "1g", "-d", str(folder / f"work-{number}"), "--webui-port", "0"]
+            worker += ["--properties-file", str(properties), self.master]
+            self._start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *worker)
+        for number in range(1, len(hosts) + 1):
             self._await(f"worker-{number}", r"Successfully registered with master")
 
     def _start(self, name: str, *command: str) -> None:
@@ -62,7 +68,17 @@ class Cluster:
             assert time.monotonic() < limit, log.read_text()[-2000:]
             time.sleep(0.2)  # polling another process's log
 
+    def signal_worker(self, number: int, sent: signal.Signals) -> None:
+        """Send a signal to a worker, counted from 1."""
+        self._processes[number].send_signal(sent)
+
+    def executor_logs(self) -> dict[str, str]:
+        """Return what each executor has logged, by its folder: `work-1/app-.../0`."""
+        found = self._folder.glob("work-*/app-*/*/stderr")
+        return {str(path.parent.relative_to(self._folder)): path.read_text() for path in sorted(found)}
+
     def stop(self) -> None:
+        """End the workers and the master."""
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:
@@ -70,6 +86,7 @@ class Cluster:
 
 
 def free_port() -> int:
+    """Return a port of loopback on which nobody listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
