@@ -28,7 +28,7 @@ from tamias.checkpoint.history import History
 from tamias.checkpoint.janitor import Janitor
 from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from tamias.checkpoint.owner_files import OWNER, encode_owner_file
-from tamias.checkpoint.ownership import LEASE_MS, Ownership, claim
+from tamias.checkpoint.ownership import LEASE_MS, OwnCheckpoint, Ownership, claim
 from tamias.checkpoint.signing import SigningKey
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError
 from tamias.faults import point
@@ -141,7 +141,7 @@ class CheckpointDirectory:
         checkpoint = None
         if checkpoint_id is not None:
             term = self._terms.get(checkpoint_id)
-            checkpoint = (checkpoint_id, self.load(checkpoint_id).term if term is None else term)
+            checkpoint = OwnCheckpoint(checkpoint_id, self.load(checkpoint_id).term if term is None else term)
         self._owner.start_from(checkpoint, self.highest_id() + 1)
         point("driver-started")
 

@@ -35,7 +35,7 @@ Clocks only decide whether a second driver is *refused*: it is refused while the
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.owner_files import (
@@ -56,6 +56,13 @@ _LOG = logging.getLogger(__name__)
 
 LEASE_MS = 30_000
 RENEWALS_PER_LEASE = 6
+
+
+class OwnCheckpoint(NamedTuple):
+    """A checkpoint of this directory, and the term of the driver that completed it."""
+
+    id: int
+    term: int
 
 
 class Ownership:
@@ -82,19 +89,19 @@ class Ownership:
         # If no other driver can overwrite a claim, an unreadable claim is damaged, and still this driver's.
         return found.driver.token == self._driver.token or (self._store.exclusive and not found.driver.token)
 
-    def start_from(self, checkpoint: tuple[int, int] | None, first_id: int) -> None:
+    def start_from(self, checkpoint: OwnCheckpoint | None, first_id: int) -> None:
         """Record where this driver's history begins, and that it begins: rules 2 and 6.
 
         Args:
-            checkpoint: The checkpoint of this directory that the driver starts from, and its term; None for none.
+            checkpoint: The checkpoint of this directory that the driver starts from; None for none.
             first_id: The number of the first checkpoint that the driver may publish.
         """
         self.check()
         if not self._store.exclusive:
             self._replace("entry", {"token": self._driver.token})
             self.check()
-        checkpoint_id, checkpoint_term = checkpoint or (None, None)
-        start = Start(self.term, checkpoint_id, checkpoint_term, first_id)
+        checkpoint_id = checkpoint.id if checkpoint is not None else None
+        start = Start(self.term, checkpoint_id, checkpoint.term if checkpoint is not None else None, first_id)
         self._publish_own(owner_path("start", self.term), start.encode(self._driver.token))
         self._completed = checkpoint_id
         self.check()

@@ -12,7 +12,7 @@ import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 _unique = itertools.count()
 
@@ -24,6 +24,13 @@ class CodeOrigin:
     operator: int
     record: str
     key: str | None = None  # the variable with the record's key, if the line looks the key up
+
+
+class LinePosition(NamedTuple):
+    """A position in a function under construction: the number of its line, and its indentation in levels."""
+
+    line: int
+    indent: int
 
 
 class CodeBuilder:
@@ -48,15 +55,14 @@ class CodeBuilder:
         self._lines.append("    " * self._indent + text)
         self._origins.append(self._origin)
 
-    def position(self) -> tuple[int, int]:
+    def position(self) -> LinePosition:
         """Return the position of the next line of this function, for `insert`."""
-        return len(self._lines), self._indent
+        return LinePosition(len(self._lines), self._indent)
 
-    def insert(self, position: tuple[int, int], text: str) -> None:
+    def insert(self, position: LinePosition, text: str) -> None:
         """Insert a line at a position, before the lines that were added since."""
-        at, indent = position
-        self._lines.insert(at, "    " * indent + text)
-        self._origins.insert(at, None)
+        self._lines.insert(position.line, "    " * position.indent + text)
+        self._origins.insert(position.line, None)
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:

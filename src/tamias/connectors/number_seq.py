@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from tamias.types.factory import Types
@@ -48,7 +48,7 @@ class NumberSequenceSource(Source):
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
         """Return one range per subtask, without empty ranges."""
         ranges = contiguous_ranges(self._start, self._end, parallelism)
-        return [Split(str(number), bounds) for number, bounds in enumerate(ranges)]
+        return [Split(str(number), tuple(bounds)) for number, bounds in enumerate(ranges)]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a range at its first number, or at the position of an earlier reader."""
@@ -79,10 +79,17 @@ class _RangeReader(SplitReader):
         return self._next > self._end
 
 
-def contiguous_ranges(start: int, end: int, count: int) -> list[tuple[int, int]]:
+class NumberRange(NamedTuple):
+    """A run of numbers, both ends inclusive. Checkpoints hold it as a plain tuple."""
+
+    first: int
+    last: int
+
+
+def contiguous_ranges(start: int, end: int, count: int) -> list[NumberRange]:
     """Divide the numbers from `start` to `end` into at most `count` ranges of even length, none of them empty.
 
-    >>> contiguous_ranges(0, 9, 4)
+    >>> [tuple(each) for each in contiguous_ranges(0, 9, 4)]
     [(0, 2), (3, 5), (6, 7), (8, 9)]
     """
     # Flink: the ranges with one number more come first.
@@ -91,6 +98,6 @@ def contiguous_ranges(start: int, end: int, count: int) -> list[tuple[int, int]]
     for number in range(count):
         length = size + (number < longer)
         if length:
-            ranges.append((start, start + length - 1))
+            ranges.append(NumberRange(start, start + length - 1))
         start += length
     return ranges

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
@@ -20,13 +20,21 @@ __all__ = ["JobMetrics"]
 Reports = dict[tuple[str, str], Report]  # by the label of an operator or chain, and the metric's name
 
 
+class _Totals(NamedTuple):
+    """What a subtask has done since it started."""
+
+    records_in: int = 0
+    records_out: int = 0
+    busy_ms: float = 0.0
+
+
 class JobMetrics:
     """The latest report of every subtask. The job's thread adds reports, any thread reads them."""
 
     def __init__(self, graph: JobGraph) -> None:
         self._labels = _labels(graph)
         self._chains = _chain_labels(graph)
-        self._totals: dict[SubtaskId, tuple[int, int, float]] = {}  # records in, records out, busy milliseconds
+        self._totals: dict[SubtaskId, _Totals] = {}
         self._reports: dict[SubtaskId, Reports] = {}
 
     def restart(self, subtasks: Iterable[SubtaskId]) -> None:
@@ -39,8 +47,10 @@ class JobMetrics:
         """Add the reports of one epoch."""
         for ack in acks:
             subtask = SubtaskId(ack.vertex, ack.subtask)
-            before = self._totals.get(subtask, (0, 0, 0.0))
-            totals = (before[0] + ack.records_in, before[1] + ack.records_out, before[2] + ack.busy_ms)
+            before = self._totals.get(subtask, _Totals())
+            totals = _Totals(
+                before.records_in + ack.records_in, before.records_out + ack.records_out, before.busy_ms + ack.busy_ms
+            )
             self._totals[subtask] = totals
             own = {(self._labels[operator], name): report for (operator, name), report in ack.metrics.items()}
             self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack.watermark)
@@ -59,12 +69,11 @@ class JobMetrics:
         return found
 
     @staticmethod
-    def _of_chain(label: str, totals: tuple[int, int, float], watermark: int) -> Reports:
-        records_in, records_out, busy_ms = totals
+    def _of_chain(label: str, totals: _Totals, watermark: int) -> Reports:
         return {
-            (label, "numRecordsIn"): Report("counter", {"": records_in}),
-            (label, "numRecordsOut"): Report("counter", {"": records_out}),
-            (label, "busyTimeMs"): Report("counter", {"": round(busy_ms, 3)}),
+            (label, "numRecordsIn"): Report("counter", {"": totals.records_in}),
+            (label, "numRecordsOut"): Report("counter", {"": totals.records_out}),
+            (label, "busyTimeMs"): Report("counter", {"": round(totals.busy_ms, 3)}),
             (label, "currentInputWatermark"): Report("lowest", {"": watermark}),
         }
 

@@ -14,11 +14,15 @@ from typing import Any, NamedTuple
 class TimeSpan(NamedTuple):
     """A span of event time or processing time: the start belongs to it, the end does not.
 
-    Checkpoints hold spans as plain tuples, `tuple(span)`: no class of tamias is pickled into them.
+    Checkpoints hold spans as `SavedSpan`: no class of tamias is pickled into them.
     """
 
     start_ms: int
     end_ms: int
+
+
+SavedSpan = tuple[int, int]
+"""A `TimeSpan` as state tables and checkpoints hold it: `tuple(span)`."""
 
 
 def aligned_start(time_ms: int, offset_ms: int, step_ms: int) -> int:

@@ -1,4 +1,4 @@
-"""Addresses inside a running job: of a subtask, and of an input channel of a subtask."""
+"""Addresses inside a job: of a subtask, of an input channel of a subtask, and of an operator in its chain."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ class ChannelId(NamedTuple):
 
     exchange: int
     sender: int
+
+
+class ChainPosition(NamedTuple):
+    """One operator of a vertex, by its position in the chain."""
+
+    vertex: int
+    position: int

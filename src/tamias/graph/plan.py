@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tamias.functions.record_functions import FieldKeySelector, Function
+from tamias.graph.addresses import ChainPosition
 from tamias.graph.job_graph import Exchange, JobGraph, Operator, Vertex
 from tamias.graph.specs import (
     CollectSpec,
@@ -31,16 +32,17 @@ def execution_plan(graph: JobGraph) -> str:
     predecessors: dict[int, list[dict[str, Any]]] = {number: [] for number in numbers.values()}
     for vertex in graph.vertices:
         for link in vertex.links:
-            source, target = numbers[vertex.id, link.source], numbers[vertex.id, link.target]
+            source, target = (numbers[ChainPosition(vertex.id, end)] for end in (link.source, link.target))
             predecessors[target].append({"id": source, "ship_strategy": "FORWARD", "side": "second"})
     for exchange in graph.exchanges:
-        source, target = numbers[exchange.source, exchange.source_operator], numbers[exchange.target, 0]
+        source = numbers[ChainPosition(exchange.source, exchange.source_operator)]
+        target = numbers[ChainPosition(exchange.target, 0)]
         strategy = type(exchange.partitioning).__name__.upper()
         predecessors[target].append({"id": source, "ship_strategy": strategy, "side": "second"})
     nodes = []
     for vertex in graph.vertices:
         for position, operator in enumerate(vertex.operators):
-            number = numbers[vertex.id, position]
+            number = numbers[ChainPosition(vertex.id, position)]
             node: dict[str, Any] = {
                 "id": number,
                 "type": operator.name,
@@ -152,8 +154,10 @@ def _pact(operator: Operator) -> str:
     return "Data Sink" if isinstance(operator.spec, _SINKS) else "Operator"
 
 
-def _numbers(graph: JobGraph) -> dict[tuple[int, int], int]:
-    positions = [(vertex.id, position) for vertex in graph.vertices for position in range(len(vertex.operators))]
+def _numbers(graph: JobGraph) -> dict[ChainPosition, int]:
+    positions = [
+        ChainPosition(vertex.id, position) for vertex in graph.vertices for position in range(len(vertex.operators))
+    ]
     return {position: number for number, position in enumerate(positions, start=1)}
 
 

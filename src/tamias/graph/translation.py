@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tamias.config.execution_mode import RuntimeExecutionMode
 from tamias.errors import InvalidProgramError
 from tamias.functions.source_contract import Boundedness
+from tamias.graph.addresses import ChainPosition
 from tamias.graph.job_graph import (
     ChainLink,
     Exchange,
@@ -75,7 +77,7 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
         _refuse_custom_partitioning(nodes)
     sizes = _sizes(nodes, settings)
     partitionings = {
-        (node.id, i): _partitioning(edge, node, sizes) for node in nodes for i, edge in enumerate(node.inputs)
+        _NodeInput(node.id, i): _partitioning(edge, node, sizes) for node in nodes for i, edge in enumerate(node.inputs)
     }
     chains = _chains(nodes, sizes, partitionings, settings)
     ids = operator_ids(nodes, auto_generate=settings.auto_generate_uids)
@@ -191,7 +193,15 @@ def _partitioning(edge: Edge, target: Node, sizes: Mapping[int, _Size]) -> Parti
 
 # ------------------------------------------------------------------------------------------------- chains
 
-Partitionings = Mapping[tuple[int, int], Partitioning]
+
+class _NodeInput(NamedTuple):
+    """One input edge of a node, by its position among the node's inputs."""
+
+    node: int
+    position: int
+
+
+Partitionings = Mapping[_NodeInput, Partitioning]
 
 
 @dataclass
@@ -224,7 +234,7 @@ def _joins_its_input(
     here, there = sizes[node.id], sizes[before.id]
     return (
         before.chaining is not Chaining.NEVER
-        and isinstance(partitionings[node.id, 0], Forward)
+        and isinstance(partitionings[_NodeInput(node.id, 0)], Forward)
         and here.parallelism == there.parallelism
         and here.slot_group == there.slot_group
         and (settings.chain_different_max_parallelism or here.max_parallelism == there.max_parallelism)
@@ -252,7 +262,7 @@ def _vertices(
     # Chains are ordered by the creation of their heads. An exchange leads from an operator to a head that was created
     # after the operator, and the operator's own head was created before the operator: the order is topological.
     positions = {
-        node.id: (number, position)
+        node.id: ChainPosition(number, position)
         for number, chain in enumerate(chains)
         for position, node in enumerate(chain.members)
     }
@@ -270,7 +280,7 @@ def _vertices(
                     source=VertexId(source),
                     source_operator=position,
                     target=VertexId(number),
-                    partitioning=partitionings[head.id, i],
+                    partitioning=partitionings[_NodeInput(head.id, i)],
                     tag=edge.tag,
                     input_index=edge.input_index,
                     type_info=edge.type_info,

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.clock import Clock
 from tamias.config.rocksdb_settings import RocksDBSettings
@@ -14,8 +14,16 @@ from tamias.functions.accumulators import Accumulator
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.metrics.metricbase import MetricGroup
 
-FeedbackQueues = dict[tuple[int, int], deque[tuple[Any, int | None]]]
-"""Records with their timestamps, on the way from the tail of a feedback loop to its head: by loop and subtask index."""
+
+class LoopSubtask(NamedTuple):
+    """One subtask of the head and of the tail of a feedback loop."""
+
+    loop: int
+    subtask: int
+
+
+FeedbackQueues = dict[LoopSubtask, deque[tuple[Any, int | None]]]
+"""Records with their timestamps, on the way from the tail of a feedback loop to its head."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
-from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.environment import LoopSubtask, SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
 from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import own
@@ -40,7 +40,7 @@ class FeedbackHead(RuntimeOperator):
         self._loop = spec.loop
         self._max_wait_ms = spec.max_wait_ms
         self._tag = spec.tag
-        self._queue = environment.feedback_queues.setdefault((spec.loop, environment.index), deque())
+        self._queue = environment.feedback_queues.setdefault(LoopSubtask(spec.loop, environment.index), deque())
         self._waiting_since_ms: int | None = None  # since the input ended and nothing was fed back
         self._over = False
 
@@ -90,7 +90,7 @@ class FeedbackTail(RuntimeOperator):
     def __init__(self, operator: Operator, spec: FeedbackTailSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         self._loop = spec.loop
-        self._queue = environment.feedback_queues.setdefault((spec.loop, environment.index), deque())
+        self._queue = environment.feedback_queues.setdefault(LoopSubtask(spec.loop, environment.index), deque())
 
     def initialize(self) -> None:
         super().initialize()

@@ -27,6 +27,9 @@ from tamias.types.time_bounds import MIN_TIMESTAMP
 
 LEFT, RIGHT = 0, 1
 
+_SideAndTime = tuple[int, int]
+"""The side and the timestamp of a record. A plain tuple, since checkpoints hold it and every record makes one."""
+
 
 class IntervalJoinOperator(RuntimeOperator):
     """Joins left records with right records that are `lower_ms` to `upper_ms` later."""
@@ -100,7 +103,7 @@ class IntervalJoinOperator(RuntimeOperator):
     def end_key(self) -> None:
         self.timers.end_key(self._remove, self._remove)
 
-    def _remove(self, entry: tuple[Any, tuple[int, int]], time_ms: int) -> None:
+    def _remove(self, entry: tuple[Any, _SideAndTime], time_ms: int) -> None:
         key, (side, record_ms) = entry
         self._cell[0] = key
         self._records[side].remove(record_ms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
@@ -23,6 +23,14 @@ log = logging.getLogger(__name__)
 _TRANSACTIONS = ListStateDescriptor("_transactions")
 
 
+class _Prepared(NamedTuple):
+    """A transaction that waits for its checkpoint. Checkpoints hold it as a plain tuple."""
+
+    checkpoint_id: int
+    begun_ms: int
+    transaction: Any
+
+
 class TwoPhaseOperator(SinkFunctionOperator):
     """A `TwoPhaseCommitSinkFunction`: one open transaction, and prepared ones that wait for their checkpoint."""
 
@@ -30,7 +38,7 @@ class TwoPhaseOperator(SinkFunctionOperator):
 
     def __init__(self, operator: Operator, spec: SinkFunctionSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, spec, environment)
-        self._waiting: list[tuple[int, int, Any]] = []  # (checkpoint, begun at, transaction), oldest first
+        self._waiting: list[_Prepared] = []  # oldest first
         self._open: Any = None
         self._begun_ms = 0
         self._is_open = False
@@ -125,14 +133,14 @@ class TwoPhaseOperator(SinkFunctionOperator):
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         if self._is_open and not self._at_once:
             self._function.pre_commit(self._open)
-            self._waiting.append((checkpoint_id, self._begun_ms, self._open))
+            self._waiting.append(_Prepared(checkpoint_id, self._begun_ms, self._open))
             self._open, self._is_open = None, False
             if not self._ended:
                 self._begin()
         # A transaction that is released at once must not be in a checkpoint: a restore would abort it after its commit.
         is_known = self._is_open and not self._at_once
         saved = {
-            "prepared": list(self._waiting),
+            "prepared": [tuple(prepared) for prepared in self._waiting],
             "open": (self._begun_ms, self._open) if is_known else None,
             "context": self._function.get_user_context(),
         }
@@ -144,9 +152,8 @@ class TwoPhaseOperator(SinkFunctionOperator):
         self._commit_up_to(checkpoint_id)
 
     def _commit_up_to(self, checkpoint_id: int | None) -> None:
-        while self._waiting and (checkpoint_id is None or self._waiting[0][0] <= checkpoint_id):
-            _, begun_ms, transaction = self._waiting[0]
-            self._commit(begun_ms, transaction)
+        while self._waiting and (checkpoint_id is None or self._waiting[0].checkpoint_id <= checkpoint_id):
+            self._commit(self._waiting[0].begun_ms, self._waiting[0].transaction)
             del self._waiting[0]
 
     def _commit(self, begun_ms: int, transaction: Any) -> None:

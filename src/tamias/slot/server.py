@@ -8,7 +8,7 @@ import os
 import pickle
 import queue
 import threading
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from tamias.clock import SystemClock
 from tamias.errors import DeploymentError
@@ -42,6 +42,20 @@ from tamias.types.by_value import dumps
 _EPOCHS_BETWEEN_FULL_COLLECTIONS = 512
 
 
+class _AskedEpoch(NamedTuple):
+    """An epoch that a task asked for. A later attempt's epochs are later, whatever their numbers."""
+
+    attempt: int
+    epoch: int
+
+
+class _Answer(NamedTuple):
+    """The messages that answered the first task that asked for an epoch of a subtask."""
+
+    asked: _AskedEpoch
+    messages: list[bytes]
+
+
 class SlotServer:
     """The host of one slot's subtasks, and the connections to it."""
 
@@ -59,7 +73,7 @@ class SlotServer:
         self._answered: frozenset[SubtaskId] = frozenset()
         self._messages = 0
         self._in_user_code = False
-        self._answers: dict[SubtaskId, tuple[tuple[int, int], list[bytes]]] = {}  # of (attempt, epoch): the last ones
+        self._answers: dict[SubtaskId, _Answer] = {}  # the last one of each subtask
         self._sending: Link | None = None  # the connection to which the running subtask sends a blob
 
     @property
@@ -175,10 +189,10 @@ class SlotServer:
 
     def _repeatable_answer(self, request: RunEpoch, blobs: list[Blob]) -> list[bytes]:
         """Return the messages that answer a task: those of the first task that asked for this epoch, if one did."""
-        asked = (request.attempt, request.order.number)
+        asked = _AskedEpoch(request.attempt, request.order.number)
         before = self._answers.get(request.subtask)
-        if before is not None and before[0] == asked:
-            return before[1]
+        if before is not None and before.asked == asked:
+            return before.messages
         self._begin_epoch(request.order.number)
         answer: list[bytes] = []
 
@@ -195,8 +209,8 @@ class SlotServer:
             answer.append(FAILED + dumps(_picklable(error)))
         finally:
             self._in_user_code = False
-        if before is None or before[0] < asked:  # a late task of an older epoch was refused: its answer is not kept
-            self._answers[request.subtask] = (asked, answer)
+        if before is None or before.asked < asked:  # a late task of an older epoch was refused: its answer is not kept
+            self._answers[request.subtask] = _Answer(asked, answer)
         self._answered |= {request.subtask}
         return answer
 

@@ -176,8 +176,7 @@ def _condition(type_info: TypeInformation, value: str) -> str | None:
     """Return an expression that is true only for values that fit; `conform` decides about the others."""
     match type_info:
         case IntegerTypeInfo() if str(type_info) != "BigInteger":
-            low, high = type_info.bounds()
-            return f"{value}.__class__ is int and {low} <= {value} <= {high}"
+            return f"{value}.__class__ is int and {type_info.lowest} <= {value} <= {type_info.highest}"
         case TupleTypeInfo():
             types = type_info.get_field_types()
             fields = [_condition(each, f"{value}[{i}]") for i, each in enumerate(types)]

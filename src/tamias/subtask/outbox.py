@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.codegen.exchange_code import Append
 from tamias.codegen.key_code import key_function
@@ -174,6 +174,13 @@ def _halved(frames: list[Frame], first_records: int) -> tuple[list[Frame], list[
     return first, []
 
 
+class Taken(NamedTuple):
+    """The records and the bytes that have left an outbox."""
+
+    records: int
+    size_bytes: int
+
+
 class Outbox:
     """The sending side of all exchanges of one subtask.
 
@@ -229,14 +236,14 @@ class Outbox:
             yield from writer.take_all()
             writer.restart()
 
-    def taken(self) -> tuple[int, int]:
-        """Return how many records and how many bytes have left since the last call."""
+    def taken(self) -> Taken:
+        """Return what has left since the last call."""
         records = bytes_taken = 0
         for writer in self.writers.values():
             records += writer.records_taken
             bytes_taken += writer.bytes_taken
             writer.records_taken = writer.bytes_taken = 0
-        return records, bytes_taken
+        return Taken(records, bytes_taken)
 
     def mark(self, frame: Frame) -> None:
         """Send a frame over all exchanges."""

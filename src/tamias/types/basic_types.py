@@ -93,9 +93,15 @@ class IntegerTypeInfo(BasicTypeInfo):
         self._low = -(1 << bits - 1)
         self._high = (1 << bits - 1) - 1
 
-    def bounds(self) -> tuple[int, int]:
-        """Return the smallest and the largest value."""
-        return self._low, self._high
+    @property
+    def lowest(self) -> int:
+        """The smallest value."""
+        return self._low
+
+    @property
+    def highest(self) -> int:
+        """The largest value."""
+        return self._high
 
     def _fit(self, column: Column) -> Column:
         if not all_are(int, column):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from tamias.functions.window_arithmetic import WindowGrid
+from tamias.functions.window_arithmetic import SavedSpan, WindowGrid
 from tamias.operators.windows.contents import Contents
 from tamias.operators.windows.saved_windows import PANES, other_size
 from tamias.operators.windows.window_ends import WindowEnds
@@ -78,8 +78,8 @@ class PaneTable(Table):
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
-    def _saved_span(self, end_ms: int) -> tuple[int, int]:
-        return (end_ms - self._grid.size_ms, end_ms)  # a plain tuple, since it is written
+    def _saved_span(self, end_ms: int) -> SavedSpan:
+        return (end_ms - self._grid.size_ms, end_ms)
 
     def codec(self) -> Codec:
         return self._contents.codec

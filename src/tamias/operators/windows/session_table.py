@@ -21,11 +21,14 @@ from tamias.state.table import Table
 Session = list[Any]
 START, END, CONTENTS, ENTERED, FIRED = range(5)  # entered: the time at which the session is looked at next
 
+SavedSession = tuple[int, int, Any, bool]
+"""A session in a checkpoint: its start, its end, its contents, and whether it has fired. No class of tamias."""
+
 
 class SessionTable(Table):
     """The open sessions of all keys.
 
-    In a checkpoint an entry's address is the key, and its value a list of (start, end, contents, has fired).
+    In a checkpoint an entry's address is the key, and its value a list of `SavedSession`.
     """
 
     __slots__ = ("_contents", "_entered", "_lateness_ms", "_times")
@@ -98,7 +101,7 @@ class SessionTable(Table):
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
-    def _saved(self, sessions: list[Session]) -> list[tuple[int, int, Any, bool]]:
+    def _saved(self, sessions: list[Session]) -> list[SavedSession]:
         return [(s[START], s[END], self._contents.snapshot(s[CONTENTS]), s[FIRED]) for s in sessions]
 
     def codec(self) -> Codec:

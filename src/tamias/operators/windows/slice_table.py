@@ -13,7 +13,7 @@ from itertools import chain, count
 from typing import Any
 
 from tamias.errors import StateMigrationError
-from tamias.functions.window_arithmetic import TimeSpan, WindowGrid
+from tamias.functions.window_arithmetic import SavedSpan, TimeSpan, WindowGrid
 from tamias.operators.windows.contents import MISSING
 from tamias.operators.windows.saved_windows import SLICES
 from tamias.operators.windows.slice_contents import SavedSlice, SliceContents, Strip
@@ -211,7 +211,7 @@ class SliceTable(Table):
                 values.append(saved)
         return TableEntries(self.info, there, values, gone, full=False)
 
-    def _saved(self, address: tuple[Any, tuple[int, int]]) -> SavedSlice | None:
+    def _saved(self, address: tuple[Any, SavedSpan]) -> SavedSlice | None:
         key, (start, _) = address
         strip = self.data.get(key)
         if strip is None:

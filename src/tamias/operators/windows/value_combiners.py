@@ -18,7 +18,10 @@ from tamias.operators.windows.contents import Contents
 from tamias.types.by_value import own
 
 Part = tuple[int, int, int, Any]
-"""One slice of a key: its start, first arrival number, the arrival number of the chosen record, its value."""
+"""One slice of a key: its start, first arrival number, the arrival number of the chosen record, its value.
+
+A plain tuple, as it is cut out of a strip: every slice of a firing window makes one.
+"""
 
 _FIRST_ARRIVAL, _CHOSEN_ARRIVAL = itemgetter(1), itemgetter(2)
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from io import BytesIO
 from typing import Any
 
+from tamias.functions.window_arithmetic import SavedSpan
 from tamias.functions.windows import (
     CountWindow,
     CountWindowSerializer,
@@ -28,10 +29,10 @@ class WindowCodec(ABC):
 
 
 class _TimeWindowCodec(WindowCodec):
-    def encode(self, window: TimeWindow) -> tuple[int, int]:
+    def encode(self, window: TimeWindow) -> SavedSpan:
         return (window.start, window.end)
 
-    def decode(self, encoded: tuple[int, int]) -> TimeWindow:
+    def decode(self, encoded: SavedSpan) -> TimeWindow:
         return TimeWindow(*encoded)
 
 

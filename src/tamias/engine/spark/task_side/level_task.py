@@ -25,7 +25,7 @@ from tamias.types.by_value import dumps
 DRIVER = -1  # the level of rows for the driver
 POISON = -2  # the level of rows that tell a region that it has failed upstream: its subtasks do not run
 
-Row = tuple[int, tuple[int, int, bytes]]
+Row = tuple[int, tuple[int, int, bytes]]  # plain tuples: Spark pickles every row, and a class would be named in each
 
 _MAX_LINKS = 64
 _links: dict[tuple[Address, bytes], Link] = {}  # by slot address and secret; kept while Spark reuses the worker
