@@ -9,11 +9,17 @@ import pytest
 
 from tamias import faults
 from tamias.common import Configuration, Encoder, RestartStrategies, WatermarkStrategy
-from tamias.datastream import CheckpointingMode, StreamExecutionEnvironment, TwoPhaseCommitSinkFunction
+from tamias.datastream import (
+    CheckpointingMode,
+    ExternalizedCheckpointRetention,
+    StreamExecutionEnvironment,
+    TwoPhaseCommitSinkFunction,
+)
 from tamias.datastream.connectors.bucket_assigners import BucketAssigner
 from tamias.datastream.connectors.file_system import FileSink, RollingPolicy, StreamingFileSink
+from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.errors import JobExecutionError
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
+from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
 RECORDS = list(range(12))
 POINTS = [
@@ -373,3 +379,20 @@ def test_at_least_once_files_are_visible_before_their_checkpoint_is_complete(tmp
     run = run_scripted(env, Script(failed_snapshots=range(1, 6)))
     assert run.handle.progress().checkpoints_completed < len(run.epochs)
     assert lines(tmp_path) == EXPECTED
+
+
+def test_a_checkpoint_of_a_sequence_and_a_transaction_names_no_class_of_tamias(tmp_path):
+    env = environment(restarts=0)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
+    env.get_checkpoint_config().set_externalized_checkpoint_retention(
+        ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+    )
+    env.configure(Configuration().set_string("execution.checkpointing.data-inline-threshold", "0"))
+    source = env.from_source(NumberSequenceSource(1, 9), WatermarkStrategy.no_watermarks(), "numbers")
+    (tmp_path / "out").mkdir()
+    source.add_sink(Folder(str(tmp_path / "out")))
+    with pytest.raises(DriverDied):
+        start_scripted(env, Script(crashes=[Crash("before-notify", 1)], driver_dies=True))
+    written = b"".join(path.read_bytes() for path in tmp_path.glob("checkpoints/*/chk-1/*-v*"))
+    assert b"this sink's folder" in written, "the state of the sink is in a file"
+    assert b"tamias." not in written
