@@ -5,6 +5,7 @@
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
 # make soak       every property with many more examples, and five hundred schedules of faults
+# make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
 # make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; takes hours
 PYTHON ?= python3
 VENV   ?= .venv
@@ -15,7 +16,7 @@ FLINK   = .venvs/flink
 CHECKED = src tests examples benchmarks
 FAST    = -q -n 2 -m 'not soak and not spark and not long' --hypothesis-profile=fast
 
-.PHONY: demo test test-fast unit lint coverage bench soak matrix clean
+.PHONY: demo test test-fast unit lint coverage bench soak mutation matrix clean
 
 demo: $(DEMO)/.ready
 	@echo "demo: starting Spark and the job; the first start takes a few seconds"
@@ -44,6 +45,12 @@ coverage: $(STAMP)
 soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
 	$(BIN)/python -m tests.campaign -j 2 1000-1499
+
+# MUTATION='--per-room 0' is every place of the rooms and takes a night; python -m tests.mutation --help has the rest.
+mutation: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[mutation]'
+	$(BIN)/python -m pytest -q tests/mutation
+	$(BIN)/python -m tests.mutation $(MUTATION)
 
 bench: $(STAMP) $(FLINK)/.ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

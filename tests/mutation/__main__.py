@@ -1,0 +1,180 @@
+"""Change the code in small ways and count how many of the changes the tests notice.
+
+    python -m tests.mutation                                   60 mutants of each room, another sample every time
+    python -m tests.mutation --seed 7 --per-room 20            a smaller sample, the same one every time
+    python -m tests.mutation --room checkpoint --per-room 0    every site of a room: hours
+    python -m tests.mutation --again                           the survivors of the run before
+
+Each mutant runs against the fast tests that reach its line: first those of its own room, then the others. The seed is
+printed. Survivors are printed with file, line and change, and kept in build/mutation/survivors.json. A mutant that
+behaves as the original does is listed, with the reason, in tests/mutation/equivalent.toml, and is not drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from itertools import chain
+
+from tests.mutation.mutants import Mutant, every_mutant, sample
+from tests.mutation.reach import Reach, ReachingTest, measure
+from tests.mutation.trial import ROOT, Outcome, Workspace, import_what_no_mutant_changes
+
+WORK = ROOT / "build" / "mutation"
+SURVIVORS = WORK / "survivors.json"
+SOURCE = ROOT / "src" / "tamias"
+ROOMS = {  # room -> its modules, and the folder of its tests
+    "checkpoint": (["checkpoint"], "checkpoint"),
+    "state": (["state"], "state"),
+    "slot": (["slot"], "slot"),
+    "driver": (["driver"], "driver"),
+    "file sink": (
+        ["connectors/file_sink.py", "connectors/part_files.py", "connectors/streaming_file_sink.py"],
+        "connectors",
+    ),
+}
+TESTS = ["checkpoint", "state", "slot", "driver", "connectors", "golden"]
+
+
+def main() -> int:
+    """Run a sample; return 1 when it scored less than was asked for."""
+    arguments = _arguments()
+    os.nice(19 - os.nice(0))
+    seed = arguments.seed if arguments.seed is not None else random.randrange(1_000_000)
+    workspace = Workspace(WORK)
+    workspace.refresh()
+    reach = measure(workspace.root, TESTS, WORK / "reach")
+    import_what_no_mutant_changes()
+    results: dict[str, Counter[Outcome]] = {}
+    survivors: list[Mutant] = []
+    for room in arguments.room or ROOMS:
+        mutants = _survivors(room) if arguments.again else _draw(room, seed, arguments.per_room)
+        results[room] = Counter()
+        _check_without_mutants(mutants, room, workspace, reach, arguments.seconds)
+        for number, mutant in enumerate(mutants, 1):
+            started = time.monotonic()
+            outcome = _judge(mutant, room, workspace, reach, arguments.seconds)
+            results[room][outcome] += 1
+            took = time.monotonic() - started
+            print(
+                f"{room} {number}/{len(mutants)} {mutant.path}:{mutant.line} {outcome.value} ({took:.1f} s)", flush=True
+            )
+            if outcome in (Outcome.SURVIVED, Outcome.UNREACHED):
+                survivors.append(mutant)
+                print(_change(mutant), flush=True)
+    SURVIVORS.write_text(json.dumps([mutant.identity for mutant in survivors], indent=1))
+    return _report(results, survivors, seed, arguments)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, help="draw the same sample again")
+    parser.add_argument("--per-room", type=int, default=60, metavar="N", help="mutants of each room; 0: every site")
+    parser.add_argument("--room", action="append", choices=list(ROOMS), help="only this room; may be repeated")
+    parser.add_argument("--seconds", type=float, default=15, help="tests that a mutant of its own room is given")
+    parser.add_argument("--again", action="store_true", help="try the survivors of the run before")
+    parser.add_argument("--goal", type=float, default=0, metavar="PERCENT", help="fail below this score")
+    return parser.parse_args()
+
+
+def _draw(room: str, seed: int, per_room: int) -> list[Mutant]:
+    return sample(SOURCE, modules(room), seed=f"{seed} {room}", size=per_room or None)
+
+
+def modules(room: str) -> list[str]:
+    """Return the modules of a room, below src/tamias."""
+    places = [SOURCE / name for name in ROOMS[room][0]]
+    files = [path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
+    return [str(path.relative_to(SOURCE)) for path in files]
+
+
+def _survivors(room: str) -> list[Mutant]:
+    wanted = {tuple(identity) for identity in json.loads(SURVIVORS.read_text())}
+    paths = sorted({path for path, *_rest in wanted} & set(modules(room)))
+    found = {
+        mutant.identity: mutant
+        for path in paths
+        for mutant in every_mutant(path, (SOURCE / path).read_text())
+        if mutant.identity in wanted
+    }
+    return list(found.values())
+
+
+def _check_without_mutants(
+    mutants: list[Mutant], room: str, workspace: Workspace, reach: Reach, seconds: float
+) -> None:
+    """Run the tests that will judge these mutants once as they are: a test that always fails would kill them all."""
+    chosen = {test for mutant in mutants for test in chain(*_tests(mutant, room, workspace, reach, seconds))}
+    if chosen:
+        in_order = sorted(chosen, key=lambda test: (test.seconds, test))
+        spent = sum(test.seconds for test in chosen)
+        workspace.check_that_tests_pass([test.node_id for test in in_order], seconds=spent)
+
+
+def _judge(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, seconds: float) -> Outcome:
+    """Try the tests of the mutant's room, then the others that reach it."""
+    outcome = Outcome.UNREACHED
+    for tests in _tests(mutant, room, workspace, reach, seconds):
+        spent = sum(test.seconds for test in tests)
+        outcome = workspace.try_out(mutant, [test.node_id for test in tests], seconds=spent)
+        if outcome is not Outcome.SURVIVED:
+            break
+    return outcome
+
+
+def _tests(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, seconds: float) -> list[list[ReachingTest]]:
+    """Return the tests of a mutant's own room, then others that reach it, each time the quickest."""
+    reaching = reach.tests_of(mutant, workspace.source(mutant.path).read_text())
+    own = f"tests/{ROOMS[room][1]}/"
+    near = _within([test for test in reaching if test.node_id.startswith(own)], seconds)
+    far = _within([test for test in reaching if test not in near], 2 * seconds)
+    return [tests for tests in (near, far) if tests]
+
+
+def _within(tests: list[ReachingTest], seconds: float) -> list[ReachingTest]:
+    """Return as many of the tests, the quickest first, as take so many seconds together; at least one."""
+    chosen: list[ReachingTest] = []
+    for test in tests:
+        seconds -= test.seconds
+        if seconds < 0 and chosen:
+            break
+        chosen.append(test)
+    return chosen
+
+
+def _change(mutant: Mutant) -> str:
+    return f"    in {mutant.function or 'the module'}\n    - {mutant.before}\n    + {mutant.after}"
+
+
+def _report(
+    results: dict[str, Counter[Outcome]], survivors: list[Mutant], seed: int, arguments: argparse.Namespace
+) -> int:
+    print("\nSurvivors:" if survivors else "\nNo survivors.")
+    for mutant in survivors:
+        print(f"src/tamias/{mutant.path}:{mutant.line} ({mutant.operator})\n{_change(mutant)}")
+    print(f"\n{'room':<12}{'mutants':>9}{'killed':>9}{'timed out':>11}{'survived':>10}{'not reached':>13}{'score':>8}")
+    results["all"] = sum(results.values(), Counter())
+    for room, counts in results.items():
+        columns = [counts.total()] + [counts[outcome] for outcome in (Outcome.KILLED, Outcome.TIMED_OUT)]
+        columns += [counts[outcome] for outcome in (Outcome.SURVIVED, Outcome.UNREACHED)]
+        score = _score(counts)
+        print("{:<12}{:>9}{:>9}{:>11}{:>10}{:>13}{:>8}".format(room, *columns, f"{score:.1f} %"))
+    sampled = "the survivors of the run before" if arguments.again else f"seed {seed}, {arguments.per_room} a room"
+    print(f"sample: {sampled}; a mutant that timed out counts as killed, one that no test reaches as survived")
+    return int(_score(results["all"]) < arguments.goal)
+
+
+def _score(counts: Counter[Outcome]) -> float:
+    noticed = counts[Outcome.KILLED] + counts[Outcome.TIMED_OUT]
+    return 100 * noticed / counts.total() if counts else 100.0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

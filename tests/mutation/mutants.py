@@ -1,0 +1,162 @@
+"""The mutants of a module: where its code can be changed, what is left alone, and a sample drawn by a seed.
+
+A site is a place in the code. One mutant is drawn for a site, so that a comparison, which can be changed in three ways,
+weighs no more than a removed call.
+
+Left alone is what no test can judge: annotations, decorators, assertions (`assert_never` among them), `__repr__`, log
+lines, the fault points of the campaign, and constants whose name ends with a unit of time or size, since no test
+asserts timings.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import parso
+from cosmic_ray.ast import ast_nodes
+from cosmic_ray.mutating import mutate_code
+
+from tests.mutation.operators import OPERATORS, Position
+
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+_TUNED = re.compile(r"^_?[A-Z0-9_]+_(S|MS|BYTES)$")
+_SILENT_CALLS = ("_LOG", "_log", "point", "assert_never")  # point: of tamias.faults
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class Site(NamedTuple):
+    """A place in a module, and the mutants that are possible there: names of operators, with their count before it."""
+
+    path: str  # below src/tamias
+    position: Position
+    choices: tuple[tuple[str, int], ...]
+
+
+class Mutant(NamedTuple):
+    """One change to one module. `function`, `before` and `after` identify it, whatever lines are added above it."""
+
+    path: str
+    line: int
+    function: str
+    operator: str
+    before: str
+    after: str
+    code: str
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        return self.path, self.function, self.before, self.after
+
+
+def sample(source: Path, paths: list[str], *, seed: str, size: int | None) -> list[Mutant]:
+    """Draw `size` mutants from the sites of these modules, or one for every site; never a listed equivalent."""
+    chance = random.Random(seed)
+    sites = [site for path in paths for site in sites_of(path, (source / path).read_text())]
+    chance.shuffle(sites)
+    listed = {identity for identity, _reason in equivalents()}
+    drawn: list[Mutant] = []
+    for site in sites:
+        if len(drawn) == size:
+            break
+        choices = list(site.choices)
+        chance.shuffle(choices)
+        possible = (make(site, choice, (source / site.path).read_text()) for choice in choices)
+        chosen = next((mutant for mutant in possible if mutant and mutant.identity not in listed), None)
+        if chosen is not None:
+            drawn.append(chosen)
+    return drawn
+
+
+def every_mutant(path: str, code: str) -> Iterator[Mutant]:
+    """Make every mutant of a module."""
+    for site in sites_of(path, code):
+        for choice in site.choices:
+            if mutant := make(site, choice, code):
+                yield mutant
+
+
+def sites_of(path: str, code: str) -> list[Site]:
+    """Find the places of a module that can be changed, in their order."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    found: defaultdict[Position, list[tuple[str, int]]] = defaultdict(list)
+    for node in ast_nodes(parso.parse(code)):
+        for name, operator in OPERATORS.items():
+            for position in operator.mutation_positions(node):
+                if not _is_left_alone(node):
+                    found[position].append((name, counts[name]))
+                counts[name] += 1
+    return [Site(path, position, tuple(choices)) for position, choices in sorted(found.items())]
+
+
+def make(site: Site, choice: tuple[str, int], code: str) -> Mutant | None:
+    """Make one mutant of a site; None when the change is not Python, or none at all."""
+    name, occurrence = choice
+    mutated = mutate_code(code, OPERATORS[name], occurrence)
+    try:
+        if mutated is None or ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(code)):
+            return None
+    except SyntaxError:
+        return None  # `if not x := y`: not every condition can be negated in place
+    line = site.position[0][0]
+    before, after = _changed_lines(code, mutated)
+    return Mutant(site.path, line, function_at(code, line), name, before, after, mutated)
+
+
+def function_at(code: str, line: int) -> str:
+    """Return the qualified name of the innermost function or class around a line; "" at a module's level."""
+    around = [node for node in ast.walk(ast.parse(code)) if isinstance(node, DEFINITIONS) and _holds(node, line)]
+    return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
+
+
+def equivalents() -> list[tuple[tuple[str, str, str, str], str]]:
+    """Read the mutants that behave as the original does, each with its reason."""
+    entries = tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])
+    return [((e["file"], e["function"], e["before"], e["after"]), e["reason"]) for e in entries]
+
+
+def _holds(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _changed_lines(code: str, mutated: str) -> tuple[str, str]:
+    """Return the lines that differ, of both, without indentation."""
+    old, new = code.splitlines(), mutated.splitlines()
+    first = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
+    last = next(i for i, (a, b) in enumerate(zip(reversed(old), reversed(new), strict=False)) if a != b)
+    return _joined(old[first : len(old) - last]), _joined(new[first : len(new) - last])
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(" ".join(lines).split())
+
+
+def _is_left_alone(node: Any) -> bool:
+    if node.type == "simple_stmt" and _is_silent_call(node.children[0]):
+        return True
+    child, around = None, node
+    while around is not None:
+        if around.type in ("decorator", "decorators", "assert_stmt", "tfpdef"):
+            return True
+        if around.type == "annassign" and around.children[1] is child:
+            return True
+        if around.type == "funcdef" and (around.name.value == "__repr__" or (child and around.annotation is child)):
+            return True
+        if around.type == "if_stmt" and around.children[1].get_code().strip() == "TYPE_CHECKING":
+            return True
+        if around.type == "expr_stmt" and _TUNED.match(around.children[0].get_code().strip()):
+            return True
+        if _is_silent_call(around):
+            return True
+        child, around = around, around.parent
+    return False
+
+
+def _is_silent_call(node: Any) -> bool:
+    return node.type == "atom_expr" and node.children[0].type == "name" and node.children[0].value in _SILENT_CALLS

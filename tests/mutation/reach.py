@@ -1,0 +1,166 @@
+"""Which tests reach which lines: measured once by coverage, kept for each test file until its text or the code changes.
+
+Processes that a test starts are measured too, and count for the test that started them.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coverage import CoverageData
+
+from tests.mutation.mutants import DEFINITIONS, Mutant
+
+CHOSEN = "not soak and not spark and not long"
+_PHASE = re.compile(r"(\|(setup|run|teardown)| \((setup|call|teardown)\))$")
+_SETTINGS = """\
+[run]
+source = tamias
+parallel = true
+sigterm = true
+patch =
+    subprocess
+    _exit
+context = ${{PYTEST_CURRENT_TEST-}}
+data_file = {folder}/data
+"""
+
+
+class ReachingTest(NamedTuple):
+    """A test that reaches a mutant, and the seconds it took when it was measured."""
+
+    node_id: str
+    seconds: float
+
+
+class Reach:
+    """The measured tests: for each, its seconds, and the lines of each module that it ran."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._tests: defaultdict[str, defaultdict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+
+    def add(self, measured: dict[str, Any]) -> None:
+        """Add what was measured of one test file."""
+        self._seconds.update(measured["seconds"])
+        for path, tests in measured["lines"].items():
+            for node_id, lines in tests.items():
+                if node_id in self._seconds:
+                    for line in lines:
+                        self._tests[path][line].add(node_id)
+
+    def tests_of(self, mutant: Mutant, code: str) -> list[ReachingTest]:
+        """Return the tests that run the statement of a mutant, or else its function, the quickest first."""
+        tests = self._tests[mutant.path]
+        for lines in lines_that_show(code, mutant.line):
+            if reaching := set().union(*(tests[line] for line in lines if line in tests)):
+                return sorted((ReachingTest(t, self._seconds[t]) for t in reaching), key=lambda t: (t.seconds, t))
+        return []
+
+
+def lines_that_show(code: str, line: int) -> list[set[int]]:
+    """Return sets of lines, the best first: whoever runs one of them may notice a change of this line.
+
+    What runs when a module is imported (constants, defaults of arguments) is noticed by whoever runs its functions.
+    """
+    tree = ast.parse(code)
+    around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _holds(node, line)]
+    around.sort(key=lambda node: (node.lineno, -(node.end_lineno or 0)))
+    functions = [node for node in around if isinstance(node, DEFINITIONS) and not isinstance(node, ast.ClassDef)]
+    if not functions or line < functions[0].body[0].lineno:
+        inside = functions or [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        return [{at for node in inside for at in _body(node)}]
+    innermost = around[-1]
+    first_inside = getattr(innermost, "body", [None])[0]
+    end = max(innermost.lineno, first_inside.lineno - 1) if first_inside else innermost.end_lineno or line
+    return [{*range(innermost.lineno, end + 1), line}, _body(functions[-1]), _body(functions[0])]
+
+
+def measure(workspace: Path, folders: list[str], kept: Path) -> Reach:
+    """Return the reach of the tests in these folders; run those that changed since they were measured."""
+    kept.mkdir(parents=True, exist_ok=True)
+    code = _digest(sorted((workspace / "src").rglob("*.py")))
+    files = sorted(path for folder in folders for path in (workspace / "tests" / folder).rglob("test_*.py"))
+    places = {path: kept / f"{path.stem}-{_digest([path])[:16]}-{code[:16]}.json" for path in files}
+    stale = [path for path, place in places.items() if not place.exists()]
+    if stale:
+        print(f"measuring which lines the tests of {len(stale)} files reach")
+        for name, measured in _run(workspace, stale).items():
+            places[workspace / name].write_text(json.dumps(measured))
+    reach = Reach()
+    for place in places.values():
+        reach.add(json.loads(place.read_text()))
+    return reach
+
+
+def _run(workspace: Path, files: list[Path]) -> dict[str, dict[str, Any]]:
+    """Run these test files under coverage; return, for each, the seconds and the lines of its tests."""
+    data = workspace.parent / "coverage"
+    data.mkdir(exist_ok=True)
+    for old in data.iterdir():
+        old.unlink()
+    (data / "settings").write_text(_SETTINGS.format(folder=data))
+    environment = os.environ | {"CI": "1", "PYTHONPATH": f"{workspace / 'src'}{os.pathsep}{workspace}"}
+    names = [str(path.relative_to(workspace)) for path in files]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutation.seconds", "-m", CHOSEN, "--cov=tamias"]
+    options += [f"--cov-config={data / 'settings'}", "--cov-context=test", "--cov-report="]
+    command = [sys.executable, "-m", "pytest", *options, "--hypothesis-profile=fast", *names]
+    environment["TAMIAS_MUTATION_SECONDS"] = str(data / "seconds.json")
+    if subprocess.run(command, cwd=workspace, env=environment, check=False).returncode:
+        raise SystemExit("mutation: the tests fail without a mutant; make them pass first")
+    return split_by_file(
+        workspace, names, _lines_by_test(workspace, data), json.loads((data / "seconds.json").read_text())
+    )
+
+
+def split_by_file(
+    workspace: Path, names: list[str], lines: dict[str, dict[str, list[int]]], seconds: dict[str, float]
+) -> dict[str, dict[str, Any]]:
+    """Arrange what was measured by test file, so that each file can be measured again alone."""
+    arranged: dict[str, dict[str, Any]] = {name: {"seconds": {}, "lines": defaultdict(dict)} for name in names}
+    for node_id, spent in seconds.items():
+        arranged[node_id.partition("::")[0]]["seconds"][node_id] = spent
+    for path, tests in lines.items():
+        for node_id, reached in tests.items():
+            if node_id.partition("::")[0] in arranged:
+                arranged[node_id.partition("::")[0]]["lines"][path][node_id] = reached
+    return arranged
+
+
+def _lines_by_test(workspace: Path, data: Path) -> dict[str, dict[str, list[int]]]:
+    """Read coverage's files: module below src/tamias -> test -> lines."""
+    found: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for part in sorted(data.glob("data*")):
+        read = CoverageData(str(part))
+        read.read()
+        for name in read.measured_files():
+            path = name.partition("src/tamias/")[2]
+            for line, contexts in read.contexts_by_lineno(name).items():
+                for context in contexts:
+                    if context:
+                        found[path][_PHASE.sub("", context)].add(line)
+    return {path: {test: sorted(lines) for test, lines in tests.items()} for path, tests in found.items()}
+
+
+def _digest(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _body(function: Any) -> set[int]:
+    return set(range(function.body[0].lineno, (function.end_lineno or function.lineno) + 1))
+
+
+def _holds(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)

@@ -1,0 +1,116 @@
+"""The mutation runner itself: which changes it makes, which it leaves out, and which tests it finds for them."""
+
+import textwrap
+
+import pytest
+
+pytest.importorskip("cosmic_ray", reason="pip install -e '.[mutation]'")
+
+from tests.mutation.__main__ import ROOMS, SOURCE, modules
+from tests.mutation.mutants import equivalents, every_mutant, function_at, sample
+from tests.mutation.reach import Reach, lines_that_show
+
+
+def changes(code):
+    return {(mutant.before, mutant.after) for mutant in every_mutant("m.py", textwrap.dedent(code))}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("file.sync()", "pass"),
+        ("self.done = True", "pass"),
+        ("self.done = True", "self.done = False"),
+        ("if a < b:", "if a <= b:"),
+        ("if a < b:", "if a >= b:"),
+        ("if a < b:", "if not a < b:"),
+        ("return [x for x in y if x in z]", "return [x for x in y if x not in z]"),
+        ("return [x for x in y if x in z]", "return [x for x in y if not (x in z)]"),
+        ("return min(a, b)", "return max(a, b)"),
+        ("for x in y:", "for x in []:"),
+        ("except OSError:", "except CosmicRayTestingException:"),
+        ("return a + 1", "return a - 1"),
+        ("return a + 1", "return a + 2"),
+    ],
+)
+def test_a_mutant_changes_what_the_code_does(before, after):
+    block = f"{before}\n        pass" if before.endswith(":") else before
+    if before.startswith("except"):
+        block = f"try:\n        a.b\n    {block}"
+    assert (before, after) in changes(f"def f(self, a, b, x, y, z):\n    {block}\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(a: int | None = None) -> int | None: ...",
+        "x: int | None",
+        "@dataclass(frozen=True)\nclass A: ...",
+        "def f(a):\n    assert a > 1",
+        "def f(a):\n    _log.info('%s', a + 1)",
+        "def f(a):\n    point('epoch', a + 1)",
+        "def f(a):\n    assert_never(a)",
+        "def __repr__(self):\n    return str(self.a + 1)",
+        "_POLL_MS = 5",
+        "if TYPE_CHECKING:\n    a = 1",
+    ],
+)
+def test_what_no_test_can_judge_is_left_alone(code):
+    assert changes(code) == set()
+
+
+def test_a_seed_draws_the_same_mutants_again(tmp_path):
+    (tmp_path / "m.py").write_text("def f(a, b):\n" + "".join(f"    a.b{i} = b < {i}\n" for i in range(20)))
+    first = sample(tmp_path, ["m.py"], seed="1", size=5)
+    assert first == sample(tmp_path, ["m.py"], seed="1", size=5)
+    assert first != sample(tmp_path, ["m.py"], seed="2", size=5)
+    assert len(first) == 5
+
+
+CODE = """\
+LIMIT = 7
+
+class A:
+    def f(self, a=3):
+        if a < LIMIT:
+            return (
+                a + 1
+            )
+        return 2
+"""
+
+
+@pytest.mark.parametrize(("line", "shown_by"), [(5, {5}), (7, {6, 7, 8}), (9, {9}), (4, {5, 6, 7, 8, 9})])
+def test_a_change_is_shown_by_whoever_runs_its_statement(line, shown_by):
+    assert lines_that_show(CODE, line)[0] == shown_by
+
+
+def test_a_constant_is_shown_by_whoever_runs_a_function_of_its_module():
+    assert lines_that_show(CODE, 1) == [{5, 6, 7, 8, 9}]
+
+
+def test_the_tests_that_reach_a_mutant_come_quickest_first():
+    reach = Reach()
+    reach.add(
+        {
+            "seconds": {"slow": 2.0, "quick": 0.1, "elsewhere": 0.1},
+            "lines": {"m.py": {"slow": [5, 9], "quick": [9], "elsewhere": [5]}},
+        }
+    )
+    mutant = next(mutant for mutant in every_mutant("m.py", CODE) if mutant.line == 9)
+    assert [test.node_id for test in reach.tests_of(mutant, CODE)] == ["quick", "slow"]
+
+
+def test_a_mutant_knows_the_function_it_is_in():
+    assert [function_at(CODE, line) for line in (1, 7)] == ["", "A.f"]
+
+
+def test_every_listed_equivalent_is_still_a_mutant():
+    listed = [identity for identity, reason in equivalents() if reason]
+    paths = {path for room in ROOMS for path in modules(room)}
+    possible = {
+        mutant.identity
+        for path in {path for path, *_rest in listed} & paths
+        for mutant in every_mutant(path, (SOURCE / path).read_text())
+    }
+    assert [identity for identity in listed if identity not in possible] == []

@@ -1,0 +1,169 @@
+"""One mutant against the tests that reach it, in a copy of the repository, in a process that is forked for it.
+
+The copy is where the mutant is written, so that processes which a test starts run the mutant too, and the repository is
+never touched. The fork saves the import of everything that no mutant changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+from enum import Enum
+from pathlib import Path
+from typing import NoReturn
+
+from tests.mutation.mutants import Mutant
+from tests.mutation.reach import CHOSEN
+
+ROOT = Path(__file__).parents[2]
+_COPIED = ("src", "tests", "pyproject.toml")
+_IMPORTED_ONCE = ("pytest", "hypothesis", "hypothesis.stateful", "pytest_timeout", "pytest_cov", "xdist", "cloudpickle")
+_IMPORTED_IF_THERE = ("pyarrow.fs", "rocksdict", "fsspec", "fastavro", "yaml")
+_TEST_S = 30  # a test that takes longer with a mutant than this, or than ten times what it took, has timed out
+_OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "--tb=line", "-m", CHOSEN]
+
+
+class Outcome(Enum):
+    """What the tests said about a mutant."""
+
+    KILLED = "killed"
+    TIMED_OUT = "timed out"
+    SURVIVED = "survived"
+    UNREACHED = "not reached"  # by any test: counted as survived
+
+
+class Workspace:
+    """A copy of the code and its tests, where one mutant at a time is put in place of its original."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "copy"
+        self._scratch = folder / "scratch"
+        self._output = folder / "output"
+
+    def refresh(self) -> None:
+        """Copy what changed in the repository; compiled files of what did not change stay."""
+        for name in _COPIED:
+            source = ROOT / name
+            for path in [source] if source.is_file() else source.rglob("*"):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    _copy_if_changed(path, self.root / path.relative_to(ROOT))
+        for path in self.root.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts and not (ROOT / path.relative_to(self.root)).exists():
+                path.unlink()
+
+    def source(self, path: str) -> Path:
+        """Return the place of a module, given its path below src/tamias."""
+        return self.root / "src" / "tamias" / path
+
+    def try_out(self, mutant: Mutant, tests: list[str], *, seconds: float) -> Outcome:
+        """Run these tests, which take so many seconds, with the mutant in place."""
+        place = self.source(mutant.path)
+        original = place.read_text()
+        place.write_text(mutant.code)
+        for compiled in (place.parent / "__pycache__").glob(f"{place.stem}.*.pyc"):
+            compiled.unlink()
+        try:
+            return self._run(tests, seconds)
+        finally:
+            place.write_text(original)
+
+    def check_that_tests_pass(self, tests: list[str], *, seconds: float) -> None:
+        """Run tests without a mutant, as they are run with one; raise `SystemExit` when they fail."""
+        if self._run(tests, seconds) is not Outcome.SURVIVED:
+            raise SystemExit(f"mutation: tests fail without a mutant:\n{self._output.read_text(errors='replace')}")
+
+    def _run(self, tests: list[str], seconds: float) -> Outcome:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        timeout = max(_TEST_S, 10 * seconds)
+        child = os.fork()
+        if child == 0:
+            self._run_in_child(tests, timeout)
+        status = _wait(child, 60 + 2 * timeout)
+        if status is None:
+            return Outcome.TIMED_OUT
+        output = self._output.read_text(errors="replace")
+        if os.WIFSIGNALED(status):
+            return Outcome.TIMED_OUT if os.WTERMSIG(status) == signal.SIGXCPU else Outcome.KILLED
+        code = os.WEXITSTATUS(status)
+        if code == 0:
+            return Outcome.SURVIVED
+        if code not in (1, 2, 3) and "ImportError while loading conftest" not in output:
+            raise SystemExit(f"mutation: pytest ended with {code} and ran no test:\n{output}")
+        return Outcome.TIMED_OUT if f"Timeout (>{timeout:.1f}s)" in output else Outcome.KILLED
+
+    def _run_in_child(self, tests: list[str], timeout: float) -> NoReturn:
+        code = 3
+        try:
+            os.setsid()
+            os.chdir(self.root)
+            output = os.open(self._output, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+            for stream in (1, 2):
+                os.dup2(output, stream)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_CPU, (int(timeout), int(timeout) + 5))
+            sys.dont_write_bytecode = True
+            paths = [str(self.root / "src"), str(self.root)]
+            os.environ |= {"CI": "1", "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+            here = {"", str(ROOT), str(ROOT / "src")}
+            sys.path = paths + [path for path in sys.path if path not in here]
+            for name in [name for name in sys.modules if name == "tests" or name.startswith("tests.")]:
+                del sys.modules[name]  # those of the repository; the child imports those of the copy
+            import pytest
+
+            options = [*_OPTIONS, f"--timeout={timeout}", f"--basetemp={self._scratch}", "--hypothesis-profile=fast"]
+            code = int(pytest.main([*options, *tests], plugins=[_NoShrinking()]))
+            sys.stdout.flush()
+        finally:
+            os._exit(code)
+
+
+class _NoShrinking:
+    """A plugin of pytest: one failing example is enough, and looking for the smallest would take a minute."""
+
+    def pytest_collection_finish(self) -> None:
+        from hypothesis import Phase, settings
+
+        fast = settings.get_profile("fast")
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("fast", fast, phases=phases, derandomize=True, database=None)
+        settings.load_profile("fast")
+
+
+def import_what_no_mutant_changes() -> None:
+    """Import the packages of others once, for every child."""
+    for name in _IMPORTED_ONCE:
+        importlib.import_module(name)
+    for name in _IMPORTED_IF_THERE:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue  # an extra that is not installed; its tests are skipped
+
+
+def _copy_if_changed(path: Path, target: Path) -> None:
+    if not target.exists() or target.read_bytes() != path.read_bytes():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+
+
+def _wait(child: int, seconds: float) -> int | None:
+    """Wait for a child and end what it left behind; return its status, or None when it took too long."""
+    deadline = time.monotonic() + seconds
+    status: int | None = None
+    while status is None and time.monotonic() < deadline:
+        ended, result = os.waitpid(child, os.WNOHANG)
+        if ended:
+            status = result
+        else:
+            time.sleep(0.02)
+    with contextlib.suppress(ProcessLookupError):  # nothing is left of its group
+        os.killpg(child, signal.SIGKILL)
+    if status is None:
+        os.waitpid(child, 0)
+    return status
