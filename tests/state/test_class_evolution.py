@@ -216,9 +216,9 @@ def test_a_class_that_did_not_change_costs_nothing():
     visit = define("@dataclass", "url: str")
     before.value_state(ValueStateDescriptor("state")).update(visit("/"))
     after = restored(snapshot_of(before))
-    kept = after._heap.by_name["state"].data["key"]
+    kept = after.heap.by_name["state"].data["key"]
     after.value_state(ValueStateDescriptor("state"))
-    assert after._heap.by_name["state"].data["key"] is kept
+    assert after.heap.by_name["state"].data["key"] is kept
     assert f'"{MODULE}:Visit": [["url", "str"]]' in after.infos()[0].schema
 
 

@@ -100,7 +100,7 @@ def test_what_a_serializer_wrote_is_what_is_kept():
     backend = BACKENDS["heap"]()
     backend.cell[0] = "key"
     backend.value_state(ValueStateDescriptor("state", PointSerializer(";"))).update((1, 2))
-    assert backend._heap.by_name["state"].data["key"] == bytearray(b"1;2")
+    assert backend.heap.by_name["state"].data["key"] == bytearray(b"1;2")
     assert '"version": 2' in backend.infos()[0].schema
 
 
@@ -117,7 +117,7 @@ def test_a_serializer_may_go_on_as_the_older_one():
     state = after.value_state(ValueStateDescriptor("state", PointSerializer("any")))
     assert state.value() == (1, 2)
     state.update((3, 4))
-    assert after._heap.by_name["state"].data["key"] == bytearray(b"3-4")
+    assert after.heap.by_name["state"].data["key"] == bytearray(b"3-4")
     assert state.value() == (3, 4)
 
 

@@ -65,19 +65,19 @@ def test_many_come_in_order_once_they_come_again(keys, data):
 
 def test_a_table_that_is_nearly_full_remembers_none(backend):
     state = backend.value_state(ValueStateDescriptor("count"))
-    table = backend._rocks.by_name["count"]
+    table = backend.rocks.by_name["count"]
     for value in (1, 2):
         for key in range(100):
             backend.cell[0] = key
             state.update(value)
         table.limit[0] = 1000
-        backend._rocks.flush()
-        assert len(table._addresses.of(set(range(100)))[0]) == 100
+        backend.rocks.flush()
+        assert len(table.addresses.of(set(range(100)))[0]) == 100
     table.limit[0] = 150
     backend.cell[0] = 0
     state.update(3)
-    backend._rocks.flush()
-    assert table._addresses.of(set(range(100))) == ([], [])
+    backend.rocks.flush()
+    assert table.addresses.of(set(range(100))) == ([], [])
     backend.cell[0] = 99
     assert state.value() == 2
 
@@ -91,6 +91,6 @@ def test_what_is_cleared_and_written_again_and_again_is_what_was_written_last(ba
                 state.clear()
             else:
                 state.update((key, turn) if key % 2 else turn)
-        backend._rocks.flush()
+        backend.rocks.flush()
         expected = {key: (key, turn) if key % 2 else turn for key in range(50) if (key + turn) % 3}
         assert dict(backend.entries("count")) == expected

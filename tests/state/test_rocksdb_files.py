@@ -15,7 +15,7 @@ from tamias.checkpoint.retention import Retention
 from tamias.errors import CorruptFileError, StateError
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.keygroups import key_group, key_group_range, state_key
-from tamias.state.rocksdb import instance_files as rocksdb_files
+from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.rocksdb.store import RocksStore
 from tamias.state.rocksdb.tables import Shared
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot
@@ -194,7 +194,7 @@ def test_a_restored_job_refers_to_the_files_it_was_restored_from_if_they_are_its
 def test_nothing_is_left_on_disk_by_a_checkpoint_or_by_a_backend_that_is_closed(job):
     job.write(KEYS, 1)
     job.checkpoint()
-    folder = job.backend._folder
+    folder = job.backend.folder
     assert os.listdir(folder) == ["db"]
     job.backend.close()
     assert not os.path.exists(folder)
@@ -204,22 +204,22 @@ def test_a_snapshot_that_is_never_written_leaves_nothing_on_disk(job):
     job.write(KEYS, 1)
     for capture in (job.backend.snapshot, job.backend.full_snapshot, job.backend.native_snapshot):
         captured = capture(1)
-        assert len(os.listdir(job.backend._folder)) == 2
+        assert len(os.listdir(job.backend.folder)) == 2
         del captured
         gc.collect()
-        assert os.listdir(job.backend._folder) == ["db"]
+        assert os.listdir(job.backend.folder) == ["db"]
 
 
 def test_large_values_take_up_more_room(job, monkeypatch):
-    monkeypatch.setattr(Shared, "in_slot", WeakSet([job.backend._rocks.shared]))  # without the instances of other tests
+    monkeypatch.setattr(Shared, "in_slot", WeakSet([job.backend.rocks.shared]))  # without the instances of other tests
     notes = job.backend.value_state(ValueStateDescriptor("notes"))
-    table = job.backend._rocks.by_name["notes"]
+    table = job.backend.rocks.by_name["notes"]
     for key in range(500):
         job.backend.cell[0] = key
         notes.update(b"x" * 100_000)
     assert len(table.data) * 100_000 < SMALL.cache_bytes
     job.write(KEYS, 1)
-    assert len(job.backend._rocks.by_name["count"].data) > len(KEYS) * 0.9  # all but the first, of unknown size
+    assert len(job.backend.rocks.by_name["count"].data) > len(KEYS) * 0.9  # all but the first, of unknown size
     table.make_room()
     table.limit[0] = 10**6  # as if earlier values had been small
     for key in range(500):
@@ -232,7 +232,7 @@ def test_large_values_take_up_more_room(job, monkeypatch):
 def test_a_map_keeps_its_order_from_call_to_call_though_room_is_made_in_between(job, size):
     job.backend.cell[0] = "key"
     state = job.backend.map_state(MapStateDescriptor("map"))
-    table = job.backend._rocks.by_name["map"]
+    table = job.backend.rocks.by_name["map"]
     state.put_all({n: -n for n in reversed(range(size + 2))})
     state.remove(size)
     state.remove(size + 1)
@@ -250,12 +250,12 @@ def test_an_operator_without_state_has_no_instance():
     captured.key_groups = EVERYTHING
     files = captured.write(Target(MemoryFiles(), 1))
     assert (files.format, files.files) == ("heap", ())
-    assert os.listdir(backend._folder) == []
+    assert os.listdir(backend.folder) == []
     backend.close()
 
 
-def test_large_files_are_written_in_pieces(job, monkeypatch):
-    monkeypatch.setattr(rocksdb_files, "PIECE_BYTES", 1000)
+def test_large_files_are_written_in_pieces():
+    job = Job(limits=RocksLimits(piece_bytes=1000))
     job.write(KEYS, 1)
     job.checkpoint()
     assert any(name.endswith(".sst+2") for name in job.files.names)
@@ -268,6 +268,7 @@ def test_large_files_are_written_in_pieces(job, monkeypatch):
         again = Job(make, restored=job.restored())
         assert [again.read(key) for key in (KEYS[0], KEYS[-1])] == [2, 1]
         again.backend.close()
+    job.backend.close()
     names = list(job.files.names)
     first = next(number for number, name in enumerate(names) if name.endswith("+1"))
     job.files = replace(job.files, names=(*names[:first], names[first][:-1] + "2", *names[first + 1 :]))
@@ -319,8 +320,8 @@ def test_a_format_nobody_knows_is_refused(job, make):
 def test_damage_on_the_local_disk_is_an_error_and_no_silent_end(job):
     job.write(KEYS, 1)
     job.checkpoint()
-    folder = os.path.join(job.backend._folder, "copy")
-    job.backend._rocks.store.checkpoint(folder)
+    folder = os.path.join(job.backend.folder, "copy")
+    job.backend.rocks.store.checkpoint(folder)
     for name in os.listdir(folder):
         if name.endswith(".sst"):
             with open(os.path.join(folder, name), "r+b") as file:
@@ -361,7 +362,7 @@ def test_several_instances_become_one_and_one_several():
                     listed.add((key, part))
                     entries.put(part, key)
                     if key < "key-11":
-                        backend._rocks.by_name["list"].make_room()  # one piece for each element
+                        backend.rocks.by_name["list"].make_room()  # one piece for each element
         captured = backend.snapshot(1)
         captured.key_groups = groups
         parts.append(captured.write(Target(store, 1)))
@@ -384,7 +385,7 @@ def test_several_instances_become_one_and_one_several():
                 assert list(listed.get()) == [(key, part) for part in range(3)]
                 assert dict(entries.items()) == dict.fromkeys(range(3), key)
                 listed.add("new")
-                backend._rocks.by_name["list"].make_room()
+                backend.rocks.by_name["list"].make_room()
                 assert list(listed.get())[-1] == "new"
             backend.close()
         assert seen == len(KEYS)
@@ -435,7 +436,7 @@ def test_what_is_added_to_a_list_after_a_merge_comes_last():
         listed = backend.list_state(ListStateDescriptor("list"))
         for number in range(pieces):
             listed.add(number)
-            backend._rocks.by_name["list"].make_room()
+            backend.rocks.by_name["list"].make_room()
         infos = backend.infos()
         parts.append(captured_files(backend, groups, store, 1))
         backend.close()
@@ -445,6 +446,6 @@ def test_what_is_added_to_a_list_after_a_merge_comes_last():
     backend.cell[0] = key_in(ranges[1])
     for number in (50, 51):
         listed.add(number)
-        backend._rocks.by_name["list"].make_room()
+        backend.rocks.by_name["list"].make_room()
     assert list(listed.get()) == list(range(52))
     backend.close()

@@ -11,7 +11,7 @@ import pytest
 
 from tamias.errors import StateError
 from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.state.rocksdb import compaction as rocksdb_merging
+from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
@@ -49,7 +49,7 @@ class Job:
         if restored is not None:
             self.backend.restore(restored, self.store, EVERYTHING)
         self.number = self.backend.value_state(ValueStateDescriptor("number"))
-        self.rocks = self.backend._rocks
+        self.rocks = self.backend.rocks
 
     def write(self, keys, value):
         for key in keys:
@@ -73,8 +73,7 @@ class Job:
         return target.shared_bytes
 
     def wait(self):
-        if self.rocks.merging._thread is not None:
-            self.rocks.merging._thread.join(60)
+        self.rocks.merging.wait()
 
     def on_disk(self):
         return sum(file.bytes for file in self.rocks.store.files())
@@ -136,11 +135,12 @@ def test_the_files_of_a_first_load_are_merged_before_they_are_written(job):
     assert len(job.rocks.store.files()) == 1
 
 
-def test_large_ones_are_left_to_rocksdb(job, monkeypatch):
-    monkeypatch.setattr(rocksdb_merging, "SETTLE_BYTES", 1000)
+def test_large_ones_are_left_to_rocksdb():
+    job = Job(limits=RocksLimits(settle_bytes=1000))
     job.write(range(KEYS), 1)
     job.checkpoint()
     assert len(job.rocks.store.files()) > 1
+    job.backend.close()
 
 
 @pytest.mark.parametrize("reuses_restored", [True, False])
@@ -160,13 +160,11 @@ def test_restored_files_are_merged_only_if_they_are_written_again(job, reuses_re
 # ------------------------------------------------------------------------------------------------------------ deletions
 
 
-@pytest.fixture
-def few(monkeypatch):
-    """A few deletions suffice, because RocksDB may merge some of the files itself first."""
-    monkeypatch.setattr(rocksdb_merging, "FEW_DELETIONS", 100)
+FEW = RocksLimits(few_deletions=100)  # so few suffice, because RocksDB may merge some of the files itself first
 
 
-def test_a_state_that_has_shrunk_leaves_the_disk(job, few):
+def test_a_state_that_has_shrunk_leaves_the_disk():
+    job = Job(limits=FEW)
     job.write(range(KEYS), "a value of some length")
     job.checkpoint()
     before = job.on_disk()
@@ -176,10 +174,11 @@ def test_a_state_that_has_shrunk_leaves_the_disk(job, few):
     job.delete(range(KEYS // 3, KEYS - PART))
     job.checkpoint()
     assert job.on_disk() < before / 20
+    job.backend.close()
 
 
-def test_without_checkpoints_too(few):
-    job = Job(tracked=False)
+def test_without_checkpoints_too():
+    job = Job(tracked=False, limits=FEW)
     job.write(range(KEYS), "a value of some length")
     job.rocks.flush()
     job.rocks.store.flush()
@@ -193,8 +192,8 @@ def test_without_checkpoints_too(few):
     job.backend.close()
 
 
-def test_nothing_is_merged_where_that_is_asked_for(few):
-    job = Job(settings=replace(SMALL, compaction_style="NONE"))
+def test_nothing_is_merged_where_that_is_asked_for():
+    job = Job(settings=replace(SMALL, compaction_style="NONE"), limits=FEW)
     job.write(range(KEYS), 1)
     job.checkpoint()
     loaded = len(job.rocks.store.files())
@@ -212,7 +211,7 @@ def test_that_merging_failed_is_said_with_the_next_checkpoint(job, monkeypatch):
     job.write(range(10), 1)
     job.checkpoint()
     monkeypatch.setattr(job.rocks.store, "compact", fail)
-    job.rocks.merging._begin()
+    job.rocks.merging.begin()
     job.wait()
     with pytest.raises(StateError, match="no space left"):
         job.checkpoint()
@@ -229,8 +228,8 @@ def test_a_backend_can_be_closed_while_files_are_merged(job, monkeypatch):
     monkeypatch.setattr(job.rocks.store, "compact", compact_and_say_so)
     job.write(range(KEYS), 1)
     job.rocks.flush()
-    job.rocks.merging._begin()
+    job.rocks.merging.begin()
     assert begun.wait(60)
     job.backend.close()
     assert not job.rocks.is_open
-    assert not os.path.exists(job.backend._folder)
+    assert not os.path.exists(job.backend.folder)

@@ -1,6 +1,7 @@
 """Expiring state in RocksDB: the sweep of entries that are not read, and snapshots without expired entries."""
 
 import os
+from typing import ClassVar
 
 import pytest
 
@@ -8,7 +9,7 @@ from tamias.clock import ManualClock
 from tamias.common.time import Duration, Time
 from tamias.functions.state_ttl import StateTtlConfig
 from tamias.keygroups import state_key
-from tamias.state.rocksdb import sweep as rocksdb_sweep
+from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
 from tests.state.backends import EVERYTHING, GROUPS, rocksdb
@@ -40,7 +41,7 @@ class Kept:
 
     def forget(self):
         """Write everything to disk, so that no entry is in use."""
-        for table in self.backend._rocks.by_name.values():
+        for table in self.backend.rocks.by_name.values():
             table.make_room()
 
     def epochs(self, count=1):
@@ -140,10 +141,8 @@ def test_a_value_that_was_renewed_after_it_was_written_stays(kept):
     assert states.parts("key") == (12, "new")
 
 
-def test_a_sweep_takes_some_entries_with_every_epoch_and_goes_on_where_it_stopped(kept, monkeypatch):
-    monkeypatch.setattr(rocksdb_sweep.Sweep.step, "__defaults__", (10,))
-    monkeypatch.setattr(rocksdb_sweep, "_RANGE_COST", 0)
-    states = kept("value", configured())
+def test_a_sweep_takes_some_entries_with_every_epoch_and_goes_on_where_it_stopped(kept):
+    states = kept("value", configured(), limits=RocksLimits(swept_entries=10, swept_range_cost=0))
     for key in range(25):
         states.write(key)
     states.forget()
@@ -155,41 +154,34 @@ def test_a_sweep_takes_some_entries_with_every_epoch_and_goes_on_where_it_stoppe
     assert left == [15, 5, 0, 0]
 
 
-def test_a_sweep_through_many_empty_key_groups_takes_several_epochs(kept, monkeypatch):
-    monkeypatch.setattr(rocksdb_sweep.Sweep.step, "__defaults__", (50,))
-    states = kept("value", configured())
+def test_a_sweep_through_many_empty_key_groups_takes_several_epochs(kept):
+    states = kept("value", configured(), limits=RocksLimits(swept_entries=50))
     states.write("key")
     states.forget()
     states.clock.set_ms(10)
     states.epochs()
-    (sweep,) = states.backend._rocks.sweeps
-    assert sweep._at is not None
+    (sweep,) = states.backend.rocks.sweeps
+    assert sweep.in_round
     states.epochs(3)
-    assert sweep._at is None
+    assert not sweep.in_round
     assert states.physical == []
 
 
-def test_a_sweep_rests_until_something_can_have_expired(kept, monkeypatch):
+def test_a_sweep_rests_until_something_can_have_expired(kept):
     states = kept("value", configured(1000))
     for at_ms in (100, 300):
         states.clock.set_ms(at_ms)
         states.write(at_ms)
     states.forget()
-    (sweep,) = states.backend._rocks.sweeps
-    looked = []
-    monkeypatch.setattr(sweep, "_together", lambda *at: looked.append(at) or iter(()))
+    (sweep,) = states.backend.rocks.sweeps
     states.epochs()
-    assert looked
-    monkeypatch.undo()
-    states.clock.set_ms(350)
-    sweep._rests_until_ms = None
-    states.epochs()
-    monkeypatch.setattr(sweep, "_together", lambda *at: pytest.fail("it looked in vain"))
+    assert sweep.checked == 2
     states.clock.set_ms(1099)
     states.epochs()
-    monkeypatch.undo()
+    assert sweep.checked == 2, "it looked in vain"
     states.clock.set_ms(1100)
     states.epochs()
+    assert sweep.checked == 4
     assert states.physical == [300]
 
 
@@ -197,26 +189,33 @@ def test_the_longest_rest_can_be_configured(kept):
     config = configured(10_000).cleanup_in_rocksdb_compact_filter(1000, Duration.of_millis(50))
     states = kept("value", config)
     states.epochs()
-    (sweep,) = states.backend._rocks.sweeps
-    assert sweep._rests_until_ms == 50
+    (sweep,) = states.backend.rocks.sweeps
+    assert sweep.rests_until_ms == 50
 
 
 def test_a_period_of_0_is_none(kept):
     states = kept("value", configured(10_000).cleanup_in_rocksdb_compact_filter(1000, Duration.of_millis(0)))
     states.epochs()
-    (sweep,) = states.backend._rocks.sweeps
-    assert sweep._rests_until_ms == 10_000
+    (sweep,) = states.backend.rocks.sweeps
+    assert sweep.rests_until_ms == 10_000
 
 
-def test_the_clock_is_looked_at_as_often_as_configured(kept, monkeypatch):
-    states = kept("value", configured().cleanup_in_rocksdb_compact_filter(4))
+class ClockOfReadings(ManualClock):
+    """A clock that shows a list of times, one with each look at it."""
+
+    readings: ClassVar[list[int]] = []
+
+    def now_ms(self):
+        return self.readings.pop(0) if self.readings else super().now_ms()
+
+
+def test_the_clock_is_looked_at_as_often_as_configured(kept):
+    clock = ClockOfReadings()
+    states = kept("value", configured().cleanup_in_rocksdb_compact_filter(4), clock=clock)
     for key in range(20):
         states.write(key)
     states.forget()
-    states.clock.set_ms(5)
-    (sweep,) = states.backend._rocks.sweeps
-    times = iter([5, 5, 5, 10, 10, 10, 10])
-    monkeypatch.setattr(sweep, "_now_ms", lambda: next(times))
+    clock.readings = [5, 5, 5, 10, 10, 10, 10]
     states.epochs()
     # The clock is read at the beginning and after every fourth entry; from the third time on everything has expired.
     assert len(states.physical) == 11
@@ -254,7 +253,7 @@ def test_what_was_removed_leaves_the_disk(kept):
     for key in range(5000):
         states.write(key, f"{key}" * 20)
     states.forget()
-    store, folder = states.backend._rocks.store, states.backend._rocks.folder
+    store, folder = states.backend.rocks.store, states.backend.rocks.folder
 
     def on_disk():
         return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith(".sst"))

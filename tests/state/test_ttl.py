@@ -602,7 +602,7 @@ def test_only_built_in_types_go_to_a_checkpoint():
     for kind in KINDS:
         kept = Kept(kind)
         kept.write("v")
-        for entries in kept.backend._log.capture(1, kept.backend._heap.by_name)._tables.values():
+        for entries in kept.backend._log.capture(1, kept.backend.heap.by_name)._tables.values():
             BuiltIn(io.BytesIO(pickle.dumps((entries.keys, entries.values)))).load()
 
 

@@ -216,7 +216,7 @@ def test_the_records_of_an_interval_join_go_when_no_partner_can_come():
     (operator,) = [
         s.operators[0] for h in run.engine.hosts for s in h.subtasks.values() if s.operators[0].backend is not None
     ]
-    kept = {name: table.whole() for name, table in operator.backend._heap.by_name.items()}
+    kept = {name: table.whole() for name, table in operator.backend.heap.by_name.items()}
     run.close()
     assert len(kept["_join/left"].values[0]) <= 3
     assert len(kept["_join/right"].values[0]) <= 3

@@ -183,9 +183,9 @@ def test_a_checkpoint_has_what_changed_and_no_more():
         run.deploy()
         run.checkpoint(1, max_records=1000)
         (operator,) = window_operators(run)
-        whole = operator.backend._heap.by_name["_window/slices"].whole()
+        whole = operator.backend.heap.by_name["_window/slices"].whole()
         run.step(max_records=2)
-        table = operator.backend._heap.by_name["_window/slices"]
+        table = operator.backend.heap.by_name["_window/slices"]
         changed = table.some(table.take_changed())
         run.close()
     assert len(whole.keys) == 1000 and sum(len(contents) for contents, _ in whole.values) == 1000

@@ -228,7 +228,7 @@ def state_left(function, layout, lateness):
         run.deploy()
     run.step(max_records=len(KEPT) - 1)
     (operator,) = window_operators(run)
-    entries = {n: table.whole() for n, table in operator.backend._heap.by_name.items()}
+    entries = {n: table.whole() for n, table in operator.backend.heap.by_name.items()}
     left = {name: dict(zip(map(repr, e.keys), map(repr, e.values), strict=True)) for name, e in entries.items()}
     run.step()
     run.close()
@@ -263,7 +263,7 @@ def test_windows_that_fired_before_a_restore_are_over_in_time_too():
             new.deploy(plan)
             new.step(max_records=2)
             (operator,) = window_operators(new)
-            tables = {name: operator.backend._heap.by_name[name].whole() for name in ("window/n", "cleared")}
+            tables = {name: operator.backend.heap.by_name[name].whole() for name in ("window/n", "cleared")}
             old.close()
             new.close()
             return {

@@ -160,7 +160,7 @@ def test_a_window_that_is_over_leaves_nothing_behind():
                     for s in h.subtasks.values()
                     if s.operators[0].backend is not None
                 ]
-                left = {name: table.whole().keys for name, table in operator.backend._heap.by_name.items()}
+                left = {name: table.whole().keys for name, table in operator.backend.heap.by_name.items()}
                 run.close()
                 assert {name for name, keys in left.items() if keys} <= {
                     "n",

@@ -72,35 +72,35 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         KeyedStateBackend.__init__(self)
         tables = HeapTables(self, tracked=tracked, clock=clock or SystemClock())
         TableStates.__init__(self, tables, self.cell)
-        self._heap = tables
+        self.heap = tables
         self._log = ChangeLog(incremental=incremental)
 
     @property
     def tracked(self) -> bool:
-        return self._heap.tracked
+        return self.heap.tracked
 
     def in_windows(self, prefix: str) -> KeyedStates:
-        return TableStates(self._heap, self.window_cell, prefix, WINDOWED)
+        return TableStates(self.heap, self.window_cell, prefix, WINDOWED)
 
     def adopt(self, table: Table) -> None:
         info = table.info
-        restored = self._heap.by_name.get(info.name) or Table(info, tracked=False)
+        restored = self.heap.by_name.get(info.name) or Table(info, tracked=False)
         declared = Declaration(info, table.codec(), None, self.key_type)
-        self._heap.take_over(restored, declared)
-        self._heap.by_name[info.name] = table
+        self.heap.take_over(restored, declared)
+        self.heap.by_name[info.name] = table
         table.info, table.declared = declared.info, declared
         table.load(restored.data)
 
     def has_entries(self, state_name: str) -> bool:
-        table = self._heap.by_name.get(state_name)
+        table = self.heap.by_name.get(state_name)
         return table is not None and bool(table.data)
 
     def keys(self, state_name: str) -> Iterator[Any]:
-        table = self._heap.by_name.get(state_name)
+        table = self.heap.by_name.get(state_name)
         return iter(()) if table is None else iter([user_key(k) for k in table.data])
 
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
-        table = self._heap.by_name.get(state_name)
+        table = self.heap.by_name.get(state_name)
         if table is None:
             return iter(())
         leave_out, table.leave_out = table.leave_out, None
@@ -109,14 +109,14 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         return zip(whole.keys, whole.values, strict=True)
 
     def drop_all(self) -> None:
-        for table in self._heap.by_name.values():
+        for table in self.heap.by_name.values():
             table.drop()
 
     def snapshot(self, checkpoint_id: int) -> CapturedState:
-        return self._log.capture(checkpoint_id, self._heap.by_name)
+        return self._log.capture(checkpoint_id, self.heap.by_name)
 
     def full_snapshot(self, checkpoint_id: int) -> CapturedState:
-        return FullTables({name: table.whole() for name, table in self._heap.by_name.items()})
+        return FullTables({name: table.whole() for name, table in self.heap.by_name.items()})
 
     def snapshot_completed(self, checkpoint_id: int) -> None:
         self._log.completed(checkpoint_id)
@@ -137,20 +137,20 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
 
     def expect(self, restored: OperatorRestore) -> None:
         """Remember the descriptions in the checkpoint, to compare them with what the job declares."""
-        self._heap.restored = restored.keyed_infos()
-        self._heap.operator = restored.label
+        self.heap.restored = restored.keyed_infos()
+        self.heap.operator = restored.label
 
     def load(self, info: StateInfo, entries: dict[Any, Any]) -> None:
         """Load the restored entries of a state that the job has not asked for yet."""
-        self._heap.restored.setdefault(info.name, info)
-        table = self._heap.by_name.get(info.name)
+        self.heap.restored.setdefault(info.name, info)
+        table = self.heap.by_name.get(info.name)
         if table is None:
-            table = self._heap.by_name[info.name] = Table(info, tracked=self._heap.tracked)
+            table = self.heap.by_name[info.name] = Table(info, tracked=self.heap.tracked)
         table.load(entries)
 
     def infos(self) -> tuple[StateInfo, ...]:
-        return tuple(t.saved_as() for t in self._heap.by_name.values())
+        return tuple(t.saved_as() for t in self.heap.by_name.values())
 
     def close(self) -> None:
-        self._heap.by_name.clear()
+        self.heap.by_name.clear()
         self._handles.clear()

@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import threading
 
+from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.rocksdb.store import RocksStore
-
-SETTLE_BYTES = 128 << 20  # larger instances are left to RocksDB, because the job waits for `settle`
-FEW_DELETIONS = 10_000
 
 
 class Merging:
     """Merge the files of one instance. Called on the thread of the instance; `tidy` merges on a thread of its own."""
 
-    def __init__(self, store: RocksStore, is_allowed: bool = True) -> None:
+    def __init__(self, store: RocksStore, limits: RocksLimits, is_allowed: bool = True) -> None:
         self._store = store
+        self._limits = limits
         self._is_allowed = is_allowed
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
@@ -38,7 +37,7 @@ class Merging:
             return
         self._store.flush()
         files = self._store.files()
-        if len(files) > 1 and sum(file.bytes for file in files) <= SETTLE_BYTES:
+        if len(files) > 1 and sum(file.bytes for file in files) <= self._limits.settle_bytes:
             self._store.compact()
 
     def tidy(self) -> None:
@@ -49,15 +48,17 @@ class Merging:
         """
         if self._error is not None:
             raise self._error
-        if self._is_allowed and self._store.deletions >= FEW_DELETIONS and not self.is_busy and self._is_half_dead():
-            self._begin()
+        few = self._limits.few_deletions
+        if self._is_allowed and self._store.deletions >= few and not self.is_busy and self._is_half_dead():
+            self.begin()
 
     def _is_half_dead(self) -> bool:
         files = self._store.files()
         deleted = sum(file.deletions for file in files)
-        return deleted >= FEW_DELETIONS and 2 * deleted >= sum(file.entries for file in files) - deleted
+        return deleted >= self._limits.few_deletions and 2 * deleted >= sum(file.entries for file in files) - deleted
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Merge all files on a thread of its own."""
         self._store.deletions = 0
         self._thread = threading.Thread(target=self._merge, name="rocksdb-merging", daemon=True)
         self._thread.start()
@@ -73,8 +74,13 @@ class Merging:
         except Exception as error:
             self._error = error  # for `tidy` to raise
 
+    def wait(self) -> None:
+        """Wait until no merge is running."""
+        if self._thread is not None:
+            self._thread.join()
+
     def stop(self) -> None:
         """Stop a running merge, so that the instance can be destroyed."""
-        if self._thread is not None and self._thread.is_alive():
+        if self.is_busy:
             self._store.cancel()
-            self._thread.join()
+        self.wait()

@@ -16,6 +16,7 @@ from tamias.state.evolution.restore_checks import migrate
 from tamias.state.expiry import Expiry
 from tamias.state.keyed_backend import KeyedStateBackend
 from tamias.state.rocksdb.compaction import Merging
+from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.map_tables import MapTable
 from tamias.state.rocksdb.store import META, RocksStore
@@ -65,9 +66,11 @@ class RocksTables:
         max_parallelism: int,
         key_groups: KeyGroupRange,
         clock: Clock,
+        limits: RocksLimits,
     ) -> None:
         self.backend = backend
         self.settings = settings
+        self.limits = limits
         self.folder = folder
         self.max_parallelism = max_parallelism
         self.key_groups = key_groups  # of the subtask
@@ -103,7 +106,7 @@ class RocksTables:
     def merging(self) -> Merging:
         """The merging of the instance's files."""
         if self._merging is None:
-            self._merging = Merging(self.store, self.settings.compaction_style != "NONE")
+            self._merging = Merging(self.store, self.limits, self.settings.compaction_style != "NONE")
         return self._merging
 
     def table(self, declared: Declaration) -> RocksTable:
@@ -148,7 +151,16 @@ class RocksTables:
         if strategies.in_full_snapshot():
             self.left_out_of_full[table.info.name] = config
         if strategies.get_rocksdb_compact_filter_cleanup_strategy() is not None:
-            self.sweeps.append(Sweep(table, self.store, self.key_groups, self._clock.now_ms, config))
+            self.sweeps.append(
+                Sweep(
+                    table,
+                    self.store,
+                    self.key_groups,
+                    now_ms=self._clock.now_ms,
+                    config=config,
+                    limits=self.limits,
+                )
+            )
         # Flink: incremental cleanup exists on the heap only.
         return Expiry(config, self._clock.now_ms)
 
@@ -229,7 +241,14 @@ def remove_expired(folder: str, rocks: RocksTables, expired: dict[str, ExpiredAt
             if info.name in expired:
                 now_ms, config = expired[info.name]
                 table = make_table(info, number, Shared(store, rocks.max_parallelism))
-                Sweep(table, store, rocks.key_groups, partial(int, now_ms), config).step(None)
+                Sweep(
+                    table,
+                    store,
+                    rocks.key_groups,
+                    now_ms=partial(int, now_ms),
+                    config=config,
+                    limits=rocks.limits,
+                ).finish()
         store.flush()
     finally:
         store.close()

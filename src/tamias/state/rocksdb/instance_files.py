@@ -33,7 +33,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 HEAP = "heap"
-PIECE_BYTES = 16 << 20
 _SORTED = re.compile(r"[0-9]+\.sst")
 _NEEDED = re.compile(r"[0-9]+\.sst|CURRENT|MANIFEST-[0-9]+")
 
@@ -86,6 +85,7 @@ class CapturedFolder:
         done: Callable[[Files], None],
         *,
         threads: int,
+        piece_bytes: int,
         base: Files | None,
         prepare: Callable[[str], None] | None = None,
     ) -> None:
@@ -96,6 +96,7 @@ class CapturedFolder:
             beside: The captured tables beside RocksDB.
             done: Called with the sorted files once all are durable.
             threads: How many files to copy at once.
+            piece_bytes: The size of the pieces in which a larger file is written.
             base: The files that need not be written again; None writes all files under `exclusive` names.
             prepare: Called with the folder before anything is written.
         """
@@ -104,6 +105,7 @@ class CapturedFolder:
         self._beside = beside
         self._done = done
         self._threads = threads
+        self._piece_bytes = piece_bytes
         self._base = base
         self._prepare = prepare
         # Also if `write` is never called, because the attempt ended before.
@@ -134,7 +136,7 @@ class CapturedFolder:
         fresh_name = target.shared if self._base is not None and is_sorted else target.exclusive
         pieces: list[StateFile] = []
         with open(os.path.join(self._folder, name), "rb") as file:
-            while (payload := file.read(PIECE_BYTES)) or not pieces:
+            while (payload := file.read(self._piece_bytes)) or not pieces:
                 pieces.append(target.write(fresh_name("rocksdb"), payload))
         return tuple(pieces)
 

@@ -16,6 +16,7 @@ One instance holds all states of an operator in one subtask. Timers, and other t
     sweep.py                               remove expired entries
     compaction.py                          when all files are merged
     local_folder.py                        the folder of an instance
+    limits.py                              the sizes and counts by which all this is cut
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from tamias.state.rocksdb.handles import (
 )
 from tamias.state.rocksdb.instance import ExpiredAt, RocksTables, remove_expired
 from tamias.state.rocksdb.instance_files import CapturedFolder, Files, Uploads
+from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.rocksdb.restore import restore_into
 from tamias.state.rocksdb.store import META
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
@@ -95,6 +97,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         clock: Clock | None = None,
         reuses_restored: bool = False,
         on_close: Callable[[], None] | None = None,
+        limits: RocksLimits | None = None,
     ) -> None:
         """Create a backend without state.
 
@@ -109,20 +112,22 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             reuses_restored: Whether checkpoints are written to the directory of the restored one and may refer to its
                 files.
             on_close: Called when the folder has been removed.
+            limits: The limits of the instance.
         """
         KeyedStateBackend.__init__(self)
         self._beside = HeapStateBackend(tracked=tracked, incremental=incremental, clock=clock)
         self._clock = clock or SystemClock()
-        self._folder = folder
-        self._rocks = RocksTables(
+        self.folder = folder
+        self.rocks = RocksTables(
             self,
             settings or RocksDBSettings(),
             os.path.join(folder, "db"),
             max_parallelism=max_parallelism,
             key_groups=key_groups,
             clock=self._clock,
+            limits=limits or RocksLimits(),
         )
-        _RocksStates.__init__(self, self._rocks, self.cell)
+        _RocksStates.__init__(self, self.rocks, self.cell)
         self._incremental = incremental
         self._reuses_restored = reuses_restored
         self._on_close = on_close
@@ -134,7 +139,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         return self._beside.tracked
 
     def in_windows(self, prefix: str) -> KeyedStates:
-        return _RocksStates(self._rocks, self.window_cell, prefix, WINDOWED)
+        return _RocksStates(self.rocks, self.window_cell, prefix, WINDOWED)
 
     def adopt(self, table: Table) -> None:
         self._beside.key_type = self.key_type
@@ -144,75 +149,83 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         return self._beside.has_entries(state_name) or next(self.entries(state_name), None) is not None
 
     def keys(self, state_name: str) -> Iterator[Any]:
-        table = self._rocks.by_name.get(state_name)
+        table = self.rocks.by_name.get(state_name)
         if table is None:
             return self._beside.keys(state_name)
-        self._rocks.flush()
-        return map(user_key, table.keys(self._rocks.key_groups))
+        self.rocks.flush()
+        return map(user_key, table.keys(self.rocks.key_groups))
 
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
-        table = self._rocks.by_name.get(state_name)
+        table = self.rocks.by_name.get(state_name)
         if table is None:
             return self._beside.entries(state_name)
-        self._rocks.flush()
-        return table.entries(self._rocks.key_groups)
+        self.rocks.flush()
+        return table.entries(self.rocks.key_groups)
 
     def drop_all(self) -> None:
         self._beside.drop_all()
-        for table in self._rocks.by_name.values():
+        for table in self.rocks.by_name.values():
             table.forget()
-        if self._rocks.is_open:
-            self._rocks.store.delete_range(b"\x00", META)
+        if self.rocks.is_open:
+            self.rocks.store.delete_range(b"\x00", META)
 
     def end_epoch(self) -> None:
-        for sweep in self._rocks.sweeps:
+        for sweep in self.rocks.sweeps:
             sweep.step()
-        if not self.tracked and self._rocks.is_open:
-            self._rocks.merging.tidy()
+        if not self.tracked and self.rocks.is_open:
+            self.rocks.merging.tidy()
 
     # ---------------------------------------------------------------------------------------------------- checkpoints
 
     def snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.snapshot(checkpoint_id)
-        if not self._rocks.is_open:
+        if not self.rocks.is_open:
             return beside
         uploads = self._uploads
         if not self._incremental:
             return self._linked(beside, None, _ignore_files)
         base = uploads.base
         if not base and not self._settled:
-            self._rocks.flush()
-            self._rocks.merging.settle()
+            self.rocks.flush()
+            self.rocks.merging.settle()
         self._settled = True
         return self._linked(beside, base, lambda files: uploads.written(checkpoint_id, files))
 
     def native_snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.full_snapshot(checkpoint_id)
-        return self._linked(beside, None, _ignore_files) if self._rocks.is_open else beside
+        return self._linked(beside, None, _ignore_files) if self.rocks.is_open else beside
 
     def full_snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.full_snapshot(checkpoint_id)
-        if not self._rocks.is_open:
+        if not self.rocks.is_open:
             return beside
-        return CapturedEntries(self._link(), beside, self._rocks, self._expired())
+        return CapturedEntries(self._link(), beside, self.rocks, self._expired())
 
     def _linked(self, beside: CapturedState, base: Files | None, done: Callable[[Files], None]) -> CapturedFolder:
         folder, expired = self._link(), self._expired()
-        rocks = self._rocks
+        rocks = self.rocks
         # Flink: incremental checkpoints keep expired entries, which the sweep removes.
         prepare = None if base is not None or not expired else lambda path: remove_expired(path, rocks, expired)
-        return CapturedFolder(folder, beside, done, threads=rocks.settings.transfer_threads, base=base, prepare=prepare)
+        return CapturedFolder(
+            folder,
+            beside,
+            done,
+            threads=rocks.settings.transfer_threads,
+            piece_bytes=rocks.limits.piece_bytes,
+            base=base,
+            prepare=prepare,
+        )
 
     def _link(self) -> str:
-        self._rocks.flush()
-        folder = os.path.join(tempfile.mkdtemp(prefix="checkpoint-", dir=self._folder), "db")
-        self._rocks.store.checkpoint(folder)
-        self._rocks.merging.tidy()
+        self.rocks.flush()
+        folder = os.path.join(tempfile.mkdtemp(prefix="checkpoint-", dir=self.folder), "db")
+        self.rocks.store.checkpoint(folder)
+        self.rocks.merging.tidy()
         return folder
 
     def _expired(self) -> dict[str, ExpiredAt]:
         """Return, by state, which expired entries a full snapshot taken now leaves out."""
-        return {name: ExpiredAt(self._clock.now_ms(), config) for name, config in self._rocks.left_out_of_full.items()}
+        return {name: ExpiredAt(self._clock.now_ms(), config) for name, config in self.rocks.left_out_of_full.items()}
 
     def snapshot_completed(self, checkpoint_id: int) -> None:
         self._beside.snapshot_completed(checkpoint_id)
@@ -225,18 +238,18 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         key_groups: KeyGroupRange,
         translate: Translate | None = None,
     ) -> None:
-        files = restore_into(self._rocks, self._beside, restored, store, translate)
+        files = restore_into(self.rocks, self._beside, restored, store, translate)
         if self._reuses_restored:
             self._uploads.start_from(files)
 
     def infos(self) -> tuple[StateInfo, ...]:
-        return (*self._beside.infos(), *(t.saved_as() for t in self._rocks.by_name.values()))
+        return (*self._beside.infos(), *(t.saved_as() for t in self.rocks.by_name.values()))
 
     def close(self) -> None:
         self._beside.close()
         self._handles.clear()
-        self._rocks.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self.rocks.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
         if self._on_close is not None:
             self._on_close()
 

@@ -16,15 +16,14 @@ from collections.abc import Callable, Iterator
 
 from tamias.functions.state_ttl import StateTtlConfig
 from tamias.keygroups import KeyGroupRange
+from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.store import RocksStore, WriteBatch
 from tamias.state.rocksdb.tables import RocksTable
 from tamias.state.rocksdb.value_bytes import split_original, stamp_of, with_original, without_original
 from tamias.types.by_value import dumps
 
-ENTRIES_PER_EPOCH = 10_000
 _SEQUENCE_BYTES = 8
-_RANGE_COST = 10  # starting with a key group costs as much as so many entries; there may be thousands of groups
 
 StoredEntries = list[tuple[bytes, bytes]]
 """Addresses and values that are checked together: one entry, or all pieces of a list."""
@@ -38,13 +37,18 @@ class Sweep:
         table: RocksTable,
         store: RocksStore,
         key_groups: KeyGroupRange,
+        *,
         now_ms: Callable[[], int],
         config: StateTtlConfig,
+        limits: RocksLimits,
     ) -> None:
+        self.checked = 0  # entries, since the sweep exists
+        self.rests_until_ms: int | None = None
         self._table = table
         self._store = store
         self._key_groups = key_groups
         self._now_ms = now_ms
+        self._limits = limits
         self._ttl_ms = config.get_ttl().to_milliseconds()
         strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
         self._look_at_clock_after = 1000 if strategy is None else max(strategy.get_query_time_after_num_entries(), 1)
@@ -52,22 +56,33 @@ class Sweep:
         self._longest_rest_ms = period_ms or None  # Flink: a period of 0 turns the periodic compaction off
         self._ranges: Iterator[tuple[bytes, bytes]] | None = None  # the ranges of this round that are not begun
         self._at: tuple[bytes, bytes] | None = None  # the rest of the current range
-        self._rests_until_ms: int | None = None
         self._oldest_ms = 0  # the oldest stamp that this round left in place or may have missed
 
-    def step(self, limit: int | None = ENTRIES_PER_EPOCH) -> int:
-        """Check up to `limit` entries, or the whole rest of the round; return how many were removed."""
-        now_ms = self._now_ms()
+    @property
+    def in_round(self) -> bool:
+        """Whether a round has begun and not ended."""
+        return self._at is not None
+
+    def step(self) -> int:
+        """Check the entries of one epoch; return how many were removed."""
+        return self._check(self._limits.swept_entries)
+
+    def finish(self) -> int:
+        """Check the whole rest of the round; return how many entries were removed."""
+        return self._check(None)
+
+    def _check(self, limit: int | None) -> int:
+        now_ms, range_cost = self._now_ms(), self._limits.swept_range_cost
         if self._ranges is None:
-            if self._rests_until_ms is not None and now_ms < self._rests_until_ms:
+            if self.rests_until_ms is not None and now_ms < self.rests_until_ms:
                 return 0
             self._ranges, self._began_ms, self._oldest_ms = self._table.ranges(self._key_groups), now_ms, now_ms
             self._at = next(self._ranges, None)
         batch, removed = self._store.batch(), 0
         dead_ms, seen, look_at, ranges = now_ms - self._ttl_ms, 0, self._look_at_clock_after, 0
-        while self._at is not None and (limit is None or seen + ranges * _RANGE_COST < limit):
+        while self._at is not None and (limit is None or seen + ranges * range_cost < limit):
             for pieces in self._together(*self._at):
-                if limit is not None and seen + ranges * _RANGE_COST >= limit:
+                if limit is not None and seen + ranges * range_cost >= limit:
                     self._at = (pieces[0][0], self._at[1])
                     break
                 seen += len(pieces)
@@ -79,6 +94,7 @@ class Sweep:
                 ranges += 1
                 self._at = next(self._ranges, None)
         batch.done()
+        self.checked += seen
         if self._at is None:
             self._rest()
         return removed
@@ -86,9 +102,9 @@ class Sweep:
     def _rest(self) -> None:
         """End the round. Entries written since it began are no older than its beginning."""
         self._ranges = None
-        self._rests_until_ms = self._oldest_ms + self._ttl_ms
+        self.rests_until_ms = self._oldest_ms + self._ttl_ms
         if self._longest_rest_ms is not None:
-            self._rests_until_ms = min(self._rests_until_ms, self._began_ms + self._longest_rest_ms)
+            self.rests_until_ms = min(self.rests_until_ms, self._began_ms + self._longest_rest_ms)
 
     def _together(self, start: bytes, end: bytes) -> Iterator[StoredEntries]:
         if not isinstance(self._table, ListTable):

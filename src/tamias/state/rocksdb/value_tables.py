@@ -68,7 +68,7 @@ class ValueTable(RocksTable):
         self._decode = decode_stamped if info.ttl else decode
         self._encode_all = encode_all_stamped if info.ttl else encode_all
         self._fresh: set[Any] = set()  # keys that RocksDB is known not to have
-        self._addresses = KnownAddresses()  # of keys in the dictionary
+        self.addresses = KnownAddresses()  # of keys in the dictionary
 
     def _load(self, key: Any) -> Any:
         if len(self.data) >= self.limit[0]:
@@ -85,9 +85,9 @@ class ValueTable(RocksTable):
         return value
 
     def _flush(self, batch: WriteBatch) -> Flushed:  # hot
-        self._addresses.limit(len(self.data), self.limit[0])
+        self.addresses.limit(len(self.data), self.limit[0])
         size = 0
-        keys, addresses = self._addresses.of(self.changed)
+        keys, addresses = self.addresses.of(self.changed)
         values = list(map(self.data.__getitem__, keys))
         if _NONE in set(map(type, values)):
             for key, address, value in zip(keys, addresses, values, strict=True):
@@ -105,7 +105,7 @@ class ValueTable(RocksTable):
         """Write the changed keys whose addresses are not known, and return the size of their values in bytes."""
         writes: list[tuple[bytes, bytes]] = []
         data, encode, kept = self.data, self._encode, dict.get
-        for key in self._addresses.unknown(self.changed):
+        for key in self.addresses.unknown(self.changed):
             value = kept(data, key, MISSING)
             if value is MISSING:
                 continue  # marked again after it was written and evicted
@@ -114,7 +114,7 @@ class ValueTable(RocksTable):
                 self._remove(batch, key, address)
             elif exact:
                 writes.append((address, encode(value)))
-                self._addresses.learn(key, address)
+                self.addresses.learn(key, address)
             else:
                 writes.append((address, with_original(key, encode(value))))
         return batch.put_all(writes)
@@ -123,18 +123,18 @@ class ValueTable(RocksTable):
         if key not in self._fresh:
             batch.delete(address)
         dict.__delitem__(self.data, key)
-        self._addresses.drop(key)
+        self.addresses.drop(key)
 
     def forget(self) -> None:
         super().forget()
         self._fresh.clear()
-        self._addresses.forget()
+        self.addresses.forget()
 
     def forget_one(self, address: bytes, value: bytes) -> None:
         key = self._whose(address, value)[0]
         if dict.__contains__(self.data, key) and key not in self.changed:
             dict.__delitem__(self.data, key)
-            self._addresses.drop(key)
+            self.addresses.drop(key)
 
     def put_whole(self, batch: WriteBatch, key: Any, value: Any) -> None:
         address, exact = self.address(key)
