@@ -102,7 +102,7 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
     for run in runs:
         subtask.intake.process(run, None)
     if backend == "rocksdb":  # the heap has nothing to flush
-        subtask.operators[0].backend._rocks.flush()
+        subtask.operators[0].backend.rocks.flush()
     taken = time.process_time() - started
     host.shutdown()
     return records / taken
@@ -189,7 +189,7 @@ def _at_rest(backend: KeyedStateBackend, keys: int) -> Figure:
     """Return the size of RocksDB's files, and the cost of reading a key that is not cached in the backend."""
     if not isinstance(backend, RocksDBKeyedBackend):
         return {}
-    rocks, chance = backend._rocks, random.Random(8)
+    rocks, chance = backend.rocks, random.Random(8)
     files, table = rocks.store.files(), rocks.by_name["count"]
     addresses = [table.address(chance.randrange(keys))[0] for _ in range(50_000)]
     for address in addresses[:10_000]:  # fills the block cache

@@ -215,7 +215,7 @@ def sizes(function: str, windows: int, each: int, *, in_slices: bool) -> tuple[f
     for number, values, times in slides(keys, each, windows + 1):
         subtask.intake.process(values, times)
         del values, times
-        tables = subtask.operators[0].backend._heap.by_name  # type: ignore[attr-defined]
+        tables = subtask.operators[0].backend.heap.by_name  # type: ignore[attr-defined]
         changed = {name: table.take_changed() for name, table in tables.items()}
         if number == windows - 1:
             memory = tracemalloc.get_traced_memory()[0]

@@ -18,6 +18,7 @@ from tamias.functions.source_contract import Boundedness, Source
 from tamias.graph.job_graph import ChainLink
 from tamias.graph.specs import Broadcast, CollectSpec, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
 from tamias.keygroups import default_max_parallelism
+from tamias.testing.drawn_job import drawn_job
 
 TAG = OutputTag("side", Types.STRING())
 
@@ -360,8 +361,7 @@ def test_force_non_parallel(env):
 
 def test_a_collector_takes_the_parallelism_of_its_input(env):
     env.set_parallelism(2)
-    numbers(env).map(same).set_parallelism(3)._collector()
-    graph = build(env)
+    graph = drawn_job(numbers(env).map(same).set_parallelism(3)).graph
     assert [v.parallelism for v in graph.vertices] == [2, 3]
     assert isinstance(graph.vertices[1].operators[-1].spec, CollectSpec)
 

@@ -18,6 +18,7 @@ from tamias.errors import UserFunctionError
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.operators.windows.local_run import Run, collected, environment, graph_of
+from tests.program.drawn_operators import operator_of
 
 
 class Now(ProcessFunction):
@@ -309,9 +310,13 @@ def test_the_time_characteristic_decides_what_a_time_window_is():
     from tamias.datastream.window import SlidingEventTimeWindows, TumblingProcessingTimeWindows
 
     env = environment()
+
+    def assigner(windowed):
+        return operator_of(env, windowed.reduce(max)).spec.assigner
+
     keyed = env.from_collection([1]).key_by(lambda v: v)
-    assert isinstance(keyed.time_window(Time.seconds(2), Time.seconds(1))._assigner, SlidingEventTimeWindows)
+    assert isinstance(assigner(keyed.time_window(Time.seconds(2), Time.seconds(1))), SlidingEventTimeWindows)
     env.set_stream_time_characteristic(TimeCharacteristic.ProcessingTime)
     assert env.get_config().get_auto_watermark_interval() == 0
-    assert isinstance(keyed.time_window(Time.seconds(2))._assigner, TumblingProcessingTimeWindows)
+    assert isinstance(assigner(keyed.time_window(Time.seconds(2))), TumblingProcessingTimeWindows)
     assert env.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime

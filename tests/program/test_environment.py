@@ -19,6 +19,7 @@ from tamias.datastream import (
 )
 from tamias.errors import ConfigurationError, InvalidProgramError, RecordTypeError
 from tamias.functions.source_contract import Batch, Split
+from tamias.testing.drawn_job import drawn_job
 
 
 @pytest.fixture
@@ -328,10 +329,14 @@ def test_each_reader_has_objects_of_its_own():
     assert read_all(source) == [[1], [2]]
 
 
+def source_of(stream):
+    return drawn_job(stream).graph.vertices[0].operators[0].spec.source
+
+
 def test_iterables_of_all_kinds_are_collections(env):
     for given in ([1, 2], (1, 2), (n for n in (1, 2)), range(1, 3), {1: "a", 2: "b"}.keys(), iter([1, 2])):
-        assert read_all(env.from_collection(given)._edges[0].source.spec.source) == [1, 2]
-    assert read_all(env.from_elements(1, 2)._edges[0].source.spec.source) == [1, 2]
+        assert read_all(source_of(env.from_collection(given))) == [1, 2]
+    assert read_all(source_of(env.from_elements(1, 2))) == [1, 2]
 
 
 @pytest.mark.parametrize("given", ["abc", b"abc", {"a": 1}, 5, None])
@@ -342,7 +347,7 @@ def test_what_is_no_collection_is_refused(env, given):
 
 def test_typed_collections_are_converted_at_once(env):
     stream = env.from_collection([43878, 1], Types.SHORT())
-    assert read_all(stream._edges[0].source.spec.source) == [-21658, 1]
+    assert read_all(source_of(stream)) == [-21658, 1]
     assert stream.get_type() == Types.SHORT()
     with pytest.raises(RecordTypeError, match="Integer"):
         env.from_collection([1, "x"], Types.INT())

@@ -3,6 +3,7 @@
 import json
 import pickle
 import threading
+from functools import partial
 
 import pytest
 
@@ -29,6 +30,7 @@ from tamias.graph.specs import (
     Custom,
     FoldSpec,
     Hash,
+    KeySpec,
     PrintSpec,
     ProjectSpec,
     ReduceSpec,
@@ -36,6 +38,8 @@ from tamias.graph.specs import (
     WithStateSpec,
     WriterSpec,
 )
+from tamias.testing.drawn_job import drawn_job
+from tests.program.drawn_operators import operator_of
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 LOCK = threading.Lock()
@@ -76,8 +80,9 @@ def keyed(pairs):
     return pairs.key_by(lambda r: r[0], Types.STRING())
 
 
-def node(stream):
-    return stream._edges[0].source
+@pytest.fixture
+def operator(env):
+    return partial(operator_of, env)
 
 
 # ------------------------------------------------------------------------------------------- types
@@ -138,7 +143,7 @@ def test_names_by_default(pairs, keyed):
     assert pairs.map(str).name("mine").get_name() == "mine"
 
 
-def test_rolling_aggregates_are_reduce_functions(keyed):
+def test_rolling_aggregates_are_reduce_functions(keyed, operator):
     for stream, text in (
         (keyed.sum(1), "sum(1)"),
         (keyed.min(), "min(0)"),
@@ -146,41 +151,45 @@ def test_rolling_aggregates_are_reduce_functions(keyed):
         (keyed.min_by(1), "min_by(1)"),
         (keyed.max_by(1, first=False), "max_by(1)"),
     ):
-        assert isinstance(node(stream).spec, ReduceSpec)
-        assert repr(node(stream).spec.function) == text
-        assert node(stream).key is not None
+        found = operator(stream)
+        assert isinstance(found.spec, ReduceSpec)
+        assert repr(found.spec.function) == text
+        assert found.key is not None
 
 
-def test_folds_and_state_shortcuts(keyed):
-    assert node(keyed.fold([], lambda acc, v: [*acc, v])).spec.initial == []
-    assert isinstance(node(keyed.fold(0, lambda acc, v: acc)).spec, FoldSpec)
+def test_folds_and_state_shortcuts(keyed, operator):
+    assert operator(keyed.fold([], lambda acc, v: [*acc, v])).spec.initial == []
+    assert isinstance(operator(keyed.fold(0, lambda acc, v: acc)).spec, FoldSpec)
     for stream, form in (
         (keyed.map_with_state(lambda v, s: (v, s)), "map"),
         (keyed.flat_map_with_state(lambda v, s: ([v], s)), "flat_map"),
         (keyed.filter_with_state(lambda v, s: (True, s)), "filter"),
     ):
-        assert isinstance(node(stream).spec, WithStateSpec)
-        assert node(stream).spec.form == form
+        spec = operator(stream).spec
+        assert isinstance(spec, WithStateSpec)
+        assert spec.form == form
 
 
-def test_keys_by_field(pairs):
-    for given in (0, "f0", [0], ("f0",), [0, "f1"]):
-        (edge,) = pairs.key_by(given)._edges
-        assert isinstance(edge.partitioning, Hash)
-        assert len(edge.partitioning.key.selector.get_key(("a", 1))) == (2 if given == [0, "f1"] else 1)
+@pytest.mark.parametrize("given", [0, "f0", [0], ("f0",), [0, "f1"]])
+def test_keys_by_field(env, pairs, given):
+    pairs.key_by(given).map(str)
+    (exchange,) = env.job_graph().exchanges
+    assert isinstance(exchange.partitioning, Hash)
+    assert len(exchange.partitioning.key.selector.get_key(("a", 1))) == (2 if given == [0, "f1"] else 1)
 
 
-def test_key_by_on_a_keyed_stream_keys_the_original(pairs, keyed):
-    again = keyed.key_by(1)
-    assert len(again._edges) == 1
-    assert again._edges[0].source is node(pairs)
-    assert again._edges[0].partitioning.key.selector.get_key(("a", 7)) == (7,)
+def test_key_by_on_a_keyed_stream_keys_the_original(env, pairs, keyed):
+    keyed.key_by(1).map(str)
+    graph = env.job_graph()
+    (exchange,) = graph.exchanges
+    assert [o.name for o in graph.vertices[exchange.source].operators] == [f"Source: {pairs.get_name()}"]
+    assert exchange.partitioning.key.selector.get_key(("a", 7)) == (7,)
 
 
-def test_projection_and_timestamps(pairs):
-    assert node(pairs.project(1, 0, 1)).spec == ProjectSpec((1, 0, 1))
+def test_projection_and_timestamps(pairs, operator):
+    assert operator(pairs.project(1, 0, 1)).spec == ProjectSpec((1, 0, 1))
     strategy = WatermarkStrategy.for_monotonous_timestamps()
-    assert node(pairs.assign_timestamps_and_watermarks(strategy)).spec == TimestampsSpec(strategy)
+    assert operator(pairs.assign_timestamps_and_watermarks(strategy)).spec == TimestampsSpec(strategy)
 
 
 def test_sequences_and_text_files(env, tmp_path):
@@ -194,14 +203,15 @@ def test_sequences_and_text_files(env, tmp_path):
     assert {v.parallelism for v in env.job_graph().vertices} == {2}
 
 
-def test_partition_custom_takes_classes_and_fields(pairs):
+def test_partition_custom_takes_classes_and_fields(env, pairs):
     class ByLength(Partitioner):
         def partition(self, key, num_partitions):
             return len(key) % num_partitions
 
-    (edge,) = pairs.partition_custom(ByLength(), 0)._edges
-    assert isinstance(edge.partitioning, Custom)
-    assert edge.partitioning.key.selector.get_key(("abc", 1)) == ("abc",)
+    pairs.partition_custom(ByLength(), 0).map(str)
+    (exchange,) = env.job_graph().exchanges
+    assert isinstance(exchange.partitioning, Custom)
+    assert exchange.partitioning.key.selector.get_key(("abc", 1)) == ("abc",)
 
 
 def test_behind_a_custom_partitioning_stands_an_operator_once_it_is_tuned(env, pairs):
@@ -211,20 +221,25 @@ def test_behind_a_custom_partitioning_stands_an_operator_once_it_is_tuned(env, p
     assert nodes[1]["predecessors"][0]["ship_strategy"] == "CUSTOM"
 
 
-def test_a_keyed_process_function_may_run_without_keys(pairs):
-    assert node(pairs.process(Keep())).key is None
+def test_a_keyed_process_function_may_run_without_keys(pairs, operator):
+    assert operator(pairs.process(Keep())).key is None
 
 
-def test_print_on_a_keyed_stream_drops_the_identifier(pairs, keyed):
-    assert pairs.print("id")._node.spec == PrintSpec("id")
-    assert keyed.print("id")._node.spec == PrintSpec(None)
+def test_print_on_a_keyed_stream_drops_the_identifier(pairs, keyed, operator):
+    assert operator(pairs.print("id")).spec == PrintSpec("id")
+    assert operator(keyed.print("id")).spec == PrintSpec(None)
     with pytest.raises(TypeError, match="string"):
         pairs.print(5)
 
 
-def test_a_collected_keyed_stream_carries_its_key(pairs, keyed):
-    assert keyed._collector().spec == CollectSpec(keyed._key)
-    assert pairs._collector().spec == CollectSpec()
+def test_a_collected_keyed_stream_carries_its_key(env, pairs):
+    def first(pair):
+        return pair[0]
+
+    graph = drawn_job(pairs.key_by(first, Types.STRING())).graph
+    assert graph.vertices[-1].operators[-1].spec == CollectSpec(KeySpec(first, Types.STRING()))
+    graph = drawn_job(env.from_collection([("a", 1)], PAIR)).graph
+    assert graph.vertices[-1].operators[-1].spec == CollectSpec()
 
 
 def test_sinks_can_be_named_and_tuned(env, pairs):
@@ -233,7 +248,7 @@ def test_sinks_can_be_named_and_tuned(env, pairs):
     assert (plan["type"], plan["contents"], plan["parallelism"]) == ("Sink: out", "d", 2)
 
 
-def test_a_sink_may_prepare_its_stream(pairs):
+def test_a_sink_may_prepare_its_stream(env, pairs):
     class Rows(StreamTransformer):
         def apply(self, ds):
             return ds.map(list).name("prepared")
@@ -245,9 +260,11 @@ def test_a_sink_may_prepare_its_stream(pairs):
         def get_transformer(self):
             return Rows()
 
-    made = pairs.sink_to(Prepared())._node
+    pairs.sink_to(Prepared())
+    (vertex,) = env.job_graph().vertices
+    *_, before, made = vertex.operators
     assert isinstance(made.spec, WriterSpec)
-    assert made.inputs[0].source.name == "prepared"
+    assert before.name == "prepared"
 
 
 def test_the_environment_is_reached_from_a_stream(env, pairs):

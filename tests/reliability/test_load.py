@@ -164,13 +164,13 @@ def test_a_record_that_killed_its_process_is_processed_once_in_the_end(tmp_path:
     failures = set()
     with on_process_engine():
         collected = tallied(numbers, 7).execute_and_collect()
-        handle = collected._handle
-        while not handle.status().is_terminal_state():
-            failures.add(handle.progress().last_failure)
+        client = collected.job_client
+        while not client.get_progress().status.is_terminal_state():
+            failures.add(client.get_progress().last_failure)
             time.sleep(0.002)  # the job makes progress by itself: there is nothing to wait on
         found = list(collected)
     assert sorted(found) == sorted(expected_tally(1_500, 7))
-    assert handle.progress().restarts == 3
+    assert client.get_progress().restarts == 3
     for words in ("exited with 5", "signal 11", "MemoryError"):
         told = [failure for failure in failures if failure and words in failure]
         assert told and "deadly" in told[0], failures

@@ -57,7 +57,7 @@ def test_connections_lost_to_half_of_the_slots_cost_a_restart_and_no_record(what
     with engines(lambda graph: Cut(graph, what, {4})) as made:
         collected = stream.execute_and_collect()
         found = list(collected)
-    progress = collected._handle.progress()
+    progress = collected.job_client.get_progress()
     assert made[0].cuts >= 1  # type: ignore[attr-defined]
     assert progress.status is JobStatus.FINISHED
     assert progress.restarts >= 1
@@ -77,6 +77,6 @@ def test_a_slot_killed_when_only_the_last_checkpoint_is_left_is_noticed_at_once(
         collected = tallied(generated(env, 300), KEYS).execute_and_collect()
         found = list(collected)
     assert [mark.name for mark in marks.iterdir()] == ["state-written:*:1:kill"]
-    progress = collected._handle.progress()
+    progress = collected.job_client.get_progress()
     assert progress.status is JobStatus.FINISHED and progress.restarts == 1
     assert sorted(found) == sorted(expected_tally(300, KEYS))

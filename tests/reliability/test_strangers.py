@@ -51,8 +51,8 @@ def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> Non
     chance = random.Random(30)
     with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:
         collected = stream.execute_and_collect()
-        handle = collected._handle
-        until(lambda: handle.progress().checkpoints_completed >= 1)
+        client = collected.job_client
+        until(lambda: client.get_progress().checkpoints_completed >= 1)
         recorded = [visit(door, lambda greeting: b"c" * 32) for door in doors(made[0])]
         for number, door in enumerate(doors(made[0])):
             for said in (b"", bomb, framed, b"c" * 32 + framed, b"c" * 64 + framed, chance.randbytes(5_000)):
@@ -63,13 +63,13 @@ def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> Non
             assert len(visit(door, lambda greeting, proof=proof: b"c" * 32 + proof + framed)) <= 72, "replayed"
             assert len(visit(door, lambda greeting: greeting[8:] + greeting[8:] + framed)) <= 72, "sent back"
         crowd = [socket.create_connection(chance.choice(doors(made[0]))) for _ in range(400)]
-        read = handle.progress().records_read
-        until(lambda: handle.progress().records_read > read + 50)  # the job does not wait for the strangers
+        read = client.get_progress().records_read
+        until(lambda: client.get_progress().records_read > read + 50)  # the job does not wait for the strangers
         for one in crowd:
             one.close()
         found = list(collected)
     assert sorted(found) == sorted(expected_tally(records, KEYS))
-    assert handle.progress().restarts == 0
+    assert client.get_progress().restarts == 0
     assert not mark.exists()
 
 
@@ -88,7 +88,7 @@ with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:
     print([doors(made[0]), made[0].slot_pids], flush=True)
     found += rows
 assert sorted(found) == sorted(expected_tally(2_000, 7))
-print("EXACT", rows._handle.progress().restarts, flush=True)
+print("EXACT", rows.job_client.get_progress().restarts, flush=True)
 """
 
 

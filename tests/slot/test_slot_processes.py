@@ -65,13 +65,13 @@ def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, regi
     env.enable_checkpointing(50)
     with on_process_engine(registering=registering):
         records = sums(env, per_second=2_000).execute_and_collect()
-        handle = records._handle
-        until(lambda: handle.progress().checkpoints_completed > 1)
-        victim = handle.progress().slot_pids[1]
+        client = records.job_client
+        until(lambda: client.get_progress().checkpoints_completed > 1)
+        victim = client.get_progress().slot_pids[1]
         os.kill(victim, blow)
         found = list(records)
     try:
-        progress = handle.progress()
+        progress = client.get_progress()
         assert progress.status is JobStatus.FINISHED
         assert progress.restarts >= 1
         assert progress.last_failure is not None and "slot 1" in progress.last_failure

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tamias.errors import JobCancelledError, JobExecutionError
+from tamias.program.job_client import JobClient
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,6 +26,11 @@ class CloseableIterator:
         self._handle = handle
         self._records = iter(handle.collected())
         self._ended = False
+
+    @property
+    def job_client(self) -> JobClient:
+        """The client of the job that collects the records."""
+        return JobClient(self._handle)
 
     def __iter__(self) -> Iterator[Any]:
         return self

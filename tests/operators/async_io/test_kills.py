@@ -31,12 +31,12 @@ def test_a_killed_slot_loses_and_repeats_nothing_of_what_was_in_flight():
     asked = AsyncDataStream.unordered_wait(numbers.rebalance(), Slow(), Time.seconds(60), 500)
     with on_process_engine():
         records = asked.execute_and_collect()
-        handle = records._handle
+        client = records.job_client
         limit = time.monotonic() + 30
-        while handle.progress().checkpoints_completed < 3 and time.monotonic() < limit:
+        while client.get_progress().checkpoints_completed < 3 and time.monotonic() < limit:
             time.sleep(0.01)  # another process makes progress: there is no event to wait for
-        os.kill(handle.progress().slot_pids[1], signal.SIGKILL)
+        os.kill(client.get_progress().slot_pids[1], signal.SIGKILL)
         found = list(records)
-    assert handle.progress().status is JobStatus.FINISHED
-    assert handle.progress().restarts >= 1
+    assert client.get_progress().status is JobStatus.FINISHED
+    assert client.get_progress().restarts >= 1
     assert sorted(found) == sorted(range(-RECORDS, 0)) + list(range(1, RECORDS + 1))

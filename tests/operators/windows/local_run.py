@@ -21,6 +21,7 @@ from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.slot_events import SnapshotWritten
 from tamias.state.snapshots import RestorePlan
+from tamias.testing.drawn_job import drawn_job
 
 # A cache of a few entries, so that most state goes through RocksDB; on a file system in memory where there is one.
 SMALL = RocksDBSettings(
@@ -136,8 +137,7 @@ def environment(parallelism: int = 1, *, batch: bool = False, checkpoints: bool 
 
 def graph_of(stream: DataStream) -> JobGraph:
     """Return the job that collects a stream."""
-    stream._collector()
-    return stream.get_execution_environment().job_graph("test")
+    return drawn_job(stream, "test").graph
 
 
 def collected(stream: DataStream, *, max_records: int = 1 << 30, state_backend: str = "hashmap") -> list[Any]:
