@@ -1,6 +1,7 @@
 """The host of a slot's subtasks: an epoch runs once, and no epoch runs after a failed one."""
 
 import os
+import pickle
 import queue
 import threading
 from typing import Any
@@ -176,3 +177,28 @@ def test_close_reaches_every_subtask_although_one_fails(tmp_path):
 
 
 CLOSED = []
+
+
+def test_a_savepoint_whose_order_came_without_its_address_goes_where_the_driver_said(tmp_path):
+    of = graph(summing, checkpoints=True)
+    events = queue.SimpleQueue()
+    host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "slot"))
+    host.deploy(deployment(of, checkpoint_directory=str(tmp_path / "job"), inline_threshold=0), [SOURCE])
+    savepoint = SavepointOrder(str(tmp_path / "savepoint"))
+    host.begin_savepoint(1, savepoint)
+    run(host, SOURCE, EpochOrder(0, checkpoint_id=1, savepoint=savepoint).without_address())
+    assert isinstance(events.get(timeout=30), SnapshotWritten)
+    with pytest.raises(SlotLostError, match="it was not told where savepoint 2 goes"):
+        run(host, SOURCE, EpochOrder(1, checkpoint_id=2, savepoint=savepoint).without_address())
+    host.shutdown()
+    assert os.listdir(tmp_path / "savepoint")
+    assert not (tmp_path / "job").exists()
+
+
+def test_an_order_without_address_holds_no_part_of_the_address():
+    order = EpochOrder(3, checkpoint_id=7, savepoint=SavepointOrder("s3://key:canary@bucket/dir", native=True))
+    assert b"canary" in pickle.dumps(order)
+    sent = order.without_address()
+    assert b"canary" not in pickle.dumps(sent) and b"bucket" not in pickle.dumps(sent)
+    assert sent.savepoint_apart and sent.checkpoint_id == 7
+    assert EpochOrder(3).without_address() == EpochOrder(3)

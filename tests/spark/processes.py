@@ -36,6 +36,17 @@ def slot_processes() -> list[int]:
     return [pid for pid in _all_pids() if is_slot(pid) and mark in _read(pid, "environ")]
 
 
+def marked_processes() -> list[tuple[str, bytes]]:
+    """Return the command line of every process of this test run, and command line and environment together."""
+    mark = "=".join(TEST_RUN).encode()
+    processes = [(_read(pid, "cmdline"), _read(pid, "environ")) for pid in _all_pids()]
+    return [
+        (command.replace(b"\0", b" ").decode(errors="replace"), command + environment)
+        for command, environment in processes
+        if mark in environment
+    ]
+
+
 def python_workers(driver: int) -> list[int]:
     """Return the process ids of Spark's Python workers below a driver's JVM; their parent is Spark's daemon."""
     return [pid for pid in descendants(driver) if _is_spark_daemon(pid) and _is_spark_daemon(_parent_of(pid))]

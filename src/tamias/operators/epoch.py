@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamias.graph.addresses import SubtaskId
@@ -32,7 +32,12 @@ class EpochOrder:
     group_watermarks: dict[str, int] = field(default_factory=dict)  # lowest, by alignment group
     open_loops: frozenset[int] | None = None  # feedback loops that subtasks keep open; None: not known yet
     savepoint: SavepointOrder | None = None
+    savepoint_apart: bool = False  # the checkpoint is a savepoint, and the slot has its `SavepointOrder` already
     drain: bool = False  # sources end now, even if there is more to read
+
+    def without_address(self) -> EpochOrder:
+        """Return the order as Spark's tasks carry it: an address with credentials must not pass through Spark."""
+        return self if self.savepoint is None else replace(self, savepoint=None, savepoint_apart=True)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
 from tamias.graph.regions import regions
 from tamias.operators.environment import FeedbackQueues, SubtaskEnvironment
-from tamias.operators.epoch import Ack, EpochOrder
+from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
 from tamias.slot.cached_files import CachedFiles
 from tamias.slot.deployment import Deployment
 from tamias.slot.local_copies import LocalCopies
@@ -49,6 +49,7 @@ class SlotHost:
         self._regions: dict[SubtaskId, int] = {}
         self._writer = SnapshotWriter(report)
         self._local_copies: LocalCopies | None = None
+        self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id: the last one that the driver began
 
     @property
     def attempt(self) -> int | None:
@@ -134,6 +135,10 @@ class SlotHost:
         os.makedirs(self._folder, exist_ok=True)
         return tempfile.mkdtemp(dir=self._folder)
 
+    def begin_savepoint(self, checkpoint_id: int, savepoint: SavepointOrder) -> None:
+        """Note where a savepoint goes: the order of the epoch that carries it comes without the address."""
+        self._savepoints = {checkpoint_id: savepoint}
+
     def run(
         self,
         subtask_id: SubtaskId,
@@ -156,14 +161,22 @@ class SlotHost:
             raise SlotLostError(self.slot, f"it hosts attempt {self.attempt} of the job, not attempt {attempt}")
         if self._region_is_dirty(subtask_id) or self._epochs_run.get(subtask_id, -1) >= order.number:
             raise SlotLostError(self.slot, f"epoch {order.number} has been run here already")
+        savepoint = self._savepoint_of(order)
         self._epochs_run[subtask_id] = order.number
         subtask = self._subtasks[subtask_id]
         self._dirty.add(subtask_id)
         yield from subtask.run_epoch(order, blobs, send)
         if order.checkpoint_id is not None and subtask_id not in order.settled:
-            self._writer.add(subtask.snapshot(order.checkpoint_id, order.savepoint, order.checkpoint_ms))
+            self._writer.add(subtask.snapshot(order.checkpoint_id, savepoint, order.checkpoint_ms))
         self._dirty.discard(subtask_id)
         yield subtask.ack
+
+    def _savepoint_of(self, order: EpochOrder) -> SavepointOrder | None:
+        if not order.savepoint_apart:
+            return order.savepoint
+        if order.checkpoint_id not in self._savepoints:
+            raise SlotLostError(self.slot, f"it was not told where savepoint {order.checkpoint_id} goes")
+        return self._savepoints[order.checkpoint_id]
 
     def _region_is_dirty(self, subtask_id: SubtaskId) -> bool:
         """Return whether an epoch of some subtask in the same region broke off."""
@@ -210,6 +223,7 @@ class SlotHost:
         self._epochs_run.clear()
         self._feedback_queues.clear()
         self._dirty.clear()
+        self._savepoints = {}
 
     def shutdown(self) -> None:
         """Close all subtasks; remove the slot's folder and its local copies."""

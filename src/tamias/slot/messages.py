@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
-from tamias.operators.epoch import EpochOrder
+from tamias.operators.epoch import EpochOrder, SavepointOrder
 
 # A slot answers RunEpoch with encoded blobs (`subtask/wire/frames.py`, first byte "B"), then with one of these.
 ACK = b"A"  # the pickled Ack; the last message of an epoch that succeeded
@@ -48,6 +48,14 @@ class KeepFile:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginSavepoint:
+    """From the driver, before the epoch that carries a savepoint: its directory, whose address may hold credentials."""
+
+    checkpoint_id: int
+    savepoint: SavepointOrder
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """From the driver: a checkpoint is completed."""
 
@@ -81,7 +89,9 @@ class Exit:
     """From the driver: the job has ended: end the process."""
 
 
-Request = RunEpoch | Deploy | KeepFile | Completed | Aborted | CloseSubtasks | Discard | Subscribe | Exit
+Request = (
+    RunEpoch | Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard | Subscribe | Exit
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from tamias.slot.messages import (
     ACK,
     FAILED,
     Aborted,
+    BeginSavepoint,
     CloseSubtasks,
     Completed,
     Deploy,
@@ -117,7 +118,7 @@ class SlotServer:
                 link.send(dumps(Done()))
                 self.ended.set()
                 return False
-            case Deploy() | KeepFile() | Completed() | Aborted() | CloseSubtasks() | Discard():
+            case Deploy() | KeepFile() | BeginSavepoint() | Completed() | Aborted() | CloseSubtasks() | Discard():
                 if isinstance(request, Deploy | Discard):
                     self._hang_up()
                 link.send(dumps(Done(self._perform(request))))
@@ -126,7 +127,7 @@ class SlotServer:
         return True
 
     def _perform(
-        self, request: Deploy | KeepFile | Completed | Aborted | CloseSubtasks | Discard
+        self, request: Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
     ) -> BaseException | None:
         with self._turn:
             try:
@@ -140,6 +141,8 @@ class SlotServer:
                         gc.freeze()
                     case KeepFile(number, file, part, last, first):
                         self._host.files.receive(number, file, part, last=last, first=first)
+                    case BeginSavepoint(checkpoint_id, savepoint):
+                        self._host.begin_savepoint(checkpoint_id, savepoint)
                     case Completed(checkpoint_id):
                         self._host.checkpoint_completed(checkpoint_id)
                     case Aborted(checkpoint_id):

@@ -20,7 +20,7 @@ from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
-from tamias.slot.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Request
+from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
 from tamias.slot.slot_events import SlotActivity, SlotEvent
 
 
@@ -51,11 +51,21 @@ class SlotEngine(ABC):
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         """Push one epoch through all levels. An epoch that stalls is cancelled and fails."""
+        failure = self._begin_savepoint(order)
+        if failure is not None:
+            return EpochResult(failure=failure)
         self._watch.begin(order.number, range(len(self.pool.slots)), time.monotonic())
-        result = self._run_levels(order)
+        result = self._run_levels(order.without_address())
         if self._watch.end() and result.failure is not None and self._lost_slot() is None:
             return EpochResult(failure=Failure(self._stall_error(order.number)))
         return result
+
+    def _begin_savepoint(self, order: EpochOrder) -> Failure | None:
+        """Tell the slots where the savepoint of an epoch goes. What runs the levels does not learn the address."""
+        if order.savepoint is None:
+            return None
+        assert order.checkpoint_id is not None, "a savepoint is a checkpoint"
+        return self._ask_each(BeginSavepoint(order.checkpoint_id, order.savepoint))
 
     @abstractmethod
     def _run_levels(self, order: EpochOrder) -> EpochResult:
