@@ -97,6 +97,66 @@ def test_a_slot_of_a_failed_start_that_registers_late_is_refused(monkeypatch):
         pool.shutdown()
 
 
+def test_a_slot_that_spark_started_twice_runs_once(pids):
+    """Spark runs a task again that failed, or whose speculative copy it starts: both start the slot."""
+
+    def twice(driver, numbers):
+        run(driver, numbers)
+        run(driver, numbers)
+
+    pool = pool_of(2, twice)
+    try:
+        assert pool.ensure() == [0, 1]
+        assert [slot.number for slot in pool.slots] == [0, 1]
+        mine = {slot.process.pid for slot in pool.slots}
+        until(lambda: {process.pid for process in pids if process.poll() is None} == mine)
+        victim = pool.slots[1].process.pid
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: not pool.slots[1].process.alive)
+        assert pool.ensure() == [1]
+        assert mine - {victim} == {pool.slots[0].process.pid}, "the other slot goes on"
+    finally:
+        pool.shutdown()
+    until(lambda: all(process.poll() is not None for process in pids))
+
+
+def test_the_folder_of_a_killed_slot_is_removed_by_the_next_slot_on_the_machine(pids, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pool = pool_of(2)
+    try:
+        pool.ensure()
+        before = set(tmp_path.glob("tamias-slot-*/"))
+        assert len(before) == 2
+        (victim,) = (process for process in pids if process.pid == pool.slots[0].process.pid)
+        victim.kill()
+        victim.wait()
+        assert set(tmp_path.glob("tamias-slot-*/")) == before, "a killed slot leaves its folder"
+        until(lambda: not pool.slots[0].process.alive)
+        pool.ensure()
+        after = set(tmp_path.glob("tamias-slot-*/"))
+        assert len(after) == 2 and len(after & before) == 1
+    finally:
+        pool.shutdown()
+    until(lambda: all(process.poll() is not None for process in pids))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slot_ends_with_the_executor_beside_which_it_runs():
+    executor = subprocess.Popen(["sleep", "1000"])
+    pool = pool_of(1, lambda driver, numbers: list(launch_slots(driver, numbers, executor.pid)))
+    try:
+        pool.ensure()
+        pid = pool.slots[0].process.pid
+        assert is_running(pid)
+        executor.kill()
+        executor.wait()
+        until(lambda: not is_running(pid))
+    finally:
+        executor.kill()
+        executor.wait()
+        pool.shutdown()
+
+
 def test_a_slot_ends_when_it_hears_nothing_of_its_driver():
     """A stopped driver keeps its connections open and says nothing, as a host that vanished does."""
     source = Path(tamias.__file__).parents[1]

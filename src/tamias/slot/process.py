@@ -3,6 +3,10 @@
 A slot lives exactly as long as the driver wants. On the driver's machine its standard input is a pipe that only the
 driver holds; on a cluster it opens a connection to the driver, who sends heartbeats there. When that pipe or connection
 ends, however the driver ended, or the heartbeats stay away for `heartbeat.timeout`, so does the slot.
+
+On a cluster a slot also ends with the executor beside which it was started, because it uses the executor's memory,
+cores and files (docs/decisions/0021-slots-and-executors.md). It has a folder of its own there. If the slot is killed,
+the next slot that starts on the machine removes the folder.
 """
 
 from __future__ import annotations
@@ -12,16 +16,21 @@ import gc
 import logging
 import os
 import pickle
-import shutil
+import select
 import socket
 import sys
 import threading
 from dataclasses import replace
+from typing import BinaryIO
 
 from tamias.slot.link import Address, connect
 from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import Registration, SlotConfig
+from tamias.storage.private_folder import create_private_file
+from tamias.storage.scratch_folders import LocalFolder
 from tamias.types.by_value import dumps
+
+_log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -30,11 +39,24 @@ def main() -> None:
     length = int.from_bytes(pipe.read(8), "little")
     config: SlotConfig = pickle.loads(pipe.read(length))
     sys.path[:] = config.python_path
+    own = LocalFolder(config.folder, "tamias-slot-") if config.driver is not None else None
+    if own is not None:
+        config = replace(config, folder=own.path, log_file=os.path.join(own.path, "slot.log"))
+        create_private_file(os.path.join(own.path, "slot.log"))
     logging.basicConfig(
         filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
     )
     gc.disable()  # records come and go by the ten thousand: the server collects garbage between epochs
     sys.stdin = open(os.devnull)  # noqa: SIM115 - user code that reads standard input finds it empty, for good
+    try:
+        _serve(config, pipe)
+    finally:
+        own.close() if own is not None else _remove_if_empty(config.folder)
+    os._exit(0)  # user code may have left threads behind that would keep the process alive
+
+
+def _serve(config: SlotConfig, pipe: BinaryIO) -> None:
+    """Serve until the driver, or the executor beside the slot, is gone."""
     lifeline = connect(config.driver, config.secret) if config.driver is not None else None
     if lifeline is not None:
         config = replace(config, address=(lifeline.local_host(), 0))  # the interface that the driver can reach
@@ -47,18 +69,32 @@ def main() -> None:
     else:
         _print_ready(server.address)
 
-    def watch() -> None:
+    def watch_driver() -> None:
         with contextlib.suppress(OSError, EOFError):
             while lifeline is not None:
                 lifeline.receive()  # a heartbeat of the driver
             pipe.read()
         server.ended.set()
 
-    threading.Thread(target=watch, name="driver-watch", daemon=True).start()
+    threading.Thread(target=watch_driver, name="driver-watch", daemon=True).start()
+    if config.executor_pid is not None:
+        watched = (config.executor_pid, server.ended)
+        threading.Thread(target=_watch_executor, args=watched, name="executor-watch", daemon=True).start()
     server.ended.wait()
     server.stop()
-    shutil.rmtree(config.folder, ignore_errors=True) if lifeline is not None else _remove_if_empty(config.folder)
-    os._exit(0)  # user code may have left threads behind that would keep the process alive
+
+
+def _watch_executor(pid: int, ended: threading.Event) -> None:
+    """Set the event when a process ends."""
+    try:
+        select.select([os.pidfd_open(pid)], [], [])
+    except ProcessLookupError:
+        pass  # the executor ended while the slot started
+    except (OSError, AttributeError) as error:  # an old kernel, or no Linux
+        _log.info("the slot goes on if its executor ends, which cannot be watched: %s", error)
+        return
+    _log.info("the slot ends with its executor, process %d", pid)
+    ended.set()
 
 
 def _print_ready(address: Address) -> None:

@@ -14,13 +14,14 @@ class SlotConfig:
     slot: int
     address: Address  # where to listen
     secret: bytes
-    folder: str
+    folder: str  # for local slots: shared by them; on a cluster: the directory where the slot creates its own
     python_path: list[str]
     heartbeat_s: float = 10.0
     log_file: str | None = None
     driver: Address | None = None  # on a cluster: where to register; the slot ends when this connection does
     generation: int = 0  # on a cluster: the start of slots that this slot belongs to
     driver_timeout_s: float = 50.0  # on a cluster: the slot ends when it has not heard of the driver for this long
+    executor_pid: int | None = None  # on a cluster: the slot ends when this process does
 
 
 @dataclass(frozen=True)

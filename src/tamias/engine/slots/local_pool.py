@@ -6,7 +6,6 @@ import logging
 import os
 import queue
 import secrets
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,8 +17,10 @@ from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.storage.scratch_folders import LocalFolder
 
 _log = logging.getLogger(__name__)
+_PREFIX = "tamias-job-"
 _SOCKET_PATH_BYTES = 107  # the longest path that a Unix socket can have
 _SOCKET_NAME_BYTES = 27  # room for a name such as s12-345 in the folder
 
@@ -44,11 +45,12 @@ class LocalSlotPool:
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self._count = count
         self._log_file = log_file
-        self.folder = _short_folder()
+        self._scratch = _short_folder()
+        self.folder = self._scratch.path
         try:
             self._interpreter = prepare_interpreter(dependencies, self.folder)
         except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._scratch.close()
             raise
         self._generation = 0
         self.slots: list[SlotHandle] = []
@@ -105,13 +107,13 @@ class LocalSlotPool:
         for process in self._starting or ():
             process.end()
         self.slots, self._starting = [], None
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._scratch.close()
 
 
-def _short_folder() -> str:
+def _short_folder() -> LocalFolder:
     """Make a private folder whose path leaves room for a socket's name."""
-    folder = tempfile.mkdtemp(prefix="tamias-")
-    if len(os.fsencode(folder)) > _SOCKET_PATH_BYTES - _SOCKET_NAME_BYTES:
-        os.rmdir(folder)
-        folder = tempfile.mkdtemp(prefix="tamias-", dir="/tmp")
+    folder = LocalFolder(tempfile.gettempdir(), _PREFIX)
+    if len(os.fsencode(folder.path)) > _SOCKET_PATH_BYTES - _SOCKET_NAME_BYTES:
+        folder.close()
+        folder = LocalFolder("/tmp", _PREFIX)
     return folder

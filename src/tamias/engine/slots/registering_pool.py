@@ -7,7 +7,9 @@ neither ends nor answers by closing the connection; if the slot ever wakes up, i
 A slot ends too when the driver's heartbeats stay away, because a host that vanishes closes no connection.
 
 Every start of slots has a generation number. When a start fails, the slots that have registered are made to end, and
-slots of that generation that register later are refused.
+slots of that generation that register later are refused. Spark may run the task that starts a slot twice, when it tries
+a failed task again or speculates: the slot that registers first is taken, and the other is refused. A slot that is
+refused ends.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.errors import DeploymentError
@@ -87,12 +89,18 @@ class RegisteringSlotPool:
         host: This machine's address, as the slots can reach it.
         launch: Starts the slots with the given numbers somewhere; returns when they are on their way.
         heartbeat: When a silent slot is given up.
+        release: Called when the slots are no longer needed.
     """
 
     shares_disk = False
 
     def __init__(
-        self, count: int, host: str, launch: Callable[[DriverContact, list[int]], None], heartbeat: Heartbeat
+        self,
+        count: int,
+        host: str,
+        launch: Callable[[DriverContact, list[int]], None],
+        heartbeat: Heartbeat,
+        release: Callable[[], None] = lambda: None,
     ) -> None:
         self.secret = secrets.token_bytes(32)
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
@@ -101,9 +109,11 @@ class RegisteringSlotPool:
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
         self._count = count
         self._launch = launch
+        self._release = release
         self._heartbeat = heartbeat
+        self._registering = threading.Lock()  # over the generation, and who is awaited and has registered in it
         self._generation = 0
-        self._registering = threading.Lock()  # over the generation and the queue of slots that registered in it
+        self._awaited: set[int] = set()  # the slots that have not registered
         self._registered: queue.SimpleQueue[SlotHandle] = queue.SimpleQueue()
         self._listener = Listener((host, 0), self.secret, self._register, "slot-registration")
         self.address: Address = self._listener.address
@@ -120,7 +130,7 @@ class RegisteringSlotPool:
             try:
                 self._start(missing, arrived)
             except BaseException:
-                self._refuse_generation()
+                self._begin_generation(())
                 for slot in arrived.values():
                     slot.close()
                 raise
@@ -131,8 +141,9 @@ class RegisteringSlotPool:
     def _start(self, missing: list[int], arrived: dict[int, SlotHandle]) -> None:
         """Have slots started; add each to `arrived` as soon as it is connected."""
         heartbeat = self._heartbeat
+        generation = self._begin_generation(missing)
         contact = DriverContact(
-            self.address, self.secret, heartbeat.interval_s, generation=self._generation, timeout_s=heartbeat.timeout_s
+            self.address, self.secret, heartbeat.interval_s, generation=generation, timeout_s=heartbeat.timeout_s
         )
         self._launch(contact, missing)
         deadline = time.monotonic() + _REGISTER_S
@@ -141,13 +152,15 @@ class RegisteringSlotPool:
             slot.connect(self.events.put, self.on_activity, self.on_lost, heartbeat)
             arrived[slot.number] = slot
 
-    def _refuse_generation(self) -> None:
-        """End the slots that registered and wait to be connected, and refuse those that register later."""
+    def _begin_generation(self, awaited: Iterable[int]) -> int:
+        """Await these slots, and refuse slots of earlier generations; return the number of the new generation."""
         with self._registering:
             self._generation += 1
+            self._awaited = set(awaited)
             with contextlib.suppress(queue.Empty):
                 while True:
                     self._registered.get_nowait().close()
+            return self._generation
 
     def _next_registered(self, deadline: float, present_count: int) -> SlotHandle:
         try:
@@ -164,9 +177,10 @@ class RegisteringSlotPool:
         except (OSError, EOFError):
             return  # the slot ended before it registered: `ensure` will miss it
         with self._registering:
-            if registration.generation != self._generation:
+            if registration.generation != self._generation or registration.slot not in self._awaited:
                 link.close()  # the slot then ends by itself
                 return
+            self._awaited.remove(registration.slot)
             process = RemoteSlotProcess(registration, link, self._heartbeat.interval_s)
             self._registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
 
@@ -175,6 +189,7 @@ class RegisteringSlotPool:
             slot.tell(Exit())
         for slot in self.slots:
             slot.close()
-        self._refuse_generation()
+        self._begin_generation(())
         self._listener.close()
         self.slots = []
+        self._release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from tamias.state.rocksdb.store import RocksStore
 from tamias.state.rocksdb.tables import Shared
 from tamias.state.snapshots import KeyedFiles, StateInfo
 from tamias.storage.file_store import FileStore
+from tamias.storage.scratch_folders import LocalFolder
 
 
 def read_instance(
@@ -23,8 +25,8 @@ def read_instance(
 ) -> Iterator[RestoredTable]:
     """Yield the states of a range of key groups from a part of a checkpoint that the RocksDB backend wrote."""
     settings = RocksDBSettings()
-    with tempfile.TemporaryDirectory(prefix="tamias-restore-") as scratch:
-        folder = os.path.join(scratch, "db")
+    with contextlib.closing(LocalFolder(tempfile.gettempdir(), "tamias-restore-")) as scratch:
+        folder = os.path.join(scratch.path, "db")
         fetch(part, store, folder, settings.transfer_threads)
         instance = RocksStore(folder, settings, create=False, read_only=True)
         try:

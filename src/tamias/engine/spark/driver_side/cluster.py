@@ -5,6 +5,7 @@ Spark chooses the machines. Where a slot runs matters for speed only (`engine/sl
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import zipfile
 from functools import partial
@@ -36,12 +37,38 @@ def cluster_slots(
     for file in dependencies.files:
         context.addPyFile(file)
 
-    def launch(driver: DriverContact, numbers: list[int]) -> None:
-        context.setJobGroup("tamias-slots", f"start {len(numbers)} slots")
-        context.parallelize(numbers, len(numbers)).mapPartitions(partial(launch_slots, driver)).count()
-
+    launcher = SlotLauncher(context)
     host = context.getConf().get("spark.driver.host") or socket.gethostname()
-    return RegisteringSlotPool(count, socket.gethostbyname(host), launch, heartbeat)
+    return RegisteringSlotPool(count, socket.gethostbyname(host), launcher.launch, heartbeat, launcher.release)
+
+
+class SlotLauncher:
+    """Starts slots by Spark jobs, and keeps Spark from releasing the executors beside which they run.
+
+    Dynamic allocation releases executors that are idle, but not those that hold cached partitions
+    (`spark.dynamicAllocation.cachedExecutorIdleTimeout` is infinite by default). So the partitions of the jobs that
+    start slots are cached.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._cached: list[Any] = []  # RDDs whose partitions lie where the slots run
+
+    def launch(self, driver: DriverContact, numbers: list[int]) -> None:
+        """Start the slots with these numbers; return when their processes have been started."""
+        from pyspark import StorageLevel  # here: `spark_context` explains a missing PySpark
+
+        self._context.setJobGroup("tamias-slots", f"start {len(numbers)} slots")
+        started = self._context.parallelize(numbers, len(numbers)).mapPartitions(partial(launch_slots, driver))
+        self._cached.append(started.persist(StorageLevel.MEMORY_AND_DISK))
+        started.count()
+
+    def release(self) -> None:
+        """Let Spark release the executors."""
+        for started in self._cached:
+            with contextlib.suppress(Exception):  # the user may have stopped the session already
+                started.unpersist()
+        self._cached = []
 
 
 def ship_package(context: Any) -> None:

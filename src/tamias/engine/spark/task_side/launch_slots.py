@@ -13,31 +13,34 @@ import tempfile
 from collections.abc import Iterable, Iterator
 
 from tamias.slot.slot_config import DriverContact, SlotConfig
-from tamias.storage.private_folder import create_private_file
 
 
-def launch_slots(driver: DriverContact, numbers: Iterable[int]) -> Iterator[int]:
-    """Start a process for each slot number. The processes outlive the caller."""
+def launch_slots(driver: DriverContact, numbers: Iterable[int], executor_pid: int | None = None) -> Iterator[int]:
+    """Start a process for each slot number. The processes outlive the caller.
+
+    Args:
+        driver: Where the slots register.
+        numbers: The numbers of the slots.
+        executor_pid: The process with which the slots end; by default the executor's JVM above this process.
+    """
+    executor_pid = executor_pid or jvm_above(os.getpid())
     for number in numbers:
-        _launch(driver, number)
+        _launch(driver, number, executor_pid)
         yield number
 
 
-def _launch(driver: DriverContact, number: int) -> None:
-    folder = tempfile.mkdtemp(prefix="tamias-")
-    log_file = os.path.join(folder, "slot.log")
-    create_private_file(log_file)
+def _launch(driver: DriverContact, number: int, executor_pid: int | None) -> None:
     config = SlotConfig(
         slot=number,
         address=("", 0),
         secret=driver.secret,
-        folder=folder,
+        folder=tempfile.gettempdir(),
         python_path=list(sys.path),
         heartbeat_s=driver.heartbeat_s,
-        log_file=log_file,
         driver=driver.address,
         generation=driver.generation,
         driver_timeout_s=driver.timeout_s,
+        executor_pid=executor_pid,
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "tamias.slot.slot_main"],
@@ -51,3 +54,20 @@ def _launch(driver: DriverContact, number: int) -> None:
     assert process.stdin is not None
     process.stdin.write(len(data).to_bytes(8, "little") + data)
     process.stdin.close()
+
+
+def jvm_above(pid: int) -> int | None:
+    """Return the process id of the nearest JVM above a process; None where Linux does not tell, or without a JVM.
+
+    The child of an executor's JVM is the daemon that forks Python workers, or the worker itself without the daemon.
+    """
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                before, _, after = file.read().rpartition(b")")  # a process may have a parenthesis in its name
+        except OSError:  # no Linux, or the process has just ended
+            return None
+        if before.partition(b"(")[2] == b"java":
+            return pid
+        pid = int(after.split()[1])  # the parent
+    return None
