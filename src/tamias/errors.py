@@ -7,7 +7,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
     TamiasError
         the program     InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),
                         UnsupportedOperationError, AccumulatorError, InvalidKeyError, RecordTypeError, UserFunctionError
-        the job         JobExecutionError, JobCancelledError, DeploymentError, SlotLostError
+        the job         JobExecutionError, JobCancelledError, DeploymentError, SlotLostError, CollectSpillError
         the state       StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         checkpoints     CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
                         DirectoryInUse, Fenced), RestoreError
@@ -21,6 +21,7 @@ __all__ = [
     "AccumulatorError",
     "CheckpointError",
     "CheckpointFailed",
+    "CollectSpillError",
     "ConfigurationError",
     "CorruptFileError",
     "DeploymentError",
@@ -396,6 +397,23 @@ class EpochStalledError(TamiasError):
             f"inside user code; not answered: {shown or 'none, but Spark did not end its job'}; look for Spark tasks "
             "that do not get a core, and for Python workers (pyspark.daemon) that are stopped or blocked; "
             "tamias.epoch.stall-timeout sets the limit"
+        )
+
+
+class CollectSpillError(TamiasError):
+    """Collected records exceed the driver's memory for them, and its disk cannot take them."""
+
+    retryable = False
+
+    def __init__(self, size_bytes: int, most_bytes: int, why: str) -> None:
+        super().__init__(size_bytes, most_bytes, why)
+
+    def __str__(self) -> str:
+        size_bytes, most_bytes, why = self.args
+        return (
+            f"{size_bytes} bytes of collected records could not be written to the driver's directory for temporary "
+            f"files: {why}; free space there or set TMPDIR, read the records faster, take checkpoints more often, or "
+            f"raise tamias.collect.buffer-size, now {most_bytes} bytes"
         )
 
 

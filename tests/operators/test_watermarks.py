@@ -280,7 +280,7 @@ def test_sources_wait_for_the_slowest_of_their_group():
         result = run.engine.run_epoch(EpochOrder(epoch, group_watermarks=groups))
         assert result.failure is None
         groups = least_by_group(result.acks)
-        fast_read += [v for a in result.acks for v in a.records if v >= 10]
+        fast_read += [v for a in result.acks for run in a.collected for v in run.records() if v >= 10]
     run.close()
     assert groups == {"group": 5}
     assert fast_read == [10, 20]  # the watermark of 20 is 19, more than 10 ahead

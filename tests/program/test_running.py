@@ -12,6 +12,7 @@ from tamias.driver.job_handle import JobHandle, JobProgress
 from tamias.driver.submit import jobs_submitted_by
 from tamias.errors import InvalidProgramError, JobCancelledError, JobExecutionError
 from tamias.graph.specs import CollectSpec, PrintSpec
+from tamias.operators.collected_run import collected_runs
 
 
 def started(settings, records=(), error=None, endless=False):
@@ -19,7 +20,8 @@ def started(settings, records=(), error=None, endless=False):
     handle = JobHandle(settings.job_id, settings.job_name)
     handle.update(JobProgress(status=JobStatus.RUNNING))
     handle.set_accumulators({"n": IntCounter(2)})
-    handle.deliver(records)
+    for run in collected_runs(list(records)):
+        handle.deliver(run)
     if endless:
         handle.on_cancel(lambda: handle.end(JobStatus.CANCELED, None, JobCancelledError(settings.job_name)))
     elif error is not None:

@@ -142,6 +142,11 @@ class CheckpointCoordinator:
         return held and due_ms is not None and due_ms <= now_ms
 
     @property
+    def is_requested(self) -> bool:
+        """Whether a requested checkpoint or savepoint starts with the next epoch."""
+        return any(self._may_start(forced=request.forced) for request in self._requests)
+
+    @property
     def refusal(self) -> str | None:
         """The reason checkpointing is suspended, or None if it is active."""
         return _SOME_FINISHED if self._suspended else None
@@ -179,7 +184,7 @@ class CheckpointCoordinator:
     def next_due_ms(self, now_ms: int) -> int | None:
         """Return when the next event is due at the latest if nothing else happens; None if nothing is due."""
         due = [p.triggered_ms + self._settings.timeout_ms for p in self._pending.values() if not p.writing]
-        if any(self._may_start(forced=request.forced) for request in self._requests):
+        if self.is_requested:
             due.append(now_ms)
         elif self._may_start(forced=False) and (trigger := self._schedule.due_ms()) is not None:
             due.append(trigger)

@@ -50,6 +50,7 @@ class JobSettings:
     buffer_timeout_ms: int = 100  # -1: output waits until a blob is full
     epoch_source_bytes: int = 64 << 20  # how much a source subtask may read in one epoch
     epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
+    collect_buffer_bytes: int = 64 << 20  # how much of what is collected waits in the driver's memory
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
 
@@ -91,6 +92,7 @@ def job_settings(
         epoch_stall_timeout_ms=options.EPOCH_STALL_TIMEOUT.read(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         epoch_target_ms=options.EPOCH_TARGET.read(configuration),
+        collect_buffer_bytes=options.COLLECT_BUFFER.read(configuration),
         epoch_source_bytes=options.EPOCH_SOURCE_BYTES.read(configuration),
         configuration=configuration.to_dict(),
     )

@@ -155,6 +155,14 @@ EPOCH_SOURCE_BYTES = ConfigOption(
     sentence="How many bytes a source subtask may read in one epoch, as estimated from a sample of its records.",
     check=_at_least(1),
 )
+COLLECT_BUFFER = ConfigOption(
+    "tamias.collect.buffer-size",
+    parse_memory_bytes,
+    64 << 20,
+    unit="bytes",
+    sentence="How much execute_and_collect holds in memory; the job waits while the program has not read that much.",
+    check=_at_least(1),
+)
 EPOCH_STALL_TIMEOUT = _millis(
     "tamias.epoch.stall-timeout",
     60_000,

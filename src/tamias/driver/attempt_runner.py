@@ -65,6 +65,7 @@ class AttemptRunner:
         pacer = EpochPacer(self._pacing())
         while True:
             self.between.attend()
+            self.between.wait_for_reader()
             stop = self.between.stop
             if stop is not None and self.stop.perform(stop, pacer.pace.budget):
                 break

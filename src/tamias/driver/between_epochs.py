@@ -59,6 +59,13 @@ class BetweenEpochs:
                 raise AttemptFailed(failure)
             self._engine.wait(_POLL_S)
 
+    def wait_for_reader(self) -> None:
+        """Wait while the program has read too few of the collected records, unless a savepoint is requested."""
+        handle, most_bytes = self._job.handle, self._job.settings.collect_buffer_bytes
+        self.wait_until(
+            lambda: handle.collected_bytes < most_bytes or self.stop is not None or self._checkpoints.is_requested
+        )
+
     def wait_ms(self, wait_ms: int) -> None:
         """Attend for a while."""
         until_ms = self._job.steady.now_ms() + wait_ms

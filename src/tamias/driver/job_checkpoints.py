@@ -127,6 +127,11 @@ class JobCheckpoints:
         """The newest checkpoint that this job has completed."""
         return self._coordinator.last_completed_id
 
+    @property
+    def is_requested(self) -> bool:
+        """Whether a requested checkpoint or savepoint starts with the next epoch."""
+        return self._coordinator.is_requested
+
     def next_due_ms(self, now_ms: int) -> int | None:
         """Return when to call `attend` again at the latest; None if nothing is due."""
         return self._coordinator.next_due_ms(now_ms)

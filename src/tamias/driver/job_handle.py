@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamias.config.job_id import JobID
+from tamias.driver.collect_queue import CollectQueue, WaitingRun
 from tamias.driver.savepoint_requests import SavepointRequest, Then
 from tamias.errors import ConfigurationError, JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
@@ -42,9 +42,6 @@ class JobProgress:
     last_savepoint_path: str | None = None
 
 
-_END = object()
-
-
 @dataclass
 class JobHandle:
     """A submitted job. Thread-safe.
@@ -59,7 +56,7 @@ class JobHandle:
     _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)
-    _collected: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
+    _collected: CollectQueue = field(default_factory=CollectQueue)
     _accumulators: dict[str, Any] = field(default_factory=dict)
     _result: JobExecutionResult | None = None
     _error: BaseException | None = None
@@ -149,15 +146,24 @@ class JobHandle:
 
     def collected(self) -> Iterator[Any]:
         """Yield the records of a collecting job as they come; end with the job, and raise the error it failed with."""
-        while (item := self._collected.get()) is not _END:
-            yield item
+        while (run := self._collected.take()) is not None:
+            yield from run.records()
         if self._error is not None and not isinstance(self._error, JobCancelledError):
             raise self._error
 
     @property
     def collected_count(self) -> int:
         """The number of collected records that wait for the program now."""
-        return self._collected.qsize()
+        return self._collected.count
+
+    @property
+    def collected_bytes(self) -> int:
+        """The size of the collected records that wait for the program now, in memory and on disk."""
+        return self._collected.size_bytes
+
+    def discard_collected(self) -> None:
+        """Forget the collected records that wait: the program reads no further."""
+        self._collected.clear()
 
     # ------------------------------------------------------------------------------ for the loop that runs the job
 
@@ -192,10 +198,9 @@ class JobHandle:
         """Publish progress."""
         self._progress = progress
 
-    def deliver(self, records: list[Any]) -> None:
+    def deliver(self, run: WaitingRun) -> None:
         """Hand over collected records."""
-        for record in records:
-            self._collected.put(record)
+        self._collected.put(run)
 
     def end(self, status: JobStatus, result: JobExecutionResult | None, error: BaseException | None) -> None:
         """Publish the end of the job, and answer the savepoint requests that the loop has not taken."""
@@ -203,7 +208,7 @@ class JobHandle:
             self._before_end()
         self._progress = replace(self._progress, status=status)
         self._result, self._error = result, error
-        self._collected.put(_END)
+        self._collected.end()
         with self._requests_lock:
             self._ended.set()
         for request in self.take_requests():

@@ -96,7 +96,13 @@ class JobLoop:
         job, engine = self._job, self._engine
         metrics = JobMetrics(job.graph)
         self._handle.publish_metrics(metrics.values)
-        output = JobOutput(job.graph, self._handle, metrics, takes_back=_takes_back(job))
+        output = JobOutput(
+            job.graph,
+            self._handle,
+            metrics,
+            takes_back=_takes_back(job),
+            collect_buffer_bytes=self._settings.collect_buffer_bytes,
+        )
         self._checkpoints = checkpoints = JobCheckpoints(
             job, engine, directory=directory, recovery=recovery, retained=retained, output=output
         )

@@ -26,17 +26,20 @@ class JobOutput:
         handle: Where the output is published.
         metrics: Where metrics are gathered.
         takes_back: Whether a failure takes back what was collected since the last checkpoint, or since the start.
+        collect_buffer_bytes: How many bytes of collected records stay in memory.
 
     Attributes:
         records_read: How many records the sources have read, without those that a failure has taken back.
     """
 
-    def __init__(self, graph: JobGraph, handle: JobHandle, metrics: JobMetrics, *, takes_back: bool) -> None:
+    def __init__(
+        self, graph: JobGraph, handle: JobHandle, metrics: JobMetrics, *, takes_back: bool, collect_buffer_bytes: int
+    ) -> None:
         self._graph = graph
         self._handle = handle
         self._metrics = metrics
         self._takes_back = takes_back
-        self._collected = CollectedRecords(handle)
+        self._collected = CollectedRecords(handle, collect_buffer_bytes)
         self._committed_records_read = 0
         self.records_read = 0
 
@@ -54,7 +57,7 @@ class JobOutput:
         read = sum(a.records_in for a in acks if self._graph.vertices[a.vertex].is_source)
         self.records_read += read
         for ack in acks:
-            self._collected.hold(epoch, SubtaskId(ack.vertex, ack.subtask), ack.records)
+            self._collected.hold(epoch, SubtaskId(ack.vertex, ack.subtask), ack.collected)
         if not self._takes_back:
             self.release(epoch)
         self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))

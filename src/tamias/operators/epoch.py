@@ -7,6 +7,7 @@ from typing import Any
 
 from tamias.graph.addresses import SubtaskId
 from tamias.metrics.reports import Report
+from tamias.operators.collected_run import CollectedRun
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
 
@@ -58,6 +59,6 @@ class Ack:
     busy_ms: float = 0.0
     bytes_out: int = 0
     lines: list[str] = field(default_factory=list)
-    records: list[Any] = field(default_factory=list)  # for execute_and_collect
+    collected: list[CollectedRun] = field(default_factory=list)  # for execute_and_collect
     accumulators: dict[str, Any] = field(default_factory=dict)
     metrics: dict[tuple[str, str], Report] = field(default_factory=dict)  # by operator id and name

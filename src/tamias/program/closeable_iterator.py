@@ -19,7 +19,8 @@ class CloseableIterator:
     """Iterates over collected records while the job runs. Closing the iterator stops the job.
 
     Use it in a ``with`` statement, or call `close`, unless it is read to its end. The error of a failed job is raised
-    after the records that were collected before the failure.
+    after the records that were collected before the failure. The job waits when it is far ahead of the program
+    (``tamias.collect.buffer-size``).
     """
 
     def __init__(self, handle: JobHandle) -> None:
@@ -59,6 +60,7 @@ class CloseableIterator:
             self._handle.cancel()
             with contextlib.suppress(JobCancelledError, JobExecutionError):
                 self._handle.wait()  # until the job has released everything
+            self._handle.discard_collected()
 
     def __enter__(self) -> CloseableIterator:
         return self

@@ -127,7 +127,7 @@ class Subtask:
         ack.next_timer_ms = self._lifecycle.next_timer_ms()
         if not self.finished:
             ack.open_loops = self._lifecycle.open_loops()
-        ack.lines, ack.records = self._driver_output.take()
+        ack.lines, ack.collected = self._driver_output.take()
         ack.accumulators = {name: a.clone() for name, a in self.environment.accumulators.items()}
         ack.metrics = {
             (operator, name): report

@@ -91,7 +91,7 @@ class Run:
         if result.failure is not None:
             raise result.failure.error
         self.acks = result.acks
-        found = [r for ack in result.acks for r in ack.records]
+        found = [r for ack in result.acks for run in ack.collected for r in run.records()]
         self.records += found
         self.finished = all(a.finished for a in result.acks)
         return found

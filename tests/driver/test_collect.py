@@ -1,0 +1,172 @@
+"""`execute_and_collect` with a program that reads slowly: the job waits, and the driver's memory is bounded."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tracemalloc
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from tamias.config.job_id import JobID
+from tamias.driver.collected import CollectedRecords
+from tamias.driver.job_handle import JobHandle
+from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.engine.local_engine import LocalEngine
+from tamias.engine.protocol import EpochResult
+from tamias.errors import CollectSpillError
+from tamias.functions.job_status import JobStatus
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
+from tamias.operators.collected_run import collected_runs
+from tamias.operators.epoch import EpochOrder
+from tests.live_jobs import environment, generated, until
+
+LIMIT = 20_000
+
+
+class Watched(LocalEngine):
+    """Notes how many bytes wait for the program when an epoch starts, and how often the loop waits."""
+
+    def __init__(self, graph: JobGraph) -> None:
+        super().__init__(graph)
+        self.submitted: Future[JobHandle] = Future()
+        self.started_with: list[int] = []
+        self.waits = 0
+
+    @property
+    def handle(self) -> JobHandle:
+        return self.submitted.result(30)
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        self.started_with.append(self.handle.collected_bytes)
+        return super().run_epoch(order)
+
+    def wait(self, timeout_s: float) -> None:
+        self.waits += 1
+        super().wait(timeout_s)
+
+
+@pytest.fixture
+def watched():
+    """The engine of the job that the test runs; its `handle` is the job's."""
+    made: list[Watched] = []
+
+    def make(graph):
+        made.append(Watched(graph))
+        return made[0]
+
+    def submit_watched(graph, settings):
+        handle = submit(graph, settings, engine_for=lambda settings: make)
+        made[0].submitted.set_result(handle)
+        return handle
+
+    with jobs_submitted_by(submit_watched):
+        yield made
+
+
+def endless(tmp_path: Path | None, **keys):
+    return generated(environment(tmp_path, tamias__collect__buffer_size=f"{LIMIT} b", **keys), None)
+
+
+def wait_for_the_wait(engine: Watched) -> None:
+    until(lambda: engine.handle.collected_bytes >= LIMIT)
+    waits = engine.waits
+    until(lambda: engine.waits >= waits + 2)
+
+
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_a_job_that_is_ahead_of_its_reader_waits(tmp_path, watched, checkpoints):
+    with endless(tmp_path if checkpoints else None).execute_and_collect() as records:
+        assert next(records) == 0
+        (engine,) = watched
+        wait_for_the_wait(engine)
+        assert [next(records) for _ in range(100_000)] == list(range(1, 100_001))
+        assert engine.handle.progress().restarts == engine.handle.progress().checkpoints_failed == 0
+    assert max(engine.started_with) < LIMIT
+    assert engine.handle.status() is JobStatus.CANCELED
+    assert engine.handle.collected_bytes == 0
+
+
+def test_a_job_that_waits_for_its_reader_ends_when_the_iterator_is_closed(watched):
+    records = endless(None).execute_and_collect()
+    wait_for_the_wait(watched[0])
+    records.close()
+    assert watched[0].handle.status() is JobStatus.CANCELED
+
+
+def test_a_savepoint_is_taken_while_the_job_waits_for_its_reader(tmp_path, watched):
+    with endless(tmp_path / "checkpoints").execute_and_collect():
+        wait_for_the_wait(watched[0])
+        handle = watched[0].handle
+        assert os.path.isdir(handle.request_savepoint(str(tmp_path / "one")).result(30).removeprefix("file:"))
+        assert handle.collected_bytes >= LIMIT
+        assert os.path.isdir(
+            handle.request_savepoint(str(tmp_path / "two"), then="stop").result(30).removeprefix("file:")
+        )
+        assert handle.wait(30) is not None
+
+
+# ------------------------------------------------------------------------------------------------ what waits on disk
+
+FIRST, SECOND = SubtaskId(0, 0), SubtaskId(0, 1)
+
+
+def handle() -> JobHandle:
+    return JobHandle(JobID.generate(), "collecting")
+
+
+def spill_files() -> int:
+    gc.collect()
+    links = (f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd"))
+    return sum(os.path.lexists(link) and "(deleted)" in os.readlink(link) for link in links)
+
+
+def test_what_exceeds_the_memory_for_collected_records_waits_on_disk_in_order():
+    job, before = handle(), spill_files()
+    collected = CollectedRecords(job, most_bytes=100_000)
+    texts = [f"{n:0100d}" for n in range(20_000)]
+    tracemalloc.start()
+    for epoch in range(10):
+        collected.hold(epoch, FIRST, list(collected_runs(texts[epoch * 2_000 : (epoch + 1) * 2_000])))
+    collected.release(9)
+    in_memory, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert spill_files() > before
+    assert in_memory < 200_000
+    assert job.collected_count == 20_000
+    assert job.collected_bytes > 2_000_000
+    job.end(JobStatus.FINISHED, None, None)
+    assert list(job.collected()) == texts
+    assert job.collected_bytes == job.collected_count == 0
+    del collected
+    assert spill_files() == before
+
+
+def test_what_a_failure_takes_back_leaves_memory_and_disk():
+    job = handle()
+    collected = CollectedRecords(job, most_bytes=5_000)
+    for epoch, subtask in enumerate([FIRST, SECOND, FIRST, SECOND]):
+        collected.hold(epoch, subtask, list(collected_runs([f"{epoch}"] * 3_000)))
+    collected.drop(frozenset({SECOND}))
+    collected.release(3)
+    collected.drop()
+    job.end(JobStatus.FINISHED, None, None)
+    assert list(job.collected()) == ["0"] * 3_000 + ["2"] * 3_000
+
+
+def test_large_records_are_cut_into_small_runs():
+    runs = list(collected_runs(["x" * 700_000] * 7))
+    assert [run.count for run in runs] == [1] * 7
+    assert [r for run in runs for r in run.records()] == ["x" * 700_000] * 7
+
+
+def test_a_disk_that_cannot_take_collected_records_is_named(tmp_path, monkeypatch):
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    collected = CollectedRecords(handle(), most_bytes=10)
+    with pytest.raises(CollectSpillError, match=r"missing.*tamias\.collect\.buffer-size, now 10 bytes"):
+        collected.hold(0, FIRST, list(collected_runs(["x" * 100])))
