@@ -34,6 +34,7 @@ __all__ = [
     "JobExecutionError",
     "JobHasFinished",
     "NoCurrentKey",
+    "ProgramWarning",
     "RecordTypeError",
     "RestoreError",
     "SlotLostError",
@@ -68,14 +69,19 @@ def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _where(operator_name: str | None, uid: str | None, subtask_index: int | None) -> str:
-    """Return ``operator 'count' (uid 'u1', subtask 0)``, with the parts that are known."""
+def _where(operator_name: str | None, uid: str | None, subtask_index: int | None, activity: str | None = None) -> str:
+    """Return ``operator 'count' (uid 'u1', subtask 0)``, with the parts that are known.
+
+    An activity is text that ends before the operator, such as ``the key selector of key_by() after``.
+    """
     details = []
     if uid is not None:
         details.append(f"uid {uid!r}")
     if subtask_index is not None:
         details.append(f"subtask {subtask_index}")
     name = "an operator" if operator_name is None else f"operator {operator_name!r}"
+    if activity is not None:
+        name = f"{activity} {name}"
     return f"{name} ({', '.join(details)})" if details else name
 
 
@@ -113,6 +119,10 @@ class InvalidProgramError(TamiasError):
     """The program cannot be run. Raised by the call that is wrong."""
 
     retryable = False
+
+
+class ProgramWarning(UserWarning):
+    """A program that can run probably does not do what its author wanted."""
 
 
 class DuplicateUidError(InvalidProgramError, ValueError):
@@ -217,6 +227,7 @@ class UserFunctionError(TamiasError):
         original_type: str,
         original_message: str = "",
         original_retryable: bool = True,
+        activity: str | None = None,
     ) -> None:
         super().__init__(
             operator_name,
@@ -227,6 +238,7 @@ class UserFunctionError(TamiasError):
             original_type,
             original_message,
             original_retryable,
+            activity,
         )
 
     operator_name = _Field[str](0)
@@ -237,12 +249,13 @@ class UserFunctionError(TamiasError):
     original_type = _Field[str](5)
     original_message = _Field[str](6)
     original_retryable = _Field[bool](7)
+    activity = _Field[str | None](8)
 
     def __str__(self) -> str:
-        name, uid, subtask, record, trace, original_type, message, _ = self.args
+        name, uid, subtask, record, trace, original_type, message, _, activity = self.args
         head = f"{original_type}: {message}" if message else original_type
         at = "" if record is None else f" while processing record {record}"
-        return f"{head} in {_where(name, uid, subtask)}{at}\n{trace.rstrip()}"
+        return f"{head} in {_where(name, uid, subtask, activity)}{at}\n{trace.rstrip()}"
 
 
 # --------------------------------------------------------------------------------------------------- the job
@@ -262,6 +275,7 @@ class JobExecutionError(TamiasError):
         log_path: The path of the log.
         restarts: The number of restarts before the job failed for good.
         restart_description: The restart strategy that refused another restart.
+        activity: What was done for the operator when the job failed, if it was not the operator itself that ran.
     """
 
     def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
@@ -276,6 +290,7 @@ class JobExecutionError(TamiasError):
         log_path: str | None = None,
         restarts: int = 0,
         restart_description: str | None = None,
+        activity: str | None = None,
     ) -> None:
         super().__init__(
             job_name,
@@ -288,6 +303,7 @@ class JobExecutionError(TamiasError):
             log_path,
             restarts,
             restart_description,
+            activity,
         )
 
     @classmethod
@@ -315,6 +331,7 @@ class JobExecutionError(TamiasError):
             log_path,
             restarts,
             restart_description,
+            error.activity,
         )
 
     job_name = _Field[str](0)
@@ -327,12 +344,13 @@ class JobExecutionError(TamiasError):
     log_path = _Field[str | None](7)
     restarts = _Field[int](8)
     restart_description = _Field[str | None](9)
+    activity = _Field[str | None](10)
 
     def __str__(self) -> str:
         message = " ".join(self.message.split()) or "no reason was given"
         head = f"job {self.job_name!r} failed"
         if self.operator_name is not None or self.uid is not None:
-            head += f" in {_where(self.operator_name, self.uid, self.subtask_index)}"
+            head += f" in {_where(self.operator_name, self.uid, self.subtask_index, self.activity)}"
         if self.record_preview is not None:
             head += f" on record {self.record_preview}"
         head += f": {message}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import traceback
 from types import TracebackType
 from typing import Any
 
 from tamias.codegen.code_builder import CompiledCode
+from tamias.codegen.exchange_code import COPY
 from tamias.errors import (
     InvalidKeyError,
     RecordTooLargeError,
@@ -42,6 +44,7 @@ class Blame:
         variables hold the record. The frames below it are the user's. Outside the loop, `number` is the operator.
         """
         record, key, frames = _NOTHING, _NOTHING, error.__traceback__
+        activity: str | None = None
         frame = error.__traceback__
         while frame is not None:
             if self.compiled is not None and frame.tb_frame.f_code.co_filename == self.compiled.filename:
@@ -49,13 +52,17 @@ class Blame:
                 if origin is not None:
                     variables = frame.tb_frame.f_locals
                     number, record = origin.operator, variables.get(origin.record, _NOTHING)
+                    activity = origin.activity
+                    if activity == COPY:
+                        error = _unserializable(error, record)
+                        record = variables.get(origin.result_of, _NOTHING) if origin.result_of is not None else _NOTHING
                     key = variables.get(origin.key, _NOTHING) if origin.key is not None else _NOTHING
                 frames = frame.tb_next
             frame = frame.tb_next
         shown = None if record is _NOTHING else preview(record)
         error = _about_keys(error, shown, key if frames is None else _NOTHING)
         failed = self._vertex.operators[_author(error, self._vertex, number)]
-        return user_error(error, failed, self._index, shown, frames)
+        return user_error(error, failed, self._index, shown, frames, activity=activity)
 
 
 class _Blaming:
@@ -75,23 +82,31 @@ class _Blaming:
 
 
 def user_error(
-    error: BaseException, failed: Operator, index: int, record: str | None, frames: TracebackType | None
+    error: BaseException,
+    failed: Operator,
+    index: int,
+    record: str | None,
+    frames: TracebackType | None,
+    *,
+    activity: str | None = None,
 ) -> UserFunctionError:
     """Return the error of an operator that failed on a record.
 
     Args:
         record: The record as text, if it is known.
         frames: The traceback from the user's first frame on.
+        activity: What was done for the operator, if it was not the operator itself that ran.
     """
     return UserFunctionError(
         failed.name,
-        failed.uid or failed.id,
+        failed.uid,
         index,
         record,
         _text(error, frames),
         type(error).__qualname__,
         _message(error),
         may_be_retried(error),
+        activity,
     )
 
 
@@ -118,6 +133,14 @@ def _about_keys(error: BaseException, record: str | None, key: Any) -> BaseExcep
             record or "?", preview(key), f"a {kind} can change, so it has no stable hash; use a tuple or a str"
         )
     return error
+
+
+def _unserializable(error: BaseException, result: Any) -> BaseException:
+    """Return the error for a result that cannot be pickled, with what to do; other errors are returned unchanged."""
+    if not isinstance(error, TypeError | pickle.PicklingError | AttributeError):
+        return error
+    what = f"the result {preview(result)} ({type(result).__name__})"
+    return TypeError(f"{what} cannot be serialized: {_message(error)}; emit plain data instead")
 
 
 def _message(error: BaseException) -> str:

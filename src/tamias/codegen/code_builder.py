@@ -24,6 +24,8 @@ class CodeOrigin:
     operator: int
     record: str
     key: str | None = None  # the variable with the record's key, if the line looks the key up
+    activity: str | None = None  # what the line does for the operator, if it does not run the operator itself
+    result_of: str | None = None  # the variable with the operator's input, if `record` is a result that leaves it
 
 
 class LinePosition(NamedTuple):
@@ -89,7 +91,9 @@ class CodeBuilder:
     @contextmanager
     def at(self, operator: int, record: str) -> Iterator[None]:
         """Attribute the lines added inside to an operator and to the record in a variable."""
-        before, self._origin = self._origin, CodeOrigin(operator, record)
+        before = self._origin
+        inside = before is not None and before.operator == operator
+        self._origin = CodeOrigin(operator, record, result_of=before.record if before is not None and inside else None)
         yield
         self._origin = before
 
@@ -98,6 +102,14 @@ class CodeBuilder:
         """Mark the lines added inside as look-ups of the key in a variable."""
         before = self._origin
         self._origin = None if before is None else replace(before, key=key)
+        yield
+        self._origin = before
+
+    @contextmanager
+    def doing(self, activity: str) -> Iterator[None]:
+        """Mark the lines added inside as work for the operator that is not the operator's own."""
+        before = self._origin
+        self._origin = None if before is None else replace(before, activity=activity)
         yield
         self._origin = before
 

@@ -17,6 +17,10 @@ Append = tuple[Callable[[Any], None], Callable[[Any], None]]
 """The `append` methods of one channel: for values, and for timestamps."""
 
 
+COPY = "the serialization of a result of"
+"""The activity of a line that copies a record for its receiver."""
+
+
 class TimedWriter(Protocol):
     """The sending side of an exchange."""
 
@@ -71,7 +75,8 @@ class ExchangeCode:
         if changeable and not self._object_reuse:
             kept = code.fresh("v")
             plain, copy = code.bind(IMMUTABLE, "immutable"), code.bind(own, "own")
-            code.line(f"{kept} = {value} if {value}.__class__ in {plain} else {copy}({value})")
+            with code.doing(COPY):
+                code.line(f"{kept} = {value} if {value}.__class__ in {plain} else {copy}({value})")
             value = kept
         for exchange in exchanges:
             self._generate_send_over(code, exchange, value, time)
@@ -89,7 +94,8 @@ class ExchangeCode:
                 else:
                     code.line(f"{append}, {append_time} = {code.bind(router.next, 'next_channel')}()")
             case Hash(key):
-                k, found = generate_key_of(code, key, value), code.fresh("c")
+                with code.doing("the key selector of key_by() after"):
+                    k, found = generate_key_of(code, key, value), code.fresh("c")
                 with code.looking_up(k):
                     code.line(f"{found} = {code.bind(router.routes.get, 'route')}({k})")
                 with code.block(f"if {found} is None:"):
@@ -97,9 +103,10 @@ class ExchangeCode:
                 append, append_time = f"{found}[0]", f"{found}[1]"
             case Custom(partitioner, key):
                 choose = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
-                k = generate_key_of(code, key, value)
-                target = f"{code.bind(choose, 'partition')}({k}, {len(router.appends)})"
-                code.line(f"{append}, {append_time} = {code.bind(router.custom, 'custom')}({target})")
+                with code.doing("partition_custom() after"):
+                    k = generate_key_of(code, key, value)
+                    target = f"{code.bind(choose, 'partition')}({k}, {len(router.appends)})"
+                    code.line(f"{append}, {append_time} = {code.bind(router.custom, 'custom')}({target})")
             case Broadcast():
                 with code.block(f"for {append}, {append_time} in {code.bind(router.appends, 'channels')}:"):
                     _generate_append(code, append, append_time, value, time)

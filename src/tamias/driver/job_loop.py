@@ -36,6 +36,7 @@ from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_metrics import JobMetrics
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
+from tamias.driver.repeated_failures import RepeatedFailures
 from tamias.driver.restarts import restart_strategy
 from tamias.driver.retained_checkpoints import RetainedCheckpoints
 from tamias.driver.savepoint_stop import SavepointStop
@@ -68,6 +69,7 @@ class JobLoop:
         self._steady = SteadyClock(clock)
         self._started_ms = self._steady.now_ms()
         self._strategy = restart_strategy(self._settings.restart, random.Random())
+        self._repeats = RepeatedFailures()
         self._refusal: str | None = None  # why the restart strategy refused another attempt
         directory = open_directory(self._settings, clock.now_ms())
         try:
@@ -178,7 +180,8 @@ class JobLoop:
         if not decision.restart:
             self._refusal = decision.reason
             raise AttemptFailed(failure) from error
-        _log.warning("job %s restarts in %d ms: %s", self._settings.job_name, decision.delay_ms, error)
+        advice = self._repeats.advice_after(error)
+        _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, error, advice)
         progress = self._handle.progress()
         self._handle.update(
             replace(

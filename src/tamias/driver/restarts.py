@@ -62,7 +62,7 @@ def restart_strategy(settings: RestartStrategyConfiguration, chance: random.Rand
     """
     match settings:
         case NoRestartStrategyConfiguration():
-            return NoRestart(settings)
+            return NoRestart()
         case FixedDelayRestartStrategyConfiguration():
             return FixedDelay(settings)
         case FailureRateRestartStrategyConfiguration():
@@ -76,11 +76,8 @@ def restart_strategy(settings: RestartStrategyConfiguration, chance: random.Rand
 class NoRestart:
     """Never restarts the job."""
 
-    def __init__(self, settings: NoRestartStrategyConfiguration) -> None:
-        self._settings = settings
-
     def on_failure(self, now_ms: int) -> Decision:
-        return Decision(False, 0, self._settings.get_description())
+        return Decision(False, 0, "no restart strategy is set: enable checkpointing, or set restart-strategy.type")
 
 
 class FixedDelay:

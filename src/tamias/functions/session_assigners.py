@@ -11,7 +11,7 @@ from tamias.functions.assigner_contract import MergingWindowAssigner
 from tamias.functions.time_assigners import Context, Length, TimeWindowAssigner
 from tamias.functions.window_arithmetic import SessionGap
 from tamias.functions.windows import TimeWindow
-from tamias.types.time import millis_of
+from tamias.types.time import length_of
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -123,7 +123,7 @@ class EventTimeSessionWindows(_FixedGapSessions):
     @staticmethod
     def with_gap(size: Length) -> EventTimeSessionWindows:
         """Return an assigner of sessions that end after a gap without records."""
-        return EventTimeSessionWindows(millis_of(size))
+        return EventTimeSessionWindows(length_of(size, "EventTimeSessionWindows.with_gap()"))
 
     @staticmethod
     def with_dynamic_gap(
@@ -141,7 +141,7 @@ class ProcessingTimeSessionWindows(_FixedGapSessions):
     @staticmethod
     def with_gap(size: Length) -> ProcessingTimeSessionWindows:
         """Return an assigner of sessions that end after a gap without records."""
-        return ProcessingTimeSessionWindows(millis_of(size))
+        return ProcessingTimeSessionWindows(length_of(size, "ProcessingTimeSessionWindows.with_gap()"))
 
     @staticmethod
     def with_dynamic_gap(

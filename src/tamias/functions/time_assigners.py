@@ -13,10 +13,10 @@ from tamias.functions.trigger_contract import Trigger
 from tamias.functions.window_arithmetic import WindowGrid, aligned_start, window_starts
 from tamias.functions.windows import TimeWindow, TimeWindowSerializer
 from tamias.types.serializer import TypeSerializer
-from tamias.types.time import Duration, Time, millis_of
+from tamias.types.time import Duration, Time, length_of, millis_of
 
 Length = Time | Duration | Any
-"""A length of time: a `Time`, a `Duration`, a `datetime.timedelta`, or milliseconds."""
+"""A length of time: a `Time`, a `Duration` or a `datetime.timedelta`."""
 
 Context = WindowAssigner.WindowAssignerContext
 _MAX_WINDOWS_PER_RECORD = 10_000_000
@@ -58,6 +58,8 @@ def no_timestamp(element: Any) -> InvalidProgramError:
 
 class _TumblingWindows(TimeWindowAssigner):
     def __init__(self, size: int, offset: int, window_stagger: WindowStagger | None = None) -> None:
+        if size <= 0:
+            raise ValueError(f"{type(self).__name__}: the size must be positive, got {size} ms")
         if abs(offset) >= size:
             raise ValueError(
                 f"{type(self).__name__}: the offset must be shorter than the size, {size} ms, got {offset}"
@@ -99,7 +101,9 @@ class TumblingEventTimeWindows(_TumblingWindows):
         size: Length, offset: Length | None = None, window_stagger: WindowStagger | None = None
     ) -> TumblingEventTimeWindows:
         """Return an assigner. The offset shifts the starts of windows, as time zones need it (`Time.hours(-8)`)."""
-        return TumblingEventTimeWindows(millis_of(size), _offset(offset), window_stagger)
+        return TumblingEventTimeWindows(
+            length_of(size, "TumblingEventTimeWindows.of()"), _offset(offset), window_stagger
+        )
 
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
@@ -112,14 +116,16 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
         size: Length, offset: Length | None = None, window_stagger: WindowStagger | None = None
     ) -> TumblingProcessingTimeWindows:
         """Return an assigner. The offset shifts the starts of windows."""
-        return TumblingProcessingTimeWindows(millis_of(size), _offset(offset), window_stagger)
+        return TumblingProcessingTimeWindows(
+            length_of(size, "TumblingProcessingTimeWindows.of()"), _offset(offset), window_stagger
+        )
 
 
 class _SlidingWindows(TimeWindowAssigner):
     def __init__(self, size: int, slide: int, offset: int) -> None:
         if size <= 0 or slide <= 0 or abs(offset) >= slide:
             raise ValueError(
-                f"{type(self).__name__}: the size must be positive and the offset shorter than the slide, "
+                f"{type(self).__name__}: size and slide must be positive and the offset shorter than the slide, "
                 f"got size {size}, slide {slide} and offset {offset} ms"
             )
         if size / slide > _MAX_WINDOWS_PER_RECORD:
@@ -150,7 +156,8 @@ class SlidingEventTimeWindows(_SlidingWindows):
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingEventTimeWindows:
         """Return an assigner of windows of a size, one starting every `slide`."""
-        return SlidingEventTimeWindows(millis_of(size), millis_of(slide), _offset(offset))
+        call = "SlidingEventTimeWindows.of()"
+        return SlidingEventTimeWindows(length_of(size, call), length_of(slide, call), _offset(offset))
 
 
 class SlidingProcessingTimeWindows(_SlidingWindows):
@@ -161,7 +168,8 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingProcessingTimeWindows:
         """Return an assigner of windows of a size, one starting every `slide`."""
-        return SlidingProcessingTimeWindows(millis_of(size), millis_of(slide), _offset(offset))
+        call = "SlidingProcessingTimeWindows.of()"
+        return SlidingProcessingTimeWindows(length_of(size, call), length_of(slide, call), _offset(offset))
 
 
 _BUILT_IN = (

@@ -170,6 +170,7 @@ class StreamGraph:
     """The operators that an environment has been asked to run."""
 
     def __init__(self) -> None:
+        self.has_run = False  # whether a job of this graph was submitted
         self._pending: list[Node] = []
         self._count = 0
 
@@ -206,8 +207,17 @@ class StreamGraph:
                 open_nodes.extend(edge.source for edge in node.inputs)
         return [found[node_id] for node_id in sorted(found)]  # an operator is created after its inputs
 
-    def clear(self) -> None:
+    def pending(self) -> list[Node]:
+        """Return the operators and sinks that were added and not submitted yet."""
+        return list(self._pending)
+
+    def submitted(self) -> None:
         """Forget the operators to run, after their submission. Existing streams can be extended again."""
+        self.has_run = True
+        self._pending.clear()
+
+    def clear(self) -> None:
+        """Forget the operators to run."""
         self._pending.clear()
 
     def _node(self, kind: Kind, name: str, spec: OperatorSpec, inputs: tuple[Edge, ...], **more: Any) -> Node:

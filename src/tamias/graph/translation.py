@@ -65,6 +65,11 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
         InvalidProgramError: The job as a whole cannot run.
     """
     nodes = graph.nodes()
+    if not nodes and graph.has_run:
+        raise InvalidProgramError(
+            "there is nothing to execute: an earlier execute() took all operators and sinks with it, and none was "
+            "added since; remove this call, or declare the next job before it"
+        )
     if not nodes:
         raise InvalidProgramError(
             "there is nothing to execute: the program has no operator or sink; "

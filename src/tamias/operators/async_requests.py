@@ -124,7 +124,7 @@ class Requests:
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
-                self._loop.run_until_complete(asyncio.wait(self._tasks, timeout=_STOP_S))
+                self._loop.run_until_complete(asyncio.wait(set(self._tasks), timeout=_STOP_S))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()

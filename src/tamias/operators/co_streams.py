@@ -15,6 +15,7 @@ from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.process_operators import KeyedProcessOperator, generate_process_call
+from tamias.operators.returned_results import generate_check
 
 FIRST, SECOND = 0, 1
 
@@ -64,16 +65,17 @@ class CoFlatMapOperator(TwoInputOperator):
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)
-        self._generate_flat_map(code, code.bind(self._function.flat_map1, "flat_map"), value, time, emit)
+        self._generate_flat_map(code, self._function.flat_map1, value, time, emit)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, SECOND)
-        self._generate_flat_map(code, code.bind(self._function.flat_map2, "flat_map"), value, time, emit)
+        self._generate_flat_map(code, self._function.flat_map2, value, time, emit)
 
     @staticmethod
-    def _generate_flat_map(code: CodeBuilder, call: str, value: str, time: str, emit: Emit) -> None:
+    def _generate_flat_map(code: CodeBuilder, flat_map: Any, value: str, time: str, emit: Emit) -> None:
         results, result = code.fresh("r"), code.fresh("v")
-        code.line(f"{results} = {call}({value})")
+        code.line(f"{results} = {code.bind(flat_map, 'flat_map')}({value})")
+        generate_check(code, flat_map, results)
         with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
             emit(result, time)
 

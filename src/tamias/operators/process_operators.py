@@ -16,6 +16,7 @@ from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
+from tamias.operators.returned_results import checked_results, generate_check
 from tamias.operators.timers import Timers
 
 
@@ -128,6 +129,7 @@ def generate_process_call(
     code.line(f"{name}.time = {time}")
     results = code.fresh("r")
     code.line(f"{results} = {code.bind(process, 'process')}({value}, {name})")
+    generate_check(code, process, results)
     generate_results(code, results, time, emit, side)
 
 
@@ -151,7 +153,7 @@ def generate_results(code: CodeBuilder, results: str, time: str, emit: Emit, sid
 
 def emit_results(results: Iterable[Any], time_ms: int | None, out: Out, side_out: dict[str, Out]) -> None:
     """Emit the results of a process function outside the loop: for timers and windows."""
-    for result in results:
+    for result in checked_results(results):
         if result.__class__ is tuple and len(result) == 2 and result[0].__class__ is OutputTag:
             to_side = side_out.get(result[0].tag_id)
             if to_side is not None:  # side outputs without a reader are dropped

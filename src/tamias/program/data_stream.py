@@ -11,7 +11,7 @@ from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import KeyedProcessFunction, ProcessFunction
-from tamias.functions.record_functions import FilterFunction, FlatMapFunction, MapFunction
+from tamias.functions.record_functions import FilterFunction, FlatMapFunction, Function, MapFunction
 from tamias.functions.selection import OutputSelector
 from tamias.functions.time_assigners import (
     Length,
@@ -27,8 +27,10 @@ from tamias.functions.timestamp_extractors import (
     strategy_of,
 )
 from tamias.functions.watermark_strategy import WatermarkStrategy
+from tamias.graph.plan import function_text
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProcessSpec, ProjectSpec, TimestampsSpec
 from tamias.program.argument_checks import check_function, check_single_result
+from tamias.program.likely_mistakes import warn, warn_if_nothing_is_returned
 from tamias.program.partitioning_methods import PartitioningMethods
 from tamias.program.pickling_check import check_sendable
 from tamias.program.sink_methods import SinkMethods
@@ -66,6 +68,7 @@ class DataStream(PartitioningMethods, SinkMethods):
         """
         check_function("map", func, MapFunction, 1)
         check_single_result("map", func, "map")
+        warn_if_nothing_is_returned("map", func, "map", "every result is None")
         return self._transform("Map", MapSpec(func), output_type)
 
     def flat_map(
@@ -79,6 +82,7 @@ class DataStream(PartitioningMethods, SinkMethods):
         """Keep the records for which the function returns true."""
         check_function("filter", func, FilterFunction, 1)
         check_single_result("filter", func, "filter")
+        warn_if_nothing_is_returned("filter", func, "filter", "no record passes")
         return self._transform("Filter", FilterSpec(func), self._type())
 
     def process(
@@ -86,7 +90,13 @@ class DataStream(PartitioningMethods, SinkMethods):
     ) -> DataStream:
         """Turn each record into any number of records, with side outputs and access to time."""
         # Flink: PyFlink runs a KeyedProcessFunction here as well, as long as it asks for no key, state or timer.
-        kind = KeyedProcessFunction if isinstance(func, KeyedProcessFunction) else ProcessFunction
+        kind: type[Function] = ProcessFunction
+        if isinstance(func, KeyedProcessFunction):
+            kind = KeyedProcessFunction
+            warn(
+                f"process(): {function_text(func)} is a KeyedProcessFunction, and this stream has no keys, so keyed "
+                "state and timers fail; call key_by(...) before process(...), or extend ProcessFunction"
+            )
         check_function("process", func, kind, None)
         return self._transform("PROCESS", ProcessSpec(func), output_type)
 

@@ -35,6 +35,11 @@ class EnvironmentSources:
             type_info: The type of the records, to which they are converted.
         """
         check_output_type("from_collection", type_info, "type_info")
+        if type(collection).__module__.partition(".")[0] == "pandas" and hasattr(collection, "itertuples"):
+            raise TypeError(
+                "from_collection() got a DataFrame of pandas, whose iteration gives the column names; pass its rows: "
+                "df.itertuples(index=False, name=None), or df.to_dict('records')"
+            )
         source = CollectionSource(collection, type_info)
         return self._source("Collection Source", SourceSpec(source), type_info, non_parallel=True)
 

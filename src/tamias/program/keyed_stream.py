@@ -38,6 +38,7 @@ from tamias.graph.stream_graph import Edge, Node
 from tamias.program.argument_checks import check_function, check_single_result
 from tamias.program.data_stream import DataStream
 from tamias.program.key_selection import KeySelection
+from tamias.program.likely_mistakes import warn_if_nothing_is_returned
 from tamias.program.pickling_check import check_sendable
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
@@ -82,6 +83,7 @@ class KeyedStream(DataStream):
         """Turn each record into one record. The function may keep state per key."""
         check_function("map", func, MapFunction, 1)
         check_single_result("map", func, "map")
+        warn_if_nothing_is_returned("map", func, "map", "every result is None")
         return self._per_key("Map", MapSpec(func), output_type)
 
     def flat_map(
@@ -95,6 +97,7 @@ class KeyedStream(DataStream):
         """Keep the records for which the function returns true. The function may keep state per key."""
         check_function("filter", func, FilterFunction, 1)
         check_single_result("filter", func, "filter")
+        warn_if_nothing_is_returned("filter", func, "filter", "no record passes")
         return self._per_key("Filter", FilterSpec(func), self._type())
 
     def process(  # type: ignore[override]  # Flink: a keyed stream takes its own kind of process function
@@ -110,6 +113,7 @@ class KeyedStream(DataStream):
         """Emit for each record the function's result for the key's last result and the record."""
         check_function("reduce", func, ReduceFunction, 2)
         check_single_result("reduce", func, "reduce")
+        warn_if_nothing_is_returned("reduce", func, "reduce", "every result is None")
         return self._per_key("Reduce", ReduceSpec(func), self._type())
 
     def sum(self, position_to_sum: Field = 0) -> DataStream:

@@ -30,12 +30,23 @@ def check_sendable(call: str, given: Any) -> None:
     path, culprit = _culprit(given)
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     if path:
-        ours = type(culprit).__module__.startswith("tamias.")  # the reason given by tamias says what to do
         raise InvalidProgramError(
             f"{call}(): {function_text(given)} captures {path!r} ({type(culprit).__name__}), which cannot be sent to "
-            f"a slot: {reason}{'' if ours else '; create it in open() instead'}"
+            f"a slot: {_advice(culprit, reason)}"
         )
     raise InvalidProgramError(f"{call}(): {function_text(given)} cannot be sent to a slot: {reason}")
+
+
+def _advice(culprit: Any, reason: str) -> str:
+    module = type(culprit).__module__
+    if module.startswith("tamias."):
+        return reason  # it says what to do
+    if module.startswith("pyspark."):
+        return (
+            "Spark works in the driver only; collect what the function needs before the job starts and pass it as a "
+            "plain value, or as a stream of its own"
+        )
+    return f"{reason}; create it in open() instead"
 
 
 class _Nowhere:

@@ -13,14 +13,14 @@ says what to use instead, while `hasattr` and `getattr` work as on any module.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-from tamias.program.pyflink_names import missing_name_message
+import tamias
+from tamias.missing_names import missing_name_message
 from tamias.slot.deployment_codec import call_in_slots, do_not_call_in_slots
 
 ALIAS = "pyflink"
@@ -94,6 +94,12 @@ def _aliased_module(fullname: str) -> ModuleType | None:
     ours = "tamias" + fullname.removeprefix(ALIAS)
     siblings = _aliased_module(parent)
     may_exist = name in OFFERED if siblings is None else hasattr(siblings, "__path__")
-    if not may_exist or importlib.util.find_spec(ours) is None:
+    if not may_exist or not _exists(ours, siblings):
         raise ModuleNotFoundError(missing_name_message(fullname, siblings))
     return importlib.import_module(ours)
+
+
+def _exists(module: str, parent: ModuleType | None) -> bool:
+    """Return whether tamias has a module. Only files are searched: other finders raise errors of their own."""
+    path = None if parent is None else list(parent.__path__)
+    return PathFinder.find_spec(module, tamias.__path__ if path is None else path) is not None

@@ -8,6 +8,7 @@ from tamias.errors import InvalidProgramError
 from tamias.graph.specs import Custom, KeySpec, MapSpec, OperatorSpec, Partitioning
 from tamias.graph.stream_graph import Chaining, Edge, Node
 from tamias.program.argument_checks import check_output_type
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.data_stream_sink import DataStreamSink
 from tamias.program.operator_settings import OperatorSettings
 from tamias.types.factory import Types
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tamias.program.stream_kinds import StreamKinds
 
 
-class StreamCore(OperatorSettings):
+class StreamCore(OperatorSettings, SuggestsMethods):
     """An environment and the open edges of its graph that the records of the stream come along.
 
     A union has an edge for each of its inputs; every other stream has one.

@@ -15,9 +15,11 @@ from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.plan import execution_plan, explain
 from tamias.graph.translation import build_job_graph
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.environment_dependencies import EnvironmentDependencies
 from tamias.program.environment_settings import EnvironmentSettings
 from tamias.program.environment_sources import EnvironmentSources
+from tamias.program.execute_reminder import remind_of_execute
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
 from tamias.program.stream_kinds import StreamKinds
@@ -28,7 +30,7 @@ __all__ = ["StreamExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Tamias Streaming Job"
 
 
-class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, EnvironmentSources):
+class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, EnvironmentSources, SuggestsMethods):
     """Draws jobs and runs them.
 
     Example:
@@ -45,6 +47,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         EnvironmentSettings.__init__(self, configuration)
         EnvironmentDependencies.__init__(self)
         EnvironmentSources.__init__(self)
+        remind_of_execute(self._graph)
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -106,7 +109,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         graph = self.job_graph(job_name)
         graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
         handle = submit_from_program(graph, self.job_settings(graph.name))
-        self._graph.clear()  # Flink: a job takes its operators with it; the next execute() starts from what is new
+        self._graph.submitted()  # Flink: a job takes its operators with it; the next execute() starts from what is new
         return handle
 
     def __reduce__(self) -> NoReturn:

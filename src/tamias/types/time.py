@@ -218,6 +218,19 @@ def millis_of(value: Duration | Time | timedelta | int) -> int:
     )
 
 
+def length_of(given: Duration | Time | timedelta, call: str) -> int:
+    """Return a length of time in whole milliseconds; refuse a plain number, whose unit a reader would have to guess.
+
+    Raises:
+        TypeError: ``given`` is not a length of time; the message names the call.
+    """
+    if isinstance(given, int):
+        raise TypeError(
+            f"{call} takes a Time or a Duration, got {given!r}: write Time.milliseconds({given!r}), or seconds"
+        )
+    return millis_of(given)
+
+
 def _whole(value: Any, unit: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"a length in {unit} must be an int, not {value!r}")

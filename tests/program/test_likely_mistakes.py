@@ -1,0 +1,260 @@
+"""Mistakes of a first program: the error or the warning names the line, the operator and what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tamias.common import Row, Time
+from tamias.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from tamias.datastream.window import (
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+from tamias.errors import InvalidProgramError, JobExecutionError, ProgramWarning
+from tamias.testing.local_run import collect_locally, on_local_engine
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture
+def env():
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+
+
+def failure_of(stream):
+    with pytest.raises(JobExecutionError) as failed:
+        collect_locally(stream)
+    return str(failed.value).splitlines()[0]
+
+
+class Returning(KeyedProcessFunction):
+    def __init__(self, result):
+        self.result = result
+
+    def process_element(self, value, ctx):
+        return self.result
+
+
+# ------------------------------------------------------------------------------------------- results of functions
+
+
+@pytest.mark.parametrize("result", ["abc", b"abc", {"a": 1}, Row(1, 2), 5, 0.5, True], ids=repr)
+def test_a_single_value_that_is_returned_is_not_taken_apart(env, result):
+    ones = env.from_collection([1])
+    said = failure_of(ones.key_by(lambda v: v).process(Returning(result)))
+    assert "failed in operator 'KEYED PROCESS' (subtask 0) on record 1: TypeError: the function returned one" in said
+    assert "yield each result, or return a list of results" in said
+    assert "TypeError: the function returned one" in failure_of(ones.flat_map(lambda v: result))
+
+
+@pytest.mark.parametrize(
+    "result", [[1, 2], (1, 2), iter([1, 2]), range(1, 3)], ids=["list", "tuple", "iterator", "range"]
+)
+def test_an_iterable_of_results_may_be_returned(env, result):
+    stream = env.from_collection([1])
+    assert collect_locally(stream.flat_map(lambda v: result)) == [1, 2]
+
+
+def test_a_timer_that_returns_a_single_value_is_refused(env):
+    class Late(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            ctx.timer_service().register_event_time_timer(1)
+
+        def on_timer(self, timestamp, ctx):
+            return "done"
+
+    assert "returned one str, 'done'" in failure_of(env.from_collection([1]).key_by(lambda v: v).process(Late()))
+
+
+def forgetful(value):
+    value + 1
+
+
+class Forgetful(MapFunction):
+    def map(self, value):
+        value + 1
+
+
+@pytest.mark.parametrize("function", [forgetful, Forgetful()])
+def test_a_map_without_a_return_is_warned_about_at_its_line(env, function):
+    with pytest.warns(ProgramWarning, match="has no return statement with a value, so every result is None") as warned:
+        env.from_collection([1]).map(function)
+    assert warned[0].filename == __file__
+
+
+def test_a_filter_and_a_reduce_without_a_return_are_warned_about(env):
+    with pytest.warns(ProgramWarning, match="so no record passes"):
+        env.from_collection([1]).filter(forgetful)
+
+    def merge(one, other):
+        one + other
+
+    with pytest.warns(ProgramWarning, match="so every result is None"):
+        env.from_collection([1]).key_by(lambda v: v).reduce(merge)
+
+
+def either(value):
+    if value:
+        return value
+    return None
+
+
+def raising(value):
+    raise ValueError(value)
+
+
+def last_of(value):
+    return value and None
+
+
+@pytest.mark.parametrize("function", [either, raising, last_of, str, lambda value: None])
+def test_a_function_that_may_return_a_value_is_not_warned_about(env, function):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env.from_collection([1]).map(function)
+
+
+def test_a_result_that_cannot_be_serialized_is_named_with_its_input(env):
+    locks = env.from_collection([7]).map(lambda v: threading.Lock()).name("make locks")
+    said = failure_of(locks.key_by(lambda lock: 1).map(lambda lock: 1))
+    assert "failed in the serialization of a result of operator 'make locks' (subtask 0) on record 7: TypeError" in said
+    assert "(lock) cannot be serialized: cannot pickle '_thread.lock' object; emit plain data instead" in said
+
+
+# --------------------------------------------------------------------------------------------- who is to blame
+
+
+def test_an_error_in_a_key_selector_is_not_blamed_on_the_operator_before_it(env):
+    stream = env.from_collection([{"a": 1}]).map(lambda v: v).name("first").key_by(lambda v: v["b"]).map(lambda v: v)
+    assert "failed in the key selector of key_by() after operator 'first' (subtask 0) on record {'a': 1}" in failure_of(
+        stream
+    )
+
+
+def test_an_error_in_a_partitioner_is_not_blamed_on_the_operator_before_it(env):
+    stream = env.from_collection([1]).map(lambda v: v).name("first")
+    said = failure_of(stream.partition_custom(lambda key, count: key / 0, lambda v: v).map(lambda v: v))
+    assert "failed in partition_custom() after operator 'first' (subtask 0) on record 1" in said
+
+
+def test_a_uid_that_nobody_set_is_not_shown(env):
+    said = failure_of(env.from_collection([1]).map(raising))
+    assert "failed in operator 'Map' (subtask 0) on record 1: ValueError: 1 (not restarted: no restart strategy" in said
+    assert "(uid 'mine', subtask 0)" in failure_of(env.from_collection([1]).map(raising).uid("mine"))
+
+
+# ------------------------------------------------------------------------------------------------- declarations
+
+
+def test_a_keyed_function_on_a_stream_without_keys_is_warned_about(env):
+    with pytest.warns(ProgramWarning, match=r"this stream has no keys.*call key_by\(\.\.\.\) before process"):
+        env.from_collection([1]).process(Returning([1]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        TumblingEventTimeWindows.of,
+        TumblingProcessingTimeWindows.of,
+        lambda size: SlidingEventTimeWindows.of(size, size),
+        lambda size: SlidingProcessingTimeWindows.of(Time.seconds(1), size),
+        EventTimeSessionWindows.with_gap,
+        ProcessingTimeSessionWindows.with_gap,
+    ],
+)
+def test_a_window_size_is_a_positive_length_of_time(make):
+    with pytest.raises(TypeError, match=r"takes a Time or a Duration, got 10: write Time.milliseconds\(10\)"):
+        make(10)
+    with pytest.raises(ValueError, match=r"must be positive.* -1000"):
+        make(Time.seconds(-1))
+
+
+def test_a_frame_of_pandas_is_not_a_collection_of_rows(env):
+    frame = type("DataFrame", (), {"__module__": "pandas.core.frame", "itertuples": None})()
+    with pytest.raises(TypeError, match=r"gives the column names; pass its rows: df\.itertuples"):
+        env.from_collection(frame)
+
+
+def test_a_captured_spark_session_is_not_to_be_created_in_open(env):
+    def refuse(self):
+        raise RuntimeError("the session belongs to the driver")
+
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.session", "__getstate__": refuse})()
+    with pytest.raises(InvalidProgramError, match=r"captures 'session'.*Spark works in the driver only; collect what"):
+        env.from_collection([1]).map(lambda v: session)
+
+
+def test_a_second_execute_says_that_the_first_took_the_job(env):
+    env.from_collection([1]).map(lambda v: v)
+    with on_local_engine():
+        env.execute()
+        with pytest.raises(InvalidProgramError, match=r"an earlier execute\(\) took all operators and sinks"):
+            env.execute()
+
+
+# ------------------------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("keyBy", "the method is key_by()"), ("flatmap", "did you mean flat_map?"), ("fold", "")]
+)
+def test_a_misspelt_method_is_answered_with_its_name(env, wrong, right):
+    with pytest.raises(AttributeError) as missing:
+        getattr(env.from_collection([1]), wrong)
+    assert str(missing.value) == f"'DataStream' object has no attribute {wrong!r}" + (right and f"; {right}")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("from tamias.table import TableEnvironment", "Tamias has no tamias.table"),
+        ("import tamias.datastream.connectors.pulsar", "Tamias has no tamias.datastream.connectors.pulsar; for other"),
+        ("from tamias.common import MapFunction", "tamias.datastream has MapFunction"),
+        ("from tamias.common import Typs", "tamias.common has Types"),
+        ("from tamias.datastream import Nonsense", "and nothing like it in tamias.datastream"),
+    ],
+)
+def test_an_import_of_a_missing_name_says_what_to_use(statement, said):
+    with pytest.raises(ImportError, match=said.replace(".", r"\.")):
+        exec(statement)
+
+
+def test_a_missing_module_of_a_room_stays_an_ordinary_error():
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'tamias\.driver\.nonsense'"):
+        exec("import tamias.driver.nonsense")
+
+
+# -------------------------------------------------------------------------------------------- the program's end
+
+DECLARES = """
+from tamias.datastream import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).print()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("", "tamias: the program ended without env.execute(), so operator 'Sink: Print to Std. Out' (written at"),
+        ("env.close()", None),
+        ("raise SystemError('on purpose')", None),
+    ],
+)
+def test_a_program_that_ends_without_execute_is_told_that_nothing_ran(tmp_path, more, said):
+    script = tmp_path / "program.py"
+    script.write_text(DECLARES + more)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(SOURCE)}
+    )
+    assert (said in done.stderr) if said else ("execute" not in done.stderr)
