@@ -7,6 +7,7 @@ import pytest
 from tamias.checkpoint.checkpoint_choice import choose_checkpoint
 from tamias.checkpoint.file_verification import verify_files
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
+from tamias.state.state_files import write_state
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, vertex
@@ -147,6 +148,34 @@ def test_beyond_what_is_cheap_only_existence_and_size_are_checked():
     directory.files.delete(path)
     with pytest.raises(CorruptFileError, match="no such file"):
         verify_files(directory.files, value, cheap_bytes=0)
+
+
+def test_a_file_that_all_subtasks_refer_to_is_read_once_and_every_file_is_verified():
+    counted = FaultyFiles(MemoryFiles())
+    directory = opened(counted)
+    shared = write_state(directory.files, "shared/old", b"x" * 20, 0)
+    value = metadata(JOB_GRAPH, directory.files, 1, reuse=(shared,))
+    counted.calls.clear()
+    verify_files(directory.files, value)
+    assert [path for operation, path in counted.calls if operation == "read"].count("shared/old") == 1
+    for path in sorted(value.paths()):
+        whole = directory.files.read(path)
+        rewrite(directory.files, path, lambda data: data[:-1] + bytes([data[-1] ^ 1]))
+        with pytest.raises(CorruptFileError, match=path):
+            verify_files(directory.files, value)
+        rewrite(directory.files, path, lambda data, whole=whole: whole)
+
+
+def test_a_file_that_is_too_large_to_verify_leaves_the_budget_to_smaller_ones():
+    directory = opened(MemoryFiles())
+    large = write_state(directory.files, "shared/large", b"x" * 100, 0)
+    value = metadata(JOB_GRAPH, directory.files, 1, reuse=(large,))
+    small = next(path for path in sorted(value.paths()) if path != "shared/large")
+    rewrite(directory.files, "shared/large", lambda data: data[:-1] + b"y")
+    verify_files(directory.files, value, cheap_bytes=99)
+    rewrite(directory.files, small, lambda data: data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(CorruptFileError, match=small):
+        verify_files(directory.files, value, cheap_bytes=99)
 
 
 def test_a_file_swapped_with_that_of_another_job_is_found(tmp_path):

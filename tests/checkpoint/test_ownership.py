@@ -14,6 +14,7 @@ import pytest
 from tamias.checkpoint.checkpoint_choice import choose_checkpoint
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.driver_process import Driver
+from tamias.checkpoint.history import History
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.owner_files import encode_owner_file
 from tamias.checkpoint.ownership import claim
@@ -331,3 +332,68 @@ def test_a_start_that_arrives_late_does_not_take_back_what_a_newer_driver_starte
     with pytest.raises(Fenced):
         second.check_owner()
     assert start(store, "four", take_over=True)[1] == 2
+
+
+# ------------------------------------------------------------------------------------------ what a driver can tell
+
+
+def test_where_nobody_tells_when_a_process_started_its_existence_decides():
+    observer = driver("observer", host="here")
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert not driver("living", host="here", pid=process.pid).is_gone(observer)
+    assert not driver("init, which only root may signal", host="here", pid=1).is_gone(observer)
+    process.communicate(b"\n")
+    assert driver("ended", host="here", pid=process.pid).is_gone(observer)
+    assert not driver("ended", host="there", pid=process.pid).is_gone(observer)
+    for no_process in (0, -1):
+        assert driver("unknown", host="here", pid=no_process).is_gone(observer)
+
+
+class StaleListing(MemoryFiles):
+    """Lists the owners' files as they were at some moment, as an eventually consistent storage does."""
+
+    seen: list[str] | None = None
+
+    def list(self, path=""):
+        return super().list(path) if self.seen is None or path != "owner" else self.seen
+
+
+def test_claims_that_a_stale_listing_does_not_show_are_found():
+    store = StaleListing()
+    claim(store, driver("one"), 0)
+    store.seen = store.list("owner")
+    for term in (2, 3, 4):
+        assert claim(store, driver(f"driver {term}"), 0, take_over=True).term == term
+
+
+def test_an_own_start_whose_answer_was_lost_is_accepted_and_another_s_is_not(store):
+    owner = claim(store, driver("one"), 0)
+    owner.start_from(None, 1)
+    owner.start_from(None, 1)
+    with pytest.raises(FileExistsError):
+        owner.start_from(None, 2)
+
+
+def put_start(store, term, **body):
+    store.publish(f"owner/start-{term:06d}", encode_owner_file({"term": term, **body}))
+
+
+def test_a_start_that_names_no_term_is_followed_to_the_driver_before(store):
+    for name in ("one", "two", "three"):
+        claim(store, driver(name), 0, take_over=True)
+    put_start(store, 1, checkpoint_id=None)
+    put_start(store, 3, checkpoint_id=4)
+    history = History(store)
+    assert history.holds(4, term=1)
+    assert not history.holds(5, term=1)
+    assert not history.holds(4, term=2)  # it claimed the directory and never started
+    assert history.holds(9, term=3)
+
+
+def test_before_the_oldest_known_start_a_checkpoint_counts_up_to_where_the_history_goes_on(store):
+    for name in ("one", "two", "three"):
+        claim(store, driver(name), 0, take_over=True)
+    put_start(store, 3, checkpoint_id=6, checkpoint_term=2)
+    history = History(store)
+    assert history.holds(6, term=1)
+    assert not history.holds(7, term=1)

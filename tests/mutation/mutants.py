@@ -3,9 +3,9 @@
 A site is a place in the code. One mutant is drawn for a site, so that a comparison, which can be changed in three ways,
 weighs no more than a removed call.
 
-Left alone is what no test can judge: annotations, decorators, assertions (`assert_never` among them), `__repr__`, log
-lines, the fault points of the campaign, and constants whose name ends with a unit of time or size, since no test
-asserts timings.
+Left alone is what no test can judge: annotations and unions of types, decorators, assertions (`assert_never` among
+them), `__repr__`, log lines, the fault points of the campaign, and constants whose name ends with a unit of time or
+size, since no test asserts timings.
 """
 
 from __future__ import annotations
@@ -140,6 +140,8 @@ def _joined(lines: list[str]) -> str:
 def _is_left_alone(node: Any) -> bool:
     if node.type == "simple_stmt" and _is_silent_call(node.children[0]):
         return True
+    if node.type == "operator" and node.value == "|" and not parso.tree.search_ancestor(node, "funcdef"):
+        return True  # the union of an alias of types
     child, around = None, node
     while around is not None:
         if around.type in ("decorator", "decorators", "assert_stmt", "tfpdef"):

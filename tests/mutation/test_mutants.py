@@ -45,6 +45,7 @@ def test_a_mutant_changes_what_the_code_does(before, after):
     [
         "def f(a: int | None = None) -> int | None: ...",
         "x: int | None",
+        "Event = Begun | Ended",
         "@dataclass(frozen=True)\nclass A: ...",
         "def f(a):\n    assert a > 1",
         "def f(a):\n    _log.info('%s', a + 1)",
@@ -87,6 +88,14 @@ def test_a_change_is_shown_by_whoever_runs_its_statement(line, shown_by):
 
 def test_a_constant_is_shown_by_whoever_runs_a_function_of_its_module():
     assert lines_that_show(CODE, 1) == [{5, 6, 7, 8, 9}]
+
+
+def test_a_default_in_a_module_of_values_is_judged_by_every_test():
+    code = "class Event:\n    last: bool = False\n"
+    reach = Reach()
+    reach.add({"seconds": {"slow": 2.0, "quick": 0.1}, "lines": {}})
+    mutant = next(every_mutant("m.py", code))
+    assert [test.node_id for test in reach.tests_of(mutant, code)] == ["quick", "slow"]
 
 
 def test_the_tests_that_reach_a_mutant_come_quickest_first():
