@@ -1,0 +1,266 @@
+"""The server of a slot: what the driver asks for reaches the subtasks, and what they say reaches the driver."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+import tarfile
+import threading
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamias.datastream.functions import MapFunction
+from tamias.errors import DeploymentError, SlotLostError
+from tamias.functions.checkpointed import CheckpointListener
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import CachedFile
+from tamias.operators.epoch import Ack, EpochOrder
+from tamias.slot.deployment_codec import call_in_slots, decode_deployment, do_not_call_in_slots, encode_deployment
+from tamias.slot.link import Link, connect
+from tamias.slot.messages import (
+    ACK,
+    FAILED,
+    Aborted,
+    CloseSubtasks,
+    Completed,
+    Deploy,
+    Discard,
+    Exit,
+    KeepFile,
+    RunEpoch,
+    Subscribe,
+)
+from tamias.slot.server import SlotServer
+from tamias.slot.slot_config import SlotConfig
+from tamias.slot.slot_events import SlotActivity, SnapshotWritten
+from tamias.types.by_value import dumps
+from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
+
+SECRET = b"s" * 32
+heard: list[Any] = []  # what `Listening` was told, in the order it happened
+
+
+class Listening(MapFunction, CheckpointListener):
+    """Notes what the runtime tells it; fails where the deployment asks for it."""
+
+    def __init__(self, failing: str = "") -> None:
+        self._failing = failing
+
+    def map(self, value: int) -> int:
+        if self._failing == "map":
+            raise UnpicklableError("no map")
+        return value
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        heard.append(("completed", checkpoint_id))
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        heard.append(("aborted", checkpoint_id))
+
+    def close(self) -> None:
+        heard.append("closed")
+        if self._failing == "close":
+            raise ValueError("no close")
+
+
+class UnpicklableError(Exception):
+    """An exception of a user that cannot be made again from its arguments."""
+
+    def __init__(self, first: str, second: str = "") -> None:
+        super().__init__()
+        self.first, self.lock = first, threading.Lock()
+
+    def __str__(self) -> str:
+        return self.first
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SlotServer]:
+    heard.clear()
+    started = SlotServer(SlotConfig(0, str(tmp_path / "socket"), SECRET, str(tmp_path / "f"), [], heartbeat_s=0.02))
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def control(server: SlotServer) -> Link:
+    return connect(server.address, SECRET)
+
+
+def ask(link: Link, request: Any) -> BaseException | None:
+    """Put a request of the driver; return the error of the answer."""
+    link.send(dumps(request))
+    error: BaseException | None = pickle.loads(link.receive()).error
+    return error
+
+
+def deploy(link: Link, draw: Any = summing, subtasks: list[SubtaskId] | None = None) -> BaseException | None:
+    of = deployment(graph(draw, checkpoints=True))
+    return ask(link, Deploy(encode_deployment(of), [SOURCE, SUM] if subtasks is None else subtasks))
+
+
+def run(link: Link, subtask: SubtaskId, order: EpochOrder, blobs: list[bytes], *, repeatable: bool) -> list[bytes]:
+    """Ask for an epoch; return the messages of the answer."""
+    link.send(dumps(RunEpoch(subtask, 0, order, repeatable)))
+    for blob in blobs:
+        link.send(blob)
+    link.send(b"")
+    found = [link.receive()]
+    while found[-1][:1] not in (ACK, FAILED):
+        found.append(link.receive())
+    return found
+
+
+def listening(failing: str = "") -> Any:
+    return lambda env: env.from_collection([1, 2, 3]).map(Listening(failing)).print()
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_what_a_subtask_emits_is_sent_on_and_reaches_the_next_subtask(
+    server: SlotServer, control: Link, repeatable: bool
+) -> None:
+    assert deploy(control) is None
+    task = connect(server.address, SECRET)
+    *blobs, ack = run(task, SOURCE, EpochOrder(0), [], repeatable=repeatable)
+    assert ack[:1] == ACK
+    *_, summed = run(task, SUM, EpochOrder(0), blobs, repeatable=repeatable)
+    answer: Ack = pickle.loads(summed[1:])
+    assert sorted(answer.lines) == ["1", "2", "4"]
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_an_error_of_the_user_that_cannot_be_pickled_arrives_as_its_text(
+    server: SlotServer, control: Link, repeatable: bool
+) -> None:
+    assert deploy(control, listening("map"), [SOURCE]) is None
+    task = connect(server.address, SECRET)
+    (answer,) = run(task, SOURCE, EpochOrder(0), [], repeatable=repeatable)
+    error = pickle.loads(answer[1:])
+    assert "no map" in str(error)
+    (again,) = run(task, SOURCE, EpochOrder(1), [], repeatable=repeatable)
+    assert isinstance(pickle.loads(again[1:]), SlotLostError)
+
+
+def test_a_subscriber_hears_of_snapshots_and_of_what_the_slot_is_doing(server: SlotServer, control: Link) -> None:
+    deploy(control)
+    driver = connect(server.address, SECRET)
+    assert ask(driver, Subscribe()) is None
+    assert pickle.loads(driver.receive()) == SlotActivity(-1, frozenset(), 0, False)
+    task = connect(server.address, SECRET)
+    told: list[Any] = []
+
+    def hear_of(activity: SlotActivity) -> None:
+        while not told or told[-1] != activity:
+            told.append(pickle.loads(driver.receive()))
+
+    blobs, messages = [], 0
+    for subtask, order, repeatable, answered in (
+        (SOURCE, EpochOrder(3, checkpoint_id=1), False, {SOURCE}),
+        (SUM, EpochOrder(3), True, {SOURCE, SUM}),
+        (SOURCE, EpochOrder(4), True, {SOURCE}),
+        (SUM, EpochOrder(4), False, {SOURCE, SUM}),
+    ):
+        received = blobs if subtask == SUM else []
+        *blobs, ack = run(task, subtask, order, received, repeatable=repeatable)
+        assert ack[:1] == ACK
+        messages += 1 + len(received) + len(blobs) + 1  # the request and its blobs; the blobs of the answer and its end
+        hear_of(SlotActivity(order.number, frozenset(answered), messages, False))
+    assert [event.checkpoint_id for event in told if isinstance(event, SnapshotWritten)] == [1]
+
+
+def test_the_end_of_a_checkpoint_reaches_the_functions(control: Link) -> None:
+    deploy(control, listening(), [SOURCE])
+    for request in (Completed(1), Aborted(2), Completed(3)):
+        assert ask(control, request) is None
+    assert heard == [("completed", 1), ("aborted", 2), ("completed", 3)]
+
+
+def test_the_end_of_a_job_reports_what_close_raises_and_a_failed_attempt_does_not(control: Link) -> None:
+    deploy(control, listening("close"), [SOURCE])
+    error = ask(control, CloseSubtasks())
+    assert "no close" in str(error)
+    deploy(control, listening("close"), [SOURCE])
+    assert ask(control, Discard()) is None
+    assert heard == ["closed", "closed"]
+    task_error = ask(control, CloseSubtasks())  # nothing is open any more
+    assert task_error is None
+    assert heard == ["closed", "closed"]
+
+
+def test_a_file_is_kept_part_by_part(control: Link, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        entry = tarfile.TarInfo("content")
+        entry.size = 5
+        archive.addfile(entry, io.BytesIO(b"words"))
+    data, file = packed.getvalue(), CachedFile("words", "/elsewhere/words.txt")
+    for _attempt in range(2):  # the second begins anew
+        assert ask(control, KeepFile(0, file, data[:100], last=False, first=True)) is None
+        assert ask(control, KeepFile(0, file, data[100:], last=True)) is None
+    (copy,) = (tmp_path / "f").rglob("words.txt")
+    assert copy.read_bytes() == b"words"
+
+
+def test_a_slot_that_is_told_to_exit_says_so_and_ends(server: SlotServer, control: Link) -> None:
+    assert not server.ended.is_set()
+    assert ask(control, Exit()) is None
+    assert server.ended.wait(10)
+    with pytest.raises(EOFError):
+        control.receive()
+
+
+def test_a_stopped_slot_leaves_no_folder_no_socket_and_no_port(server: SlotServer, control: Link) -> None:
+    deploy(control, listening(), [SOURCE])
+    address = str(server.address)
+    assert os.path.exists(address)
+    server.stop()
+    assert not os.path.exists(address)
+    assert heard == ["closed"]
+    with pytest.raises(OSError):
+        connect(server.address, SECRET)
+
+
+# ------------------------------------------------------------------------------------------ how a deployment travels
+
+
+def prepare() -> None:
+    heard.append("prepared")
+
+
+def test_a_slot_prepares_before_it_reads_user_code_as_long_as_this_is_asked_for() -> None:
+    heard.clear()
+    call_in_slots(prepare)
+    data = encode_deployment(deployment(graph(summing)))
+    do_not_call_in_slots(prepare)
+    assert heard == []
+    assert decode_deployment(data).job_id == "0" * 32
+    assert heard == ["prepared"]
+    decode_deployment(encode_deployment(deployment(graph(summing))))
+    assert heard == ["prepared"]
+
+
+def test_classes_of_the_main_program_are_found_by_name_in_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver_main, slot_main = types.ModuleType("__main__"), types.ModuleType("__main__")
+    exec("class Point:\n    x = 7", driver_main.__dict__)
+    driver_main.__dict__["Stranger"] = Path  # of another module: found there by its own name
+    driver_main.__dict__["Stuck"] = type("Stuck", (), {"__module__": "__main__", "lock": threading.Lock()})
+    exec("class Last:\n    pass", driver_main.__dict__)
+    monkeypatch.setitem(sys.modules, "__main__", driver_main)
+    data = encode_deployment(deployment(graph(summing)))
+    monkeypatch.setitem(sys.modules, "__main__", slot_main)
+    decode_deployment(data)
+    assert slot_main.__dict__["Point"].x == 7
+    assert {name for name in vars(slot_main) if not name.startswith("__")} == {"Point", "Last"}
+
+
+def test_a_job_that_cannot_be_pickled_is_refused_with_the_reason() -> None:
+    lock = threading.Lock()
+    with pytest.raises(DeploymentError, match=r"cannot be sent to its slots: TypeError: .*lock"):
+        encode_deployment(deployment(graph(summing), local_copies=lock))
