@@ -344,3 +344,75 @@ def test_what_is_done_after_a_snapshot_was_captured_is_not_in_it_though_it_is_wr
     assert list(again.handles["list"].get()) == [1]
     assert dict(again.handles["map"].items()) == {"a": 1}
     assert again.handles["aggregating"].get() == ("1",)
+
+
+def written(handles):
+    """Write to every kind of state."""
+    handles["value"].update([1])
+    handles["list"].add_all([1, 2])
+    handles["map"].put_all({"a": 1, "b": 2})
+    handles["reducing"].add([1])
+    handles["aggregating"].add(1)
+    handles["folding"].add(1)
+
+
+@pytest.mark.parametrize("name", list(BACKENDS))
+def test_what_is_dropped_is_gone_from_memory_and_from_disk(name):
+    subtask, store = Subtask(BACKENDS[name], EVERYTHING), MemoryFiles()
+    for flushed in (False, True):
+        for key in range(50):
+            subtask.backend.cell[0] = key
+            written(subtask.handles)
+        if flushed:
+            subtask.backend.snapshot(1).write(Target(store))
+        subtask.backend.drop_all()
+        for state in subtask.handles:
+            assert list(subtask.backend.keys(state)) == []
+        subtask.backend.cell[0] = 7
+        assert subtask.handles["value"].value() is None
+        assert list(subtask.handles["list"].get()) == list(subtask.handles["map"].items()) == []
+        assert subtask.handles["map"].get("a") is None
+        assert subtask.handles["reducing"].get() is subtask.handles["folding"].get() is None
+        subtask.handles["list"].add(3)
+        subtask.handles["map"].put("c", 3)
+        assert list(subtask.handles["list"].get()) == [3]
+        assert list(subtask.handles["map"].items()) == [("c", 3)]
+    subtask.backend.close()
+
+
+MERGED = {
+    "list": (ListStateDescriptor("state"), lambda state, value: state.add(value), lambda state: list(state.get())),
+    "reducing": (DESCRIPTORS["reducing"], lambda state, value: state.add([value]), lambda state: state.get() or []),
+    "aggregating": (
+        DESCRIPTORS["aggregating"],
+        lambda state, value: state.add(value),
+        lambda state: [int(text) for text in state.get() or ()],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MERGED)
+@pytest.mark.parametrize("name", list(BACKENDS))
+@pytest.mark.parametrize("held", [(1, 2, 3), (2, 3), (1,), (3,), ()])
+def test_windows_that_merge_leave_one_entry_with_what_they_held(name, kind, held):
+    descriptor, add, read = MERGED[kind]
+    backend, store = BACKENDS[name](), MemoryFiles()
+    state = backend.in_windows("w/").state(descriptor)
+    for window in held:
+        backend.window_cell[0] = ("key", window)
+        add(state, window)
+    backend.snapshot(1).write(Target(store))  # on disk, where there is one, and with nothing changed since
+    backend.snapshot_completed(1)
+    state.merge(("key", 1), [("key", 2), ("key", 3)])
+    again = BACKENDS[name]()
+    files = backend.snapshot(2).write(Target(store))
+    again.restore(OperatorRestore("operator", (files,), (), backend.infos(), 2, GROUPS), store, EVERYTHING)
+    for found in (backend, again):
+        state = found.in_windows("w/").state(descriptor)
+        kept = {}
+        for window in (1, 2, 3):
+            found.window_cell[0] = ("key", window)
+            kept[window] = read(state)
+        assert kept == {1: list(held), 2: [], 3: []}
+        assert [address[1] for address, _ in found.entries(f"w/{descriptor.name}")] == ([1] if held else [])
+        found.close()

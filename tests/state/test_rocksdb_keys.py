@@ -258,3 +258,130 @@ def test_entries_of_a_map_are_told_apart_by_equality_whatever_their_types(make):
     entries.remove(decimal.Decimal("1.0"))
     assert dict(entries.items()) == {2: "two"}
     backend.close()
+
+
+# ------------------------------------------------------------------------------------------ keys of rarer kinds
+
+
+class Blob(bytes):
+    """Bytes of another type."""
+
+
+class Plain:
+    """A class that is not known to the encoder: told apart by its pickle."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __eq__(self, other):
+        return isinstance(other, Plain) and self.number == other.number
+
+    def __hash__(self):
+        return hash(self.number)
+
+
+def at(hour, minute=0, *, offset):
+    return datetime.time(hour, minute, tzinfo=datetime.timezone(datetime.timedelta(hours=offset)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (at(12, offset=2), at(11, offset=1)),
+        (at(1, 30, offset=2), at(0, 30, offset=1)),  # both of them on the day before, in UTC
+        (Blob(b"a"), b"a"),
+        (Plain(1), Plain(1)),
+        (1, 1 + 0j),
+        (fractions.Fraction(10**400, 1), 10**400),
+        (fractions.Fraction(1, 2), 0.5),
+        (decimal.Decimal("Infinity"), float("inf")),
+        (decimal.Decimal("-Infinity"), float("-inf")),
+    ],
+)
+def test_equal_entries_of_a_map_have_the_same_bytes(one, other):
+    assert one == other
+    assert entry_bytes(one)[0] == entry_bytes(other)[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (at(12, offset=2), at(12, offset=1)),
+        (at(12, offset=2), datetime.time(10)),
+        (datetime.time(10), datetime.datetime(2000, 1, 2, 10)),
+        (Blob(b"a"), Blob(b"b")),
+        (Plain(1), Plain(2)),
+        (1j, 1),
+        (1 + 1j, 1 + 2j),
+        (2 + 1j, 1 + 1j),
+        (fractions.Fraction(10**400, 3), fractions.Fraction(10**400, 7)),
+        (fractions.Fraction(1, 3), 1 / 3),
+        (float("inf"), float("-inf")),
+        ((), frozenset()),
+        (None, ()),
+    ],
+)
+def test_different_entries_of_a_map_have_different_bytes(one, other):
+    assert one != other
+    first, second = (entry_bytes(value)[0] for value in (one, other))
+    assert first != second
+    assert not first.startswith(second) and not second.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("entry", "exact"),
+    [
+        *((entry, True) for entry in ("a", b"a", 3, 2**70, None, 0.5, float("inf"), float("nan"), ("a", (1, 0.5)))),
+        *((entry, False) for entry in (("a", True), True, 1.0, 2.0**70, 1j, 1 + 0j, fractions.Fraction(1, 3))),
+        *((entry, False) for entry in (decimal.Decimal("0.5"), decimal.Decimal("Infinity"))),
+        *((entry, False) for entry in (Named("a"), Plain(1), Blob(b""))),
+    ],
+)
+def test_an_entry_is_exact_when_its_key_can_be_read_back_from_its_bytes(entry, exact):
+    data, says = entry_bytes(entry)
+    assert says is exact
+    found, end = read_part(data, 0)
+    assert end == len(data)
+    if exact:
+        assert repr(found) == repr(entry)
+
+
+@pytest.mark.parametrize("fields", [1 << 16, (1 << 16) + 1])
+def test_a_key_with_too_many_fields_is_refused_with_their_number(fields):
+    for encoded in (lambda: entry_bytes((0,) * fields), lambda: address_of(state_key((0,) * fields), 128, 7)):
+        with pytest.raises(StateError, match=f"a key has {fields} fields, but at most 65535 are possible"):
+            encoded()
+    assert read_part(entry_bytes((None,) * 65_535)[0], 0)[0] == (None,) * 65_535
+
+
+@pytest.mark.parametrize("size", [(1 << 16) - 1, 1 << 16])
+def test_a_long_text_is_read_back_at_the_limit_of_its_shorter_form(size):
+    for key in ("a" * size, b"b" * size, ("a" * size, 1)):
+        address, exact = address_of(state_key(key), 128, 7)
+        assert exact
+        assert read_part(address, PREFIX.size) == (key, len(address))
+
+
+@pytest.mark.parametrize("window", [(0, 10), (-(2**63), 2**63 - 1), (5, 5), (5, 4), (0, 2**63), (-(2**63) - 1, 0), "w"])
+def test_a_window_is_read_back(window):
+    data = window_bytes(window)
+    assert read_part(data + b"rest", 0) == (window, len(data))
+
+
+@pytest.mark.parametrize("data", [b"", b"?", b"i\0", b"s\0\5ab", b"S\0\0\0\5ab", b"(\0\2N", b"s\0\1\xff", b"d\0", b"x"])
+def test_bytes_that_break_off_are_refused(data):
+    with pytest.raises(StateError, match="an address that tamias did not write"):
+        read_part(data, 0)
+
+
+@pytest.mark.parametrize(
+    "number", [-(2**63) - 1, -(2**63), -1, 0, 127, 128, 255, 256, 2**63 - 1, 2**63, 2**64, -(2**71)]
+)
+def test_an_integer_of_any_size_is_read_back(number):
+    assert read_part(entry_bytes(number)[0], 0)[0] == number
+
+
+def test_integers_in_an_address_keep_their_order():
+    inside = [-(2**63), -2, -1, 0, 1, 2**63 - 1]
+    encoded = [entry_bytes(number)[0] for number in inside]
+    assert encoded == sorted(encoded)
