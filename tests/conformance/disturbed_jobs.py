@@ -192,6 +192,7 @@ def environment(directory=None, parallelism=1, restarts=50, incremental=True, nu
     configuration.set_string("execution.checkpointing.incremental", str(incremental).lower())
     configuration.set_string("execution.checkpointing.num-retained", str(num_retained))
     configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
+    configuration.set_string("tamias.async-io.linger", "0 ms")  # epochs leave requests in flight
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     env.enable_checkpointing(10)

@@ -32,7 +32,7 @@ from tests.conformance.disturbed_jobs import (
 )
 from tests.conformance.external_system import ExternalSystem, TransactionalSink
 
-pytestmark = pytest.mark.usefixtures("silent_restarts", "epochs_leave_requests_in_flight")
+pytestmark = pytest.mark.usefixtures("silent_restarts")
 
 
 # ---------------------------------------------------------------------------------------------------- the properties

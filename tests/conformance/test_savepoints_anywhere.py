@@ -20,7 +20,7 @@ from tests.conformance.disturbed_jobs import (
 )
 from tests.conformance.external_system import ExternalSystem
 
-pytestmark = pytest.mark.usefixtures("silent_restarts", "epochs_leave_requests_in_flight")
+pytestmark = pytest.mark.usefixtures("silent_restarts")
 
 endings = st.tuples(st.integers(1, 8), st.sampled_from(["stop", "stop", "drain"]), st.booleans())
 lives = st.lists(

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tamias.common import RestartStrategies, Types, WatermarkStrategy
+from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import Watermark
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction, ProcessFunction
@@ -302,11 +302,8 @@ class Keys(KeyedProcessFunction):
 
 
 @pytest.mark.parametrize("in_memory", [1, 3, 500_000], ids=lambda n: f"{n} in memory")
-def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, monkeypatch, in_memory):
-    from tamias.subtask import batch_order as batch
-
-    monkeypatch.setattr(batch, "_IN_MEMORY", in_memory)
-    monkeypatch.setattr(batch, "_CHUNK", 2)
+def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, in_memory):
+    env.configure(Configuration().set_string("tamias.batch.records-in-memory", str(in_memory)))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
 
     from tamias.common.watermark_strategy import TimestampAssigner
@@ -325,10 +322,8 @@ def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, monkey
 
 @pytest.mark.parametrize("in_memory", [2, 500_000])
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_batch_gives_the_last_result_of_every_key_once(env, monkeypatch, in_memory, parallelism):
-    from tamias.subtask import batch_order as batch
-
-    monkeypatch.setattr(batch, "_IN_MEMORY", in_memory)
+def test_batch_gives_the_last_result_of_every_key_once(env, in_memory, parallelism):
+    env.configure(Configuration().set_string("tamias.batch.records-in-memory", str(in_memory)))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.set_parallelism(parallelism)
     words = env.from_collection([(n * n % 7, 1) for n in range(50)]).rebalance().map(lambda v: v)

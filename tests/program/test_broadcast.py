@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.common import Types
+from tamias.common import Configuration, Types
 from tamias.common.time import Time
 from tamias.datastream import (
     BroadcastProcessFunction,
@@ -71,8 +71,8 @@ def test_in_batch_mode_rules_of_any_epoch_come_first(env):
         assert sorted(f[:2] for f in found) == [("a", 5), ("a", 15), ("b", 14)]
 
 
-def test_in_batch_mode_much_is_kept_on_disk(env, monkeypatch):
-    monkeypatch.setattr("tamias.subtask.batch_order._IN_MEMORY", 300)
+def test_in_batch_mode_much_is_kept_on_disk(env):
+    env.configure(Configuration().set_string("tamias.batch.records-in-memory", "300"))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     data = [("a", n) for n in range(2_000)]
     assert collect_locally(beside(env, data, [("a", 2)]).process(Scale())) == [("a", 2 * n) for n in range(2_000)]

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from tamias.common import Configuration
 from tamias.datastream import (
     CoFlatMapFunction,
     KeyedCoProcessFunction,
@@ -97,8 +98,8 @@ def test_in_batch_mode_two_sides_without_keys_take_turns(env):
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_in_batch_mode_much_is_kept_on_disk(env, keyed, monkeypatch):
-    monkeypatch.setattr("tamias.subtask.batch_order._IN_MEMORY", 700)
+def test_in_batch_mode_much_is_kept_on_disk(env, keyed):
+    env.configure(Configuration().set_string("tamias.batch.records-in-memory", "700"))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     left, right = [(n % 7, n) for n in range(5_000)], [(n % 5, -n) for n in range(1, 5_000)]
     connected = both(env, left, right)

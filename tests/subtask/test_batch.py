@@ -4,11 +4,9 @@ import tempfile
 from contextlib import contextmanager
 from operator import itemgetter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.subtask import batch_order as batch
 from tamias.subtask.batch_order import HeldBack, KeySorter
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
@@ -21,10 +19,9 @@ limits = st.sampled_from([1, 3, 1000])
 
 @contextmanager
 def keeping(in_memory):
-    """Limit the records in memory; return what makes folders for the others."""
-    with tempfile.TemporaryDirectory(prefix="tamias-test-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "_IN_MEMORY", in_memory)
-        yield lambda: tempfile.mkdtemp(dir=folder)
+    """Return arguments that limit the records in memory, with a folder for the others."""
+    with tempfile.TemporaryDirectory(prefix="tamias-test-") as folder:
+        yield {"in_memory": in_memory, "scratch": lambda: tempfile.mkdtemp(dir=folder)}
 
 
 def fill(held, runs):
@@ -66,8 +63,8 @@ def place(value):
 
 @given(runs=runs, in_memory=limits)
 def test_records_come_by_key_and_time_and_equals_take_turns(runs, in_memory):
-    with keeping(in_memory) as scratch:
-        sorter = KeySorter([itemgetter(0), itemgetter(0)], lambda key: key, scratch)
+    with keeping(in_memory) as memory:
+        sorter = KeySorter([itemgetter(0), itemgetter(0)], lambda key: key, **memory)
         left, right = fill(sorter, runs)
         groups = list(sorter.groups())
     expected = merged(sorted(left, key=place), sorted(right, key=place), place)
@@ -78,8 +75,8 @@ def test_records_come_by_key_and_time_and_equals_take_turns(runs, in_memory):
 
 @given(run=records, in_memory=limits)
 def test_one_input_comes_by_key_and_time_in_one_part_for_each_key(run, in_memory):
-    with keeping(in_memory) as scratch:
-        sorter = KeySorter([itemgetter(0)], lambda key: key, scratch)
+    with keeping(in_memory) as memory:
+        sorter = KeySorter([itemgetter(0)], lambda key: key, **memory)
         values, _ = fill(sorter, [(0, run)])
         groups = list(sorter.groups())
     assert all(len(parts) == 1 for parts in groups)
@@ -87,15 +84,15 @@ def test_one_input_comes_by_key_and_time_in_one_part_for_each_key(run, in_memory
 
 
 def test_an_input_without_keys_is_not_held():
-    sorter = KeySorter([itemgetter(0), None], lambda key: key, tempfile.mkdtemp)
+    sorter = KeySorter([itemgetter(0), None], lambda key: key, scratch=tempfile.mkdtemp, in_memory=1000)
     assert sorter.holds(0)
     assert not sorter.holds(1)
 
 
 @given(runs=runs, in_memory=limits)
 def test_two_inputs_held_back_take_turns(runs, in_memory):
-    with keeping(in_memory) as scratch:
-        held = HeldBack([0, 1], scratch)
+    with keeping(in_memory) as memory:
+        held = HeldBack([0, 1], **memory)
         left, right = fill(held, runs)
         parts = [part for group in held.groups() for part in group]
     assert flat(parts) == merged(left, right, lambda value: 0)
@@ -104,8 +101,8 @@ def test_two_inputs_held_back_take_turns(runs, in_memory):
 
 @given(run=records, in_memory=limits)
 def test_one_input_held_back_comes_as_it_was(run, in_memory):
-    with keeping(in_memory) as scratch:
-        held = HeldBack([0], scratch)
+    with keeping(in_memory) as memory:
+        held = HeldBack([0], **memory)
         values, _ = fill(held, [(0, run)])
         assert not held.holds(1)
         assert [v for parts in held.groups() for _, v in flat(parts)] == values

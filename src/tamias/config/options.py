@@ -147,6 +147,17 @@ BLOB_BYTES = ConfigOption(
     sentence="The size at which a subtask's output to another subtask is sent.",
     check=_within(1024, 1 << 29),
 )
+BATCH_RECORDS_IN_MEMORY = _count(
+    "tamias.batch.records-in-memory",
+    500_000,
+    "In BATCH mode, how many records of an input a subtask sorts or holds in memory before it writes them to disk.",
+    least=1,
+)
+ASYNC_LINGER = _millis(
+    "tamias.async-io.linger",
+    50,
+    "How long the end of an epoch waits for asynchronous requests; later answers leave in the next epoch.",
+)
 EPOCH_SOURCE_BYTES = ConfigOption(
     "tamias.epoch.source-bytes",
     parse_memory_bytes,

@@ -114,6 +114,8 @@ class ExecutionSettings:
     batch: bool = False
     object_reuse: bool = False
     blob_bytes: int = 8 << 20  # the size at which output to another subtask is sent
+    batch_records_in_memory: int = 500_000  # of one input; more are written to disk
+    async_linger_ms: int = 50  # the wait for asynchronous requests at the end of an epoch
     auto_watermark_interval_ms: int = 200
     time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
     job_parameters: dict[str, str] = field(default_factory=dict)

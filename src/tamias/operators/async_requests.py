@@ -180,6 +180,11 @@ class Requests:
             timer.cancel()
             self._pauses.discard(pause)
 
+    @property
+    def pause_count(self) -> int:
+        """The number of requests that pause before another attempt."""
+        return len(self._pauses)
+
     def _end_pauses(self) -> None:
         for pause in self._pauses:
             _end_pause(pause)

@@ -26,7 +26,6 @@ from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
-_LINGER_S = 0.05  # wait at the end of an epoch: most answers come sooner, and need not wait for the next epoch
 
 
 class AsyncWaitOperator(RuntimeOperator):
@@ -44,7 +43,9 @@ class AsyncWaitOperator(RuntimeOperator):
         self._due_ms: int | None = None  # when the batch is sent even if it is not full
         self._sent = 0  # requests whose results have not all left
         self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
-        self._requests: Requests | None = None
+        self.requests: Requests | None = None
+        # Most answers come within this time, and then need not wait for the next epoch.
+        self._linger_s = environment.graph.settings.async_linger_ms / 1000
         self._hurried = False
 
     def functions(self) -> Iterable[Any]:
@@ -57,7 +58,7 @@ class AsyncWaitOperator(RuntimeOperator):
     def open(self) -> None:
         super().open()
         calls = _single(self._function) if self._spec.batch_size is None else _batched(self._function)
-        self._requests = Requests(calls, self._spec.timeout_ms, self._spec.retry, f"async-{self.environment.name}")
+        self.requests = Requests(calls, self._spec.timeout_ms, self._spec.retry, f"async-{self.environment.name}")
 
     # ------------------------------------------------------------------------------------------- records come
 
@@ -86,9 +87,9 @@ class AsyncWaitOperator(RuntimeOperator):
             self._send()
 
     def _send(self) -> None:
-        assert self._requests is not None and self._filling is not None
+        assert self.requests is not None and self._filling is not None
         request, self._filling, self._due_ms = self._filling, None, None
-        self._requests.send(request)
+        self.requests.send(request)
 
     def on_watermark(self, watermark_ms: int) -> None:
         self._queue.add_mark(partial(self.forward_watermark, watermark_ms))
@@ -102,8 +103,8 @@ class AsyncWaitOperator(RuntimeOperator):
 
     def _let_out(self) -> None:
         """Emit the results that may leave; raise the error of a failed request."""
-        assert self._requests is not None
-        done, queue = self._requests.done, self._queue
+        assert self.requests is not None
+        done, queue = self.requests.done, self._queue
         while done:
             request = done.popleft()
             if request.error is not None:
@@ -134,9 +135,9 @@ class AsyncWaitOperator(RuntimeOperator):
         return user_error(error, self.operator, self.environment.index, preview(record), frames)
 
     def _wait_while(self, condition: Callable[[], bool]) -> None:
-        assert self._requests is not None
+        assert self.requests is not None
         while condition():
-            self._requests.wait()
+            self.requests.wait()
             self._let_out()
 
     # ------------------------------------------------------------------------------------------- time passes
@@ -149,11 +150,11 @@ class AsyncWaitOperator(RuntimeOperator):
         self._let_out()
 
     def end_epoch(self) -> None:
-        assert self._requests is not None
-        until_s = self._requests.now_s() + _LINGER_S
+        assert self.requests is not None
+        until_s = self.requests.now_s() + self._linger_s
         self._let_out()
-        while self._in_flight and (left_s := until_s - self._requests.now_s()) > 0:
-            self._requests.wait(left_s)
+        while self._in_flight and (left_s := until_s - self.requests.now_s()) > 0:
+            self.requests.wait(left_s)
             self._let_out()
 
     @property
@@ -168,11 +169,11 @@ class AsyncWaitOperator(RuntimeOperator):
 
     def may_finish(self, now_ms: int) -> bool:
         """Return whether all answers have arrived. Until then epochs continue, and checkpoints with them."""
-        assert self._requests is not None
+        assert self.requests is not None
         if self._filling is not None:
             self._send()
         if not self._hurried:  # Flink: at the end of the input a request that waits for its retry is retried at once
-            self._requests.hurry()
+            self.requests.hurry()
             self._hurried = True
         self._let_out()
         return len(self._queue) == 0
@@ -194,8 +195,8 @@ class AsyncWaitOperator(RuntimeOperator):
 
     def stop(self) -> None:
         """Cancel the requests in flight."""
-        if self._requests is not None:
-            self._requests.stop()
+        if self.requests is not None:
+            self.requests.stop()
 
 
 def _single(function: AsyncFunction[Any, Any]) -> Calls:

@@ -33,6 +33,8 @@ def graph_settings(
         execution=ExecutionSettings(
             object_reuse=options.OBJECT_REUSE.read(configuration),
             blob_bytes=options.BLOB_BYTES.read(configuration),
+            batch_records_in_memory=options.BATCH_RECORDS_IN_MEMORY.read(configuration),
+            async_linger_ms=options.ASYNC_LINGER.read(configuration),
             auto_watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(configuration),
             time_characteristic=TimeCharacteristic[options.TIME_CHARACTERISTIC.read(configuration)],
             job_parameters=options.GLOBAL_JOB_PARAMETERS.read(configuration).copy(),

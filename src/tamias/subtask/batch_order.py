@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from tamias.types.by_value import dumps
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
-_IN_MEMORY = 500_000  # records of an input that are held, or sorted, in memory
 _CHUNK = 10_000  # records that are read or written at once
 
 _NOTHING: Any = object()
@@ -59,15 +58,23 @@ class KeySorter(Held):
         key_of: By input, the function that finds a record's key; None for an input without keys, which is not held.
         sort_key: Returns what a key is sorted by.
         scratch: Makes a folder for records that do not fit into memory.
+        in_memory: The number of records of an input that are sorted in memory.
     """
 
     def __init__(
-        self, key_of: Sequence[Callable[[Any], Any] | None], sort_key: Callable[[Any], Any], scratch: Scratch
+        self,
+        key_of: Sequence[Callable[[Any], Any] | None],
+        sort_key: Callable[[Any], Any],
+        *,
+        scratch: Scratch,
+        in_memory: int,
     ) -> None:
         self._key_of = key_of
         self._sort_key = sort_key
         # A stored record is (sort key, time, number, value, time as given).
-        self._records = {n: _Records(scratch, itemgetter(0, 1, 2)) for n, f in enumerate(key_of) if f is not None}
+        self._records = {
+            n: _Records(scratch, in_memory, itemgetter(0, 1, 2)) for n, f in enumerate(key_of) if f is not None
+        }
         self._count = itertools.count()
 
     def holds(self, input_index: int) -> bool:
@@ -96,8 +103,8 @@ class KeySorter(Held):
 class HeldBack(Held):
     """Holds the records of some inputs in the order of arrival. Records of two inputs take turns."""
 
-    def __init__(self, inputs: Iterable[int], scratch: Scratch) -> None:
-        self._records = {n: _Records(scratch) for n in inputs}  # a stored record is (value, time)
+    def __init__(self, inputs: Iterable[int], *, scratch: Scratch, in_memory: int) -> None:
+        self._records = {n: _Records(scratch, in_memory) for n in inputs}  # a stored record is (value, time)
 
     def holds(self, input_index: int) -> bool:
         return input_index in self._records
@@ -114,15 +121,17 @@ class HeldBack(Held):
 class _Records:
     """Records of one input, spilled to disk once they are many; sorted by `key` if there is one."""
 
-    def __init__(self, scratch: Scratch, key: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, scratch: Scratch, in_memory: int, key: Callable[[Any], Any] | None = None) -> None:
         self._scratch = scratch
+        self._in_memory = in_memory
+        self._chunk = min(_CHUNK, in_memory)
         self._key = key
         self._held: list[Any] = []
         self._paths: list[str] = []
 
     def add(self, records: Iterable[Any]) -> None:
         self._held.extend(records)
-        if len(self._held) >= _IN_MEMORY:
+        if len(self._held) >= self._in_memory:
             self._spill()
 
     def read(self) -> Iterator[Any]:
@@ -140,8 +149,8 @@ class _Records:
         self._sort()
         path = os.path.join(self._scratch(), f"run-{len(self._paths)}")
         with open(path, "wb") as file:
-            for start in range(0, len(self._held), _CHUNK):
-                data = dumps(self._held[start : start + _CHUNK])
+            for start in range(0, len(self._held), self._chunk):
+                data = dumps(self._held[start : start + self._chunk])
                 file.write(len(data).to_bytes(8, "little") + data)
         self._paths.append(path)
         self._held.clear()

@@ -86,12 +86,12 @@ class Intake:
         self._held = None
 
 
-def held_in_batch(head: RuntimeOperator, scratch: Callable[[], str]) -> Held | None:
+def held_in_batch(head: RuntimeOperator, scratch: Callable[[], str], in_memory: int) -> Held | None:
     """Return what holds records in BATCH mode; None where records are processed on arrival."""
     if head.backend is not None:
         operator = head.operator
         assert operator.key is not None
         key_of = [None if key is None else key_function(key) for key in operator.keys or (operator.key,)]
-        return KeySorter(key_of, sort_key_for(operator.key.type_info), scratch)
+        return KeySorter(key_of, sort_key_for(operator.key.type_info), scratch=scratch, in_memory=in_memory)
     waiting = [n for n in range(len(head.inputs())) if n != head.first_input]
-    return HeldBack(waiting, scratch) if len(head.inputs()) > 1 else None
+    return HeldBack(waiting, scratch=scratch, in_memory=in_memory) if len(head.inputs()) > 1 else None

@@ -64,7 +64,7 @@ class Subtask:
         held = None
         if graph.settings.batch:
             assert environment.scratch is not None, "a slot has a folder for files"
-            held = held_in_batch(head, environment.scratch)
+            held = held_in_batch(head, environment.scratch, environment.graph.settings.batch_records_in_memory)
         for operator in self.operators:
             operator.relieve = outbox.relieve
         self.intake = Intake(head, chain.loops, held, outbox)

@@ -10,7 +10,6 @@ from tamias.common import Time
 from tamias.datastream import AsyncBatchFunction, AsyncDataStream, AsyncRetryStrategy, ProcessFunction
 from tamias.datastream.async_retry_predicates import has_exception_predicate
 from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.operators import async_wait
 from tamias.testing.local_run import collect_locally
 from tests.operators.async_io.services import AskMany, Service, allowed
 from tests.operators.windows.local_run import Run, environment, graph_of, timed
@@ -43,8 +42,7 @@ def test_every_record_gets_its_result(mode, count, size, capacity, latency):
 
 
 @pytest.fixture
-def started(monkeypatch):
-    monkeypatch.setattr(async_wait, "_LINGER_S", 0.0)
+def started():
     runs = []
 
     def start(stream):

@@ -9,7 +9,6 @@ from tamias.checkpoint.restore_plan import plan_restore
 from tamias.common import Duration, Time, WatermarkStrategy
 from tamias.datastream import AsyncDataStream, AsyncRetryStrategy, KeyedProcessFunction, ProcessFunction
 from tamias.datastream.async_retry_predicates import has_exception_predicate
-from tamias.operators import async_wait
 from tamias.operators.async_wait import AsyncWaitOperator
 from tamias.testing.scripted import ScriptedSource
 from tests.operators.async_io.services import SERVICES, Ask, Service, allowed
@@ -17,11 +16,6 @@ from tests.operators.windows.local_run import Run, environment, graph_of, timed
 
 LONG = Time.seconds(60)
 MODES = {"ordered": AsyncDataStream.ordered_wait, "unordered": AsyncDataStream.unordered_wait}
-
-
-@pytest.fixture(autouse=True)
-def epochs_do_not_linger(monkeypatch):
-    monkeypatch.setattr(async_wait, "_LINGER_S", 0.0)
 
 
 @pytest.fixture
@@ -79,9 +73,9 @@ def test_a_job_without_requests_in_flight_may_sleep(started):
     assert all(ack.next_timer_ms is None for ack in run.acks)
 
 
-def test_answers_that_come_soon_leave_in_their_own_epoch(started, monkeypatch):
-    monkeypatch.setattr(async_wait, "_LINGER_S", 30.0)
-    run = started(AsyncDataStream.ordered_wait(environment().from_collection([1, 2]), Ask(Service(lambda _: 5)), LONG))
+def test_answers_that_come_soon_leave_in_their_own_epoch(started):
+    numbers = environment(linger="30 s").from_collection([1, 2])
+    run = started(AsyncDataStream.ordered_wait(numbers, Ask(Service(lambda _: 5)), LONG))
     assert run.step(1) == [1]
 
 
@@ -295,7 +289,7 @@ def test_at_the_end_of_the_input_a_pause_before_an_attempt_ends(started):
     subtasks = run.engine.hosts[0].subtasks.values()
     (operator,) = (o for subtask in subtasks for o in subtask.operators if isinstance(o, AsyncWaitOperator))
     run.step(1)
-    step_until(run, lambda: len(operator._requests._pauses) == 1)
+    step_until(run, lambda: operator.requests.pause_count == 1)
     service.answer = lambda value: [value]
     while not run.finished:
         run.step()

@@ -11,7 +11,7 @@ from typing import Any
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.restore_plan import plan_restore
 from tamias.clock import ManualClock
-from tamias.common import WatermarkStrategy
+from tamias.common import Configuration, WatermarkStrategy
 from tamias.common.watermark_strategy import WatermarkGenerator
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -125,8 +125,12 @@ class Run:
             raise failure.error
 
 
-def environment(parallelism: int = 1, *, batch: bool = False, checkpoints: bool = False) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment()
+def environment(
+    parallelism: int = 1, *, batch: bool = False, checkpoints: bool = False, linger: str = "0 ms"
+) -> StreamExecutionEnvironment:
+    """Return an environment whose epochs do not wait for asynchronous requests, unless `linger` says so."""
+    configuration = Configuration().set_string("tamias.async-io.linger", linger)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     if batch:
         env.set_runtime_mode(RuntimeExecutionMode.BATCH)
