@@ -12,7 +12,6 @@ the next slot that starts on the machine removes the folder.
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import pickle
@@ -23,6 +22,7 @@ import threading
 from dataclasses import replace
 from typing import BinaryIO
 
+from tamias.slot.garbage import collect_by_growth
 from tamias.slot.link import Address, connect
 from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import Registration, SlotConfig
@@ -46,7 +46,6 @@ def main() -> None:
     logging.basicConfig(
         filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
     )
-    gc.disable()  # records come and go by the ten thousand: the server collects garbage between epochs
     sys.stdin = open(os.devnull)  # noqa: SIM115 - user code that reads standard input finds it empty, for good
     try:
         _serve(config, pipe)
@@ -61,6 +60,7 @@ def _serve(config: SlotConfig, pipe: BinaryIO) -> None:
     if lifeline is not None:
         config = replace(config, address=(lifeline.local_host(), 0))  # the interface that the driver can reach
     server = SlotServer(config)
+    collect_by_growth(server.ended)
     server.start()
     if lifeline is not None:
         me = Registration(config.slot, server.address, socket.gethostname(), os.getpid(), config.generation)

@@ -1,0 +1,57 @@
+"""Cyclic garbage that user functions leave behind in a slot, within one epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tamias.common import Configuration, RuntimeExecutionMode
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.slot.garbage import GarbageWatch
+from tamias.testing.process_engine import on_process_engine
+
+MB = 1 << 20
+
+
+class LeavesCycles(KeyedProcessFunction):
+    """Makes an object that refers to itself for each record; yields the largest memory of the slot so far."""
+
+    def __init__(self, cycle_bytes: int) -> None:
+        self.cycle_bytes = cycle_bytes
+
+    def process_element(self, value, ctx):
+        cycle: dict[str, object] = {"data": bytearray(self.cycle_bytes)}
+        cycle["self"] = cycle
+        if value % 100 == 0:
+            yield int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
+
+
+@pytest.mark.parametrize(("records", "cycle_bytes"), [(2_500, 400_000), (300_000, 3_000)])
+def test_cyclic_garbage_of_one_long_epoch_does_not_pile_up(records: int, cycle_bytes: int) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    keyed = env.set_parallelism(1).from_collection(range(records)).key_by(lambda n: n % 3)
+    with on_process_engine(), keyed.process(LeavesCycles(cycle_bytes)).execute_and_collect() as peaks_mb:
+        seen = list(peaks_mb)
+    assert records * cycle_bytes > 800 * MB
+    assert max(seen) < 500
+
+
+def test_growth_by_a_tenth_collects_young_objects_and_growth_by_half_everything():
+    watch = GarbageWatch(1000 * MB)
+    assert watch.due(1099 * MB) is None
+    assert watch.due(1100 * MB) == 1
+    watch.collected(1, 1090 * MB)
+    assert watch.due(1190 * MB) is None
+    assert watch.due(1500 * MB) == 2
+    watch.collected(2, 1400 * MB)
+    assert watch.due(1500 * MB) is None
+
+
+def test_growth_is_counted_from_the_least_memory_since_the_last_collection():
+    watch = GarbageWatch(1000 * MB)
+    assert watch.due(100 * MB) is None
+    assert watch.due(163 * MB) is None
+    assert watch.due(164 * MB) == 1
+    assert watch.due(228 * MB) == 2
