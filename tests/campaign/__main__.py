@@ -1,8 +1,12 @@
-"""Play schedules by their seeds: `python -m tests.campaign 17 40-60`. With `-v`, print each outcome."""
+"""Play schedules by their seeds: `python -m tests.campaign 17 40-60`. With `-v`, print each outcome.
+
+With `--spark` the jobs run on an embedded Spark, with `--spark --cluster` on a standalone cluster.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import sys
 import tempfile
@@ -10,11 +14,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from tests.campaign.campaign import run_schedule
 from tests.campaign.driver_life import CampaignFailed
 from tests.campaign.outcome import Outcome, summary
-from tests.campaign.schedules import schedule
+from tests.campaign.schedules import Edition, schedule
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
 
@@ -22,38 +27,58 @@ from tests.s3_server import running_server, url_of
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("seeds", nargs="+", help="numbers, or ranges such as 100-199")
+    parser.add_argument("--spark", action="store_true", help="run the jobs on an embedded Spark")
+    parser.add_argument("--cluster", action="store_true", help="with --spark: on a standalone cluster of its own each")
     parser.add_argument("-v", action="store_true", help="show each schedule and its outcome")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="number of schedules to play at the same time")
+    parser.add_argument("--minutes", type=float, help="start no further schedule after this time")
     parser.add_argument("--keep", help="folder to work in, kept afterwards")
     given = parser.parse_args()
+    if given.cluster and not given.spark:
+        parser.error("--cluster needs --spark")
+    edition: Edition = "cluster" if given.cluster else "spark" if given.spark else "processes"
     seeds = [seed for text in given.seeds for seed in _range(text)]
     folder = Path(given.keep or tempfile.mkdtemp(prefix="campaign-"))
     folder.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
+    limit = started + given.minutes * 60 if given.minutes is not None else math.inf
     zygote = Zygote()
     try:
         with running_server() as endpoint, ThreadPoolExecutor(given.j) as players:
             play = partial(
-                _play, folder=folder, zygote=zygote, endpoint=endpoint, aloud=given.v, keep=given.keep is not None
+                _play,
+                edition=edition,
+                folder=folder,
+                zygote=zygote,
+                endpoint=endpoint,
+                aloud=given.v,
+                keep=given.keep is not None,
+                limit=limit,
             )
             outcomes = list(players.map(play, seeds))
     finally:
         zygote.close()
-    done = [outcome for outcome in outcomes if outcome is not None]
-    failed = len(outcomes) - len(done)
+    done = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+    failed = outcomes.count("failed")
     print(summary(done, failed=failed, seconds=time.monotonic() - started))
+    if not_played := outcomes.count("not played"):
+        print(f"not played, for want of time: {not_played} schedules")
     return 1 if failed else 0
 
 
-def _play(seed: int, *, folder: Path, zygote: Zygote, endpoint: str, aloud: bool, keep: bool) -> Outcome | None:
-    """Play one schedule; return its outcome, or None if it failed. The files of a failed schedule are kept."""
-    plan = schedule(seed)
+def _play(
+    seed: int, *, edition: Edition, folder: Path, zygote: Zygote, endpoint: str, aloud: bool, keep: bool, limit: float
+) -> Outcome | Literal["failed", "not played"]:
+    """Play one schedule, unless time is up; return its outcome. The files of a failed schedule are kept."""
+    if time.monotonic() > limit:
+        return "not played"
+    plan = schedule(seed, edition)
     place = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=folder))
     try:
         outcome = run_schedule(plan, place, zygote, url_of(endpoint, place.name))
     except CampaignFailed as failed:
         print(f"seed {seed} FAILED: {failed}\nfiles: {place}", flush=True)
-        return None
+        return "failed"
     if aloud:
         print(f"{plan}\n  -> {outcome}", flush=True)
     if not keep:

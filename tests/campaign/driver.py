@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -25,7 +26,7 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimite
 from tamias.errors import TamiasError
 from tamias.slot.deployment_codec import call_in_slots
 from tamias.testing.process_engine import on_process_engine
-from tests.campaign.faulty_storage import register
+from tests.campaign.faulty_storage import CONTROL, register
 from tests.campaign.jobs import KINDS, write_files, write_in_two_phases
 from tests.spark.every_kind import NumberIsTime
 
@@ -57,8 +58,10 @@ class Run:
     roll: bool = True
     sink: str = "files"  # or "two-phase"
     buckets: int = 1
-    engine: str = "process"  # or "registering", or "spark"
+    engine: str = "process"  # or "registering", "spark", "cluster"
+    master: str = ""  # of Spark
     heartbeat_timeout_ms: int = 2_000
+    stall_timeout_ms: int = 60_000
     host: str = "first-host"
     restarts: int = 40
 
@@ -81,8 +84,10 @@ def environment(run: Run) -> StreamExecutionEnvironment:
         "state.backend.async": str(run.asynchronous).lower(),
         "heartbeat.interval": "100 ms",
         "heartbeat.timeout": f"{run.heartbeat_timeout_ms} ms",
+        "tamias.epoch.stall-timeout": f"{run.stall_timeout_ms} ms",
         "tamias.checkpoint.owner-lease": f"{LEASE_MS} ms",
         "tamias.epoch.target-ms": "100",
+        **spark_settings(run),
     }
     configuration = Configuration()
     for key, value in settings.items():
@@ -110,6 +115,27 @@ def environment(run: Run) -> StreamExecutionEnvironment:
     else:
         write_files(streams, Path(run.output), roll=run.roll, buckets=run.buckets)
     return env
+
+
+def spark_settings(run: Run) -> dict[str, str]:
+    """Return the settings of the driver's Spark session. Slots on a cluster have their faults from their executors."""
+    match run.engine:
+        case "spark":
+            return {"spark.master": run.master}
+        case "cluster":
+            passed_on = ("TAMIAS_FAULT", "TAMIAS_FAULT_DIR", CONTROL, "PYTHONPATH")
+            return {
+                "spark.master": run.master,
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.ui.enabled": "false",
+                "spark.cores.max": "2",  # one on each worker, and as many for a second driver
+                "spark.executor.cores": "1",
+                "spark.executor.memory": "512m",
+                **{f"spark.executorEnv.{name}": value for name in passed_on if (value := os.environ.get(name))},
+            }
+        case _:
+            return {}
 
 
 def say(**what: Any) -> None:
@@ -141,7 +167,7 @@ def main() -> None:
     socket.gethostname = lambda: run.host  # type: ignore[assignment]
     engine = (
         contextlib.nullcontext()
-        if run.engine == "spark"
+        if run.engine in ("spark", "cluster")
         else on_process_engine(registering=run.engine == "registering")
     )
     register()

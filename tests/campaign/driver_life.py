@@ -17,6 +17,7 @@ from tests.campaign.zygote import Zygote
 from tests.live_jobs import parent_of
 
 PATIENCE_S = 90.0  # the limit for one life of a driver, which takes a small part of it
+SPARK_PATIENCE_S = 180.0  # with Spark's own start
 
 
 class CampaignFailed(AssertionError):
@@ -34,6 +35,7 @@ class Driver:
         self.log.touch()
         self._read_to = 0
         self.run = run
+        self.patience_s = SPARK_PATIENCE_S if run.master else PATIENCE_S
         self.progress: dict[str, Any] = {}
         self.slots: set[int] = set()
         self.failed: str | None = None
@@ -67,7 +69,7 @@ class Driver:
 
     def until(self, condition: Callable[[Driver], bool]) -> bool:
         """Wait until the condition holds; return False if the driver ended before."""
-        held = self.wait(condition, PATIENCE_S)
+        held = self.wait(condition, self.patience_s)
         if held is None:
             self._ask_where()
             raise CampaignFailed(f"driver {self.pid} made no progress: {self.progress}\n{self.tail(120)}")

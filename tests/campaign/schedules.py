@@ -10,6 +10,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import Literal
 
+Edition = Literal["processes", "spark", "cluster"]  # slots alone, an embedded Spark, a standalone cluster of Spark
+
 Storage = Literal["directory", "path", "faulty", "s3"]
 
 Sink = Literal["files", "two-phase"]
@@ -76,11 +78,14 @@ class Act:
         what: `kill-slot`, `kill-driver`, `stop-slot` (silent until it is given up, then continued), `thaw` (the same
             for a slot that a fault has stopped), `second-driver` (which must be refused), `usurper` (the driver is
             stopped, one on another host takes over, then the first is continued), `storage` (faults of the `faulty`
-            storage, for a while).
+            storage, for a while). On Spark also `kill-worker` (one of Spark's Python workers), `stop-workers` (all
+            of them are silent until the job has restarted), `kill-java` (the driver's Java process; the driver must
+            end with an error). On a cluster also `kill-executor`.
         after: Records that the driver must have read before.
         detail: For `storage`: what fails. For the others `at-point`, which means: for `usurper`, a fault stops the
             driver; for `kill-driver`, kill it when a fault has stopped a slot; for `kill-slot`, kill it when a fault
-            has stopped the driver, and then continue the driver.
+            has stopped the driver, and then continue the driver. On Spark, for `kill-driver`: `with-java`, its Java
+            process at the same moment; for `kill-executor`: `with-slots`, also the slots that it started.
         checkpoints: Checkpoints that the driver must have completed before.
     """
 
@@ -138,6 +143,16 @@ class Schedule:
     buckets: int
     scenes: tuple[Scene, ...]
 
+    @property
+    def on_spark(self) -> bool:
+        return self.engine in ("spark", "cluster")
+
+    @property
+    def command(self) -> str:
+        """The command that plays the schedule again."""
+        options = {"spark": "--spark ", "cluster": "--spark --cluster "}.get(self.engine, "")
+        return f"python -m tests.campaign {options}{self.seed}"
+
     def __str__(self) -> str:
         lines = [
             f"seed {self.seed}: {self.kind}, {self.records} records, {self.storage}, {self.engine} slots, "
@@ -156,8 +171,11 @@ class Schedule:
 KINDS = ("allround",) * 6 + ("windows", "connected", "broadcast", "loop", "async")
 
 
-def schedule(seed: int) -> Schedule:
-    """Make the schedule of a seed. A change here changes the schedule of every seed."""
+def schedule(seed: int, edition: Edition = "processes") -> Schedule:
+    """Make the schedule of a seed. A change here changes the schedule of every seed.
+
+    A driver on Spark takes seconds to start, so schedules on Spark have fewer records and fewer lives.
+    """
     chance, other = random.Random(seed), random.Random(-1 - seed)
     storage: Storage = chance.choices(("directory", "path", "faulty", "s3"), (45, 20, 27, 8))[0]
     made = Schedule(
@@ -181,7 +199,10 @@ def schedule(seed: int) -> Schedule:
         buckets=other.choice((1, 3)),
         scenes=(),
     )
-    scenes = tuple(_scene(chance, made, number) for number in range(chance.randint(1, 3)))
+    if edition != "processes":
+        made = replace(made, engine=edition, records=min(made.records, 900))
+    lives = chance.randint(1, 3 if edition == "processes" else 2)
+    scenes = tuple(_scene(chance, made) for _ in range(lives))
     if scenes[-1].damage is not None:  # the next driver finds the damage
         made = replace(made, retained=max(made.retained, chance.choice((1, 2, 3))))
     if any(act.detail == "slow" for scene in scenes for act in scene.acts):
@@ -189,7 +210,7 @@ def schedule(seed: int) -> Schedule:
     return replace(made, scenes=scenes)
 
 
-def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
+def _scene(chance: random.Random, made: Schedule) -> Scene:
     """Make one life of a driver, without acts that would end it before its faults can happen."""
     acts: list[Act] = []
     faults: list[str] = []
@@ -235,16 +256,26 @@ def _scene(chance: random.Random, made: Schedule, number: int) -> Scene:
             damage = Damage(
                 chance.choice(DAMAGES), chance.choice(("metadata", "state")), all_of_them=chance.random() < 0.15
             )
+        case "workers":
+            acts.append(Act(chance.choice(("kill-worker", "stop-workers")), mark))
+        case "java":
+            acts.append(Act("kill-java", mark))
+        case "executors":
+            acts.append(Act("kill-executor", mark, chance.choice(("", "with-slots"))))
         case what:
             raise AssertionError(what)
     if damage is None and not faults and chance.random() < 0.25:
         acts.append(Act("kill-driver", mark + 200))
+    if made.on_spark:
+        acts = [_perhaps_with_java(chance, act) for act in acts]
     return Scene(chance.choice((1, 1, 2, 2, 3)), tuple(faults), tuple(acts), damage)
 
 
 def _what(chance: random.Random, made: Schedule) -> str:
     """Choose the kind of a scene. Only the faulty storage fails; checkpoints on S3 are not damaged."""
     weights = {"points": 30, "stands": 12, "kills": 12, "stops": 10, "drivers": 12, "storage": 0, "damage": 14}
+    weights |= {"workers": 24, "java": 8} if made.on_spark else {}
+    weights |= {"executors": 30} if made.engine == "cluster" else {}
     match made.storage:
         case "faulty":
             weights["storage"] = 45
@@ -253,6 +284,12 @@ def _what(chance: random.Random, made: Schedule) -> str:
         case "s3":
             weights["damage"] = 0
     return chance.choices(tuple(weights), tuple(weights.values()))[0]
+
+
+def _perhaps_with_java(chance: random.Random, act: Act) -> Act:
+    """Let a killed driver take its Java process along in half of the cases; in the others it ends by itself."""
+    alone = act.name != "kill-driver" or chance.random() < 0.5
+    return act if alone else replace(act, detail="with-java")
 
 
 def _provoke(faults: list[str], mark: int, what: str) -> list[Act]:

@@ -28,6 +28,8 @@ from tests.s3_server import url_of
 EVERY_RUN = (1072, 1126, 1157, 1163, 1176, 1194, 1209, 1214, 1221, 1224, 1232, 1253)
 EVERY_RUN += (1268, 1271, 1272, 1279, 1317, 1358, 1382, 1386, 1388, 1411, 1433)
 CAMPAIGN = range(1_000, 1_500)
+ON_SPARK = range(2_000, 2_100)  # tests/spark/test_campaign.py plays a few of them
+ON_A_CLUSTER = range(2_000, 2_020)
 ACTS = {
     "kill-slot",
     "kill-slot at-point",
@@ -77,6 +79,28 @@ def test_every_point_kills_its_process_in_the_soak() -> None:
     scenes = [scene for seed in CAMPAIGN for scene in schedule(seed).scenes]
     killed = {fault.split(":")[0] for scene in scenes for fault in scene.faults if fault.endswith(":kill")}
     assert killed == {*DRIVER_POINTS, *SLOT_POINTS, *TWO_PHASE_POINTS}
+
+
+def test_the_schedules_on_spark_cover_its_processes_and_every_kind_of_job() -> None:
+    plans = [schedule(seed, "spark") for seed in ON_SPARK]
+    acts = {act.what for plan in plans for scene in plan.scenes for act in scene.acts}
+    assert acts == {*(name.split()[0] for name in ACTS), "kill-worker", "stop-workers", "kill-java"}
+    assert {plan.kind for plan in plans} == {*KINDS}
+    assert {plan.storage for plan in plans} == {"directory", "path", "faulty", "s3"}
+    points = {fault.split(":")[0] for plan in plans for scene in plan.scenes for fault in scene.faults}
+    assert points >= {*DRIVER_POINTS, *SLOT_POINTS} - {"publish"}
+
+
+def test_the_schedules_on_a_cluster_kill_executors_with_and_without_their_slots() -> None:
+    plans = [schedule(seed, "cluster") for seed in ON_A_CLUSTER]
+    acts = {act.name for plan in plans for scene in plan.scenes for act in scene.acts}
+    assert acts >= {"kill-executor", "kill-executor with-slots", "kill-worker", "stop-workers", "kill-java"}
+    assert acts >= {"kill-slot", "kill-driver", "kill-driver with-java", "usurper"}
+
+
+def test_a_schedule_names_the_command_that_plays_it_again() -> None:
+    commands = [schedule(7).command, schedule(7, "spark").command, schedule(7, "cluster").command]
+    assert commands == [f"python -m tests.campaign {options}7" for options in ("", "--spark ", "--spark --cluster ")]
 
 
 def test_the_summary_counts_what_happened_and_names_schedules_in_which_nothing_did() -> None:

@@ -57,12 +57,28 @@ def worker_daemons(driver: int) -> list[int]:
     return [pid for pid in descendants(driver) if _is_spark_daemon(pid) and not _is_spark_daemon(_parent_of(pid))]
 
 
+def java_of(driver: int) -> list[int]:
+    """Return the process id of a driver's Java process, if it has one."""
+    children = [pid for pid in _all_pids() if _parent_of(pid) == driver]
+    return [pid for pid in children if _read(pid, "cmdline").split(b"\0")[0].endswith(b"java")]
+
+
+def with_variable(name: str, value: str) -> list[int]:
+    """Return the process ids of all processes that were started with a variable in their environment."""
+    mark = f"{name}={value}".encode()
+    return [pid for pid in _all_pids() if mark in _read(pid, "environ").split(b"\0")]
+
+
+def executors(name: str, value: str) -> list[int]:
+    """Return the process ids of the executors that were started with a variable in their environment."""
+    return [pid for pid in with_variable(name, value) if _is_executor(pid)]
+
+
 def kill_an_executor() -> list[int]:
     """Kill the JVM of one executor of this test run and the slots that it started; return what was killed."""
-    mark = f"{TEST_RUN[0]}={os.environ[TEST_RUN[0]]}".encode()  # a driver inherits the mark of its test run
-    executors = [pid for pid in _all_pids() if _is_executor(pid) and mark in _read(pid, "environ")]
-    slots = {executor: [pid for pid in descendants(executor) if is_slot(pid)] for executor in executors}
-    victim = max(executors, key=lambda executor: len(slots[executor]))
+    started = executors(TEST_RUN[0], os.environ[TEST_RUN[0]])  # a driver inherits the mark of its test run
+    slots = {executor: [pid for pid in descendants(executor) if is_slot(pid)] for executor in started}
+    victim = max(started, key=lambda executor: len(slots[executor]))
     for pid in [victim, *slots[victim]]:
         os.kill(pid, signal.SIGKILL)
     return [victim, *slots[victim]]
