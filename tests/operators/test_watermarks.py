@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.common import Duration, WatermarkStrategy
+from tamias.common import Configuration, Duration, WatermarkStrategy
 from tamias.common.watermark_strategy import WatermarkGenerator
 from tamias.datastream import (
     AscendingTimestampExtractor,
@@ -263,6 +263,60 @@ def test_an_idle_subtask_does_not_hold_back_the_others():
         run.clock.advance(80)
         found += [(v, w) for v, _, w in run.step()]
     assert found[-1] == (40, 29)
+    run.close()
+
+
+def advance(run, *, epochs, seconds):
+    for _ in range(epochs):
+        run.clock.advance(seconds * 1000)
+        run.step()
+
+
+def test_a_split_that_holds_the_watermark_back_is_named_in_a_warning(caplog):
+    fast = [each for number in range(1, 40) for each in (number * 10, None)]
+    run = split_run(Splits(fast, [1], bounded=False), by_value)
+    advance(run, epochs=6, seconds=9)
+    assert not caplog.messages, "not yet a minute"
+    advance(run, epochs=8, seconds=9)
+    (message,) = caplog.messages
+    assert (
+        "split '1' of 'Source: splits' (subtask 0)" in message
+        and "stands at 0 ms for 6" in message
+        and "with_idleness" in message
+    )
+    advance(run, epochs=8, seconds=9)
+    assert len(caplog.messages) == 2, "the next warning comes after twice the time"
+    run.close()
+
+
+def test_a_split_that_is_left_out_as_idle_is_not_warned_about(caplog):
+    fast = [each for number in range(1, 40) for each in (number * 10, None)]
+    run = split_run(Splits(fast, [1], bounded=False), by_value.with_idleness(Duration.of_seconds(20)))
+    advance(run, epochs=20, seconds=9)
+    assert not caplog.messages
+    run.close()
+
+
+def test_an_input_that_holds_the_watermark_back_is_named_in_a_warning(caplog):
+    env = environment()
+    fast = Splits([each for number in range(1, 40) for each in (number * 10, None)], bounded=False)
+    quiet = env.from_source(Splits([1], bounded=False), WatermarkStrategy.no_watermarks(), "quiet")
+    run = Run(graph_of(env.from_source(fast, by_value, "fast").union(quiet).process(Now()).disable_chaining()))
+    run.deploy()
+    advance(run, epochs=12, seconds=9)
+    (message,) = caplog.messages
+    assert "from 'Source: quiet' (subtask 0) has no watermark for 6" in message
+    run.close()
+
+
+def test_the_warning_about_a_held_watermark_can_be_turned_off(caplog):
+    env = environment()
+    env.configure(Configuration().set_string("tamias.watermark.held-back-warning", "0 s"))
+    fast = Splits([each for number in range(1, 40) for each in (number * 10, None)], [1], bounded=False)
+    run = Run(graph_of(env.from_source(fast, by_value, "splits").process(Now())))
+    run.deploy()
+    advance(run, epochs=20, seconds=9)
+    assert not caplog.messages
     run.close()
 
 

@@ -95,6 +95,11 @@ MAX_PARALLELISM = ConfigOption(
 AUTO_WATERMARK_INTERVAL = _millis(
     "pipeline.auto-watermark-interval", 200, "The interval of periodic watermarks; 0 is off."
 )
+HELD_WATERMARK_WARNING = _millis(
+    "tamias.watermark.held-back-warning",
+    60_000,
+    "How long one split or input may hold the watermark back while others advance before a warning names it; 0 is off.",
+)
 OPERATOR_CHAINING = _flag(
     "pipeline.operator-chaining.enabled",
     True,

@@ -117,6 +117,7 @@ class ExecutionSettings:
     batch_records_in_memory: int = 500_000  # of one input; more are written to disk
     async_linger_ms: int = 50  # the wait for asynchronous requests at the end of an epoch
     auto_watermark_interval_ms: int = 200
+    held_watermark_warning_ms: int = 60_000  # 0 is off
     time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: tuple[CachedFile, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ from tamias.graph.job_graph import Operator
 from tamias.graph.specs import SourceSpec
 from tamias.keygroups import stable_hash
 from tamias.operators.environment import SubtaskEnvironment
+from tamias.operators.held_watermark import HeldWatermark
 from tamias.operators.source_head import Budget, ReadSize, SourceHead, SourceProgress
 from tamias.operators.watermarks import SourceEvent, SplitWatermarks
 
+_log = logging.getLogger(__name__)
 BATCH_RECORDS = 4096
 _SPLITS = ListStateDescriptor("_splits")
 
@@ -40,6 +43,7 @@ class SplitSourceOperator(SourceHead):
                 spec.watermarks, environment.clock, batch=settings.batch, periodic=periodic
             )
             self.alignment = None if settings.batch else spec.watermarks.alignment
+        self._held = HeldWatermark[str](environment.graph.settings.held_watermark_warning_ms)
 
     def initialize(self) -> None:
         super().initialize()
@@ -89,6 +93,10 @@ class SplitSourceOperator(SourceHead):
         yield from self._read_splits(budget, progress)
         if self.watermarks is not None and not progress.finished:
             yield from self.watermarks.emit_periodic()
+            held = self._held.check(self.watermarks.by_split(), self.environment.clock.monotonic())
+            if held is not None:
+                reader = f"{self.operator.name!r} (subtask {self.environment.index})"
+                _log.warning("split %r of %s %s", held.input, reader, held)
 
     def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         clock = self.environment.clock

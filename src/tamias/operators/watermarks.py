@@ -161,6 +161,10 @@ class SplitWatermarks:
             generator.on_periodic_emit(output)
         yield from self._combined()
 
+    def by_split(self) -> dict[str, int]:
+        """Return the watermarks of the splits that are not idle."""
+        return {split_id: output.watermark_ms for split_id, (_, output) in self._splits.items() if not output.idle}
+
     def _combined(self) -> Iterator[SourceEvent]:
         outputs = [output for _, output in self._splits.values()]
         for output in outputs:

@@ -36,6 +36,7 @@ def graph_settings(
             batch_records_in_memory=options.BATCH_RECORDS_IN_MEMORY.read(configuration),
             async_linger_ms=options.ASYNC_LINGER.read(configuration),
             auto_watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(configuration),
+            held_watermark_warning_ms=options.HELD_WATERMARK_WARNING.read(configuration),
             time_characteristic=TimeCharacteristic[options.TIME_CHARACTERISTIC.read(configuration)],
             job_parameters=options.GLOBAL_JOB_PARAMETERS.read(configuration).copy(),
             cached_files=(*_configured_files(configuration), *cached_files),

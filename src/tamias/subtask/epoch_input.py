@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from tamias.graph.addresses import ChannelId
 from tamias.graph.channels import senders_of
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder
+from tamias.operators.held_watermark import HeldWatermark
 from tamias.operators.source_head import Budget, SourceHead, SourceProgress
 from tamias.operators.watermarks import SourceEvent, SourceTime
 from tamias.subtask.input_channels import InputChannels
@@ -18,6 +20,8 @@ from tamias.subtask.outbox import Outbox
 from tamias.subtask.time_flow import TimeFlow
 from tamias.subtask.wire.frames import END, IDLE, RECORDS, WATERMARK, Blob, Frame, in_order
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+_log = logging.getLogger(__name__)
 
 
 class EpochInput(Protocol):
@@ -54,6 +58,9 @@ class ChannelInput:
             for sender in senders_of(exchange, graph.vertices[exchange.source], vertex, environment.index)
         )
         self._input_of = {exchange.id: exchange.input_index for exchange in exchanges}
+        self._environment = environment
+        self._sender_of = {exchange.id: graph.vertices[exchange.source].name for exchange in exchanges}
+        self._held = HeldWatermark[ChannelId](graph.settings.held_watermark_warning_ms)
         self._read_first = frozenset(exchange.id for exchange in exchanges if exchange.input_index == first_input)
         self._intake = intake
         self._time_flow = time_flow
@@ -73,6 +80,13 @@ class ChannelInput:
                     self._take_mark(channel, frame)  # exactly where its sender put it: between two runs
             if not self.ended:
                 yield from self._outbox.take_full()
+        self._warn_if_held()
+
+    def _warn_if_held(self) -> None:
+        held = self._held.check(self._channels.active(), self._environment.clock.monotonic())
+        if held is not None:
+            sender = f"{self._sender_of[held.input.exchange]!r} (subtask {held.input.sender})"
+            _log.warning("the input of %s from %s %s", self._environment.name, sender, held)
 
     def _take_mark(self, channel: ChannelId, frame: Frame) -> None:
         kind = frame[0]

@@ -69,6 +69,11 @@ class InputChannels:
         """Whether all channels have ended."""
         return all(c.ended for c in self._channels.values())
 
+    def active(self) -> dict[ChannelId, int]:
+        """Return the watermarks of the channels that count for the watermark of the subtask and have not ended."""
+        counting = {of: channel for of, channel in self._channels.items() if channel.aligned and not channel.ended}
+        return {of: channel.watermark_ms for of, channel in counting.items()}
+
     def _least(self) -> int | None:
         active = [c.watermark_ms for c in self._channels.values() if c.aligned]
         return self._move_to(min(active)) if active else None
