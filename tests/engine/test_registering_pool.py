@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.task_side.launch_slots import launch_slots
 from tamias.errors import DeploymentError
 from tamias.slot.link import connect
-from tamias.slot.slot_config import Registration
+from tamias.slot.slot_config import Registration, Welcome
 from tamias.types.by_value import dumps
 from tests.live_jobs import is_running, until
 
@@ -89,6 +90,7 @@ def test_a_slot_of_a_failed_start_that_registers_late_is_refused(monkeypatch):
         late = connect(pool.address, pool.secret)
         late.send(dumps(Registration(0, ("127.0.0.1", 1), "host", 1, contacts[0].generation)))
         late.settimeout(10.0)
+        assert pickle.loads(late.receive()) == Welcome(None)
         with pytest.raises((EOFError, ConnectionResetError)):
             late.receive()
         late.close()

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-import stat
 
 from tamias.config import options
 from tamias.errors import ConfigurationError
+from tamias.storage.key_file import read_key_file
 
 __all__ = ["LEAST_KEY_BYTES", "SigningKey", "read_signing_key"]
 
@@ -47,25 +46,10 @@ def read_signing_key(path: str | None) -> SigningKey | None:
     """
     if path is None:
         return None
-    prefix = f"{options.SIGNING_KEY_FILE.key}: {path!r}"
-    try:
-        # The checks are made on the open file, so that nobody can put another file in its place between two steps.
-        # Without O_NONBLOCK, opening a pipe would wait for a writer.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise ConfigurationError(f"{prefix} is not a regular file")
-            if found.st_uid not in (os.geteuid(), 0):
-                raise ConfigurationError(f"{prefix} belongs to user {found.st_uid}; give a file of this user")
-            if found.st_mode & 0o077:
-                mode = stat.S_IMODE(found.st_mode)
-                raise ConfigurationError(f"{prefix} is open to other users (mode {mode:04o}); run chmod 600 on it")
-            secret = file.read()
-    except OSError as error:
-        raise ConfigurationError(f"{prefix} cannot be read: {error.strerror}; give a readable key file") from error
+    secret = read_key_file(path, options.SIGNING_KEY_FILE.key)
     if len(secret) < LEAST_KEY_BYTES:
         raise ConfigurationError(
-            f"{prefix} holds {len(secret)} bytes; a key needs at least {LEAST_KEY_BYTES} random bytes "
-            f"(head -c {LEAST_KEY_BYTES} /dev/urandom)"
+            f"{options.SIGNING_KEY_FILE.key}: {path!r} holds {len(secret)} bytes; a key needs at least "
+            f"{LEAST_KEY_BYTES} random bytes (head -c {LEAST_KEY_BYTES} /dev/urandom)"
         )
     return SigningKey(secret)

@@ -15,6 +15,7 @@ from tamias.config.checkpoint_config import CheckpointConfig
 from tamias.config.checkpoint_settings import CheckpointSettings
 from tamias.config.configuration import Configuration
 from tamias.config.job_id import JobID
+from tamias.config.link_settings import LinkSettings, link_settings
 from tamias.config.python_dependencies import PythonDependencies, python_dependencies
 from tamias.config.restart_strategy import (
     NoRestartStrategyConfiguration,
@@ -44,6 +45,7 @@ class JobSettings:
     rocksdb: RocksDBSettings | None = None
     savepoint_directory: str | None = None
     python: PythonDependencies = field(default_factory=PythonDependencies)
+    links: LinkSettings = field(default_factory=LinkSettings)
     heartbeat_interval_ms: int = 10_000
     heartbeat_timeout_ms: int = 50_000
     epoch_stall_timeout_ms: int = 60_000
@@ -87,6 +89,7 @@ def job_settings(
         savepoint_directory=options.SAVEPOINT_DIR.read(configuration),
         python=python_dependencies(configuration),
         control=options.CONTROL.read(configuration),
+        links=link_settings(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
         heartbeat_timeout_ms=_heartbeat_timeout_ms(configuration),
         epoch_stall_timeout_ms=options.EPOCH_STALL_TIMEOUT.read(configuration),

@@ -454,6 +454,16 @@ SIGNING_KEY_FILE = _text(
     "tamias.checkpoint.signing-key-file",
     "A file with the key that signs checkpoints and savepoints; with a key, what is not signed with it is refused.",
 )
+LINK_ENCRYPTION: ConfigOption[Literal["auto", "required", "off"]] = _choice(
+    "tamias.links.encryption",
+    "auto",
+    ("auto", "required", "off"),
+    "Which connections of driver, slots and Spark's tasks are encrypted: those between hosts, all over TCP, or none.",
+)
+LINK_CERTIFICATE_FILE = _text(
+    "tamias.links.certificate-file",
+    "A PEM file with the certificate and private key of encrypted connections; unless set, each job makes its own.",
+)
 CONTROL = ConfigOption[bool | None](
     "tamias.control.enabled",
     parse_bool,

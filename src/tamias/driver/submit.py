@@ -46,6 +46,7 @@ def spark_engine(settings: JobSettings) -> EngineFactory:
             job_label=str(settings.job_id)[:8],
             python=settings.python,
             heartbeat=heartbeat_of(settings),
+            links=settings.links,
         )
 
     return make

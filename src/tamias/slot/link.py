@@ -1,9 +1,10 @@
 """Authenticated connections to a slot: a socket on which both sides prove that they know a secret, then messages.
 
 Nothing that arrives before the proof is interpreted: the handshake reads at most a hundred bytes and compares digests
-of fixed-size challenges. After it both sides trust each other as parts of one job. Over TCP every message carries a
-keyed digest, because someone on the path could change or add messages; a Unix socket has no path. See
-docs/decisions/0005-slot-connections.md and 0020-links.md.
+of fixed-size challenges. After it both sides trust each other as parts of one job. Someone on the path of a TCP
+connection could read, change or add messages. A listener with a certificate therefore speaks TLS, before the proof and
+after it; without a certificate every message carries a keyed digest. A Unix socket has no path. See
+docs/decisions/0005-slot-connections.md, 0020-links.md and 0022-encrypted-links.md.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import hashlib
 import hmac
 import os
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterable
 
 from tamias.errors import DeploymentError
+from tamias.slot.encryption import CalledSide, CallingSide, EncryptedAddress, EncryptedSocket
 
-Address = str | tuple[str, int]  # the path of a Unix socket, or host and port
+Address = str | tuple[str, int] | EncryptedAddress  # the path of a Unix socket, or host and port
+Channel = socket.socket | EncryptedSocket
 
 _CHALLENGE = 32
 _GREETING = b"tamias/2"
@@ -56,7 +60,7 @@ class Link:
     """
 
     def __init__(
-        self, sock: socket.socket, sent: MessageDigests | None = None, received: MessageDigests | None = None
+        self, sock: Channel, sent: MessageDigests | None = None, received: MessageDigests | None = None
     ) -> None:
         self._socket = sock
         self._sent = sent
@@ -142,7 +146,12 @@ def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) ->
         sock = socket.create_connection((address[0], address[1]), timeout=timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        link = _prove(sock, secret, first=False, deadline=deadline)
+        encrypted = isinstance(address, EncryptedAddress)
+        channel = _encrypt(sock, CallingSide(), deadline) if encrypted else sock
+        link = _prove(channel, secret, first=False, deadline=deadline)
+    except ssl.SSLError as error:
+        sock.close()
+        raise DeploymentError(f"the peer at {address[0]}:{address[1]} does not speak TLS: {error.reason}") from error
     except BaseException:
         sock.close()
         raise
@@ -150,13 +159,20 @@ def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) ->
     return link
 
 
-def accept(sock: socket.socket, secret: bytes) -> Link | None:
-    """Authenticate an accepted connection. If the peer does not know the secret, close it and return None."""
+def accept(sock: socket.socket, secret: bytes, encryption: CalledSide | None = None) -> Link | None:
+    """Authenticate an accepted connection. If the peer does not know the secret, close it and return None.
+
+    Args:
+        sock: The connection.
+        secret: What the peer has to know.
+        encryption: If given, a peer that does not speak TLS is refused.
+    """
     deadline = time.monotonic() + _HANDSHAKE_S
     try:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        link = _prove(sock, secret, first=True, deadline=deadline)
+        channel = _encrypt(sock, encryption, deadline) if encryption is not None else sock
+        link = _prove(channel, secret, first=True, deadline=deadline)
         sock.settimeout(None)
     except (OSError, EOFError, DeploymentError):
         sock.close()
@@ -164,9 +180,22 @@ def accept(sock: socket.socket, secret: bytes) -> Link | None:
     return link
 
 
-def _prove(sock: socket.socket, secret: bytes, *, first: bool, deadline: float) -> Link:
+def _encrypt(sock: socket.socket, side: CalledSide | CallingSide, deadline: float) -> EncryptedSocket:
+    channel = EncryptedSocket(sock, side)
+    sock.settimeout(_remaining(deadline))
+    while not channel.go_on_with_handshake():
+        sock.settimeout(_remaining(deadline))
+        if not channel.take_in():
+            raise EOFError("the other side closed the connection")
+    return channel
+
+
+def _prove(sock: Channel, secret: bytes, *, first: bool, deadline: float) -> Link:
     """Send a challenge, and prove the secret on the peer's. With `first`, the side that was called, send first."""
     mine = os.urandom(_CHALLENGE)
+    # Someone on the path who puts in a certificate of his own makes the two sides see different ones. The proofs, which
+    # he can only pass on, then differ too.
+    seen = sock.fingerprint if isinstance(sock, EncryptedSocket) else b""
     sock.settimeout(_remaining(deadline))
     if first:
         sock.sendall(_GREETING + mine)
@@ -178,11 +207,11 @@ def _prove(sock: socket.socket, secret: bytes, *, first: bool, deadline: float) 
         theirs = greeting[len(_GREETING) :]
         sock.sendall(mine)
     # The role is part of the digest, so that a stranger cannot send a digest back to the side that made it.
-    sock.sendall(_digest(secret, b"called" if first else b"caller", theirs))
+    sock.sendall(_digest(secret, b"called" if first else b"caller", theirs + seen))
     answer = _exactly(sock, hashlib.sha256().digest_size, deadline)
-    if not hmac.compare_digest(answer, _digest(secret, b"caller" if first else b"called", mine)):
-        raise DeploymentError("the peer does not know this job's secret")
-    if sock.family == socket.AF_UNIX:
+    if not hmac.compare_digest(answer, _digest(secret, b"caller" if first else b"called", mine + seen)):
+        raise DeploymentError("the peer does not know this job's secret, or someone on the path has changed the proof")
+    if sock.family == socket.AF_UNIX or isinstance(sock, EncryptedSocket):
         return Link(sock)
     # Each proof covers the challenge of its reader, so both sides have the same two challenges here.
     challenges = mine + theirs if first else theirs + mine
@@ -202,7 +231,7 @@ def _remaining(deadline: float) -> float:
     return left
 
 
-def _exactly(sock: socket.socket, length: int, deadline: float | None = None) -> bytes:
+def _exactly(sock: Channel, length: int, deadline: float | None = None) -> bytes:
     """Read exactly `length` bytes, as one object if the system fills it in one call."""
     parts: list[bytes] = []
     while length:

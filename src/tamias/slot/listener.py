@@ -14,6 +14,7 @@ import socket
 import threading
 from collections.abc import Callable
 
+from tamias.slot.encryption import CalledSide, Certificate, EncryptedAddress
 from tamias.slot.link import Address, Link, accept, listen
 
 _log = logging.getLogger(__name__)
@@ -120,14 +121,25 @@ class Listener:
         secret: What a peer has to know.
         serve: Called with the link of each peer that proved the secret, on a thread of its own.
         name: The name of the threads.
+        certificate: The certificate of a listener that speaks TLS; its address is then an `EncryptedAddress`.
     """
 
-    def __init__(self, address: Address, secret: bytes, serve: Callable[[Link], None], name: str) -> None:
+    def __init__(
+        self,
+        address: Address,
+        secret: bytes,
+        serve: Callable[[Link], None],
+        name: str,
+        certificate: Certificate | None = None,
+    ) -> None:
         self._secret = secret
         self._serve = serve
+        self._encryption = CalledSide(certificate) if certificate is not None else None
         sock = listen(address)
         found = sock.getsockname()
         self.address: Address = found if isinstance(found, str) else (found[0], found[1])
+        if certificate is not None:
+            self.address = EncryptedAddress(*self.address)
         self._acceptor = Acceptor(sock, self._authenticate, name)
 
     def start(self) -> None:
@@ -139,7 +151,7 @@ class Listener:
         self._acceptor.close()
 
     def _authenticate(self, sock: socket.socket) -> None:
-        link = accept(sock, self._secret)
+        link = accept(sock, self._secret, self._encryption)
         self._acceptor.newcomers.remove(sock)
         if link is not None:
             self._serve(link)

@@ -25,7 +25,7 @@ from typing import BinaryIO
 from tamias.slot.garbage import collect_by_growth
 from tamias.slot.link import Address, connect
 from tamias.slot.server import SlotServer
-from tamias.slot.slot_config import Registration, SlotConfig
+from tamias.slot.slot_config import Registration, SlotConfig, Welcome
 from tamias.storage.private_folder import create_private_file
 from tamias.storage.scratch_folders import LocalFolder
 from tamias.types.by_value import dumps
@@ -58,14 +58,16 @@ def _serve(config: SlotConfig, pipe: BinaryIO) -> None:
     """Serve until the driver, or the executor beside the slot, is gone."""
     lifeline = connect(config.driver, config.secret) if config.driver is not None else None
     if lifeline is not None:
-        config = replace(config, address=(lifeline.local_host(), 0))  # the interface that the driver can reach
+        lifeline.settimeout(config.driver_timeout_s)  # a host that vanishes does not close its connections
+        welcome: Welcome = pickle.loads(lifeline.receive())
+        address = (lifeline.local_host(), 0)  # the interface that the driver can reach
+        config = replace(config, address=address, certificate=welcome.certificate)
     server = SlotServer(config)
     collect_by_growth(server.ended)
     server.start()
     if lifeline is not None:
         me = Registration(config.slot, server.address, socket.gethostname(), os.getpid(), config.generation)
         lifeline.send(dumps(me))
-        lifeline.settimeout(config.driver_timeout_s)  # a host that vanishes does not close its connections
     else:
         _print_ready(server.address)
 

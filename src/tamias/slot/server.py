@@ -67,7 +67,9 @@ class SlotServer:
             config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}")
         )
         self._turn = threading.Lock()  # one request at a time: user code is never called concurrently
-        self._listener = Listener(config.address, config.secret, self._serve_connection, "slot-connection")
+        self._listener = Listener(
+            config.address, config.secret, self._serve_connection, "slot-connection", config.certificate
+        )
         self.ended = threading.Event()
         self._epochs_run = 0
         self._epoch = -1  # this and the next three are the activity that heartbeats report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tamias.slot.encryption import Certificate
 from tamias.slot.link import Address
 
 
@@ -22,6 +23,7 @@ class SlotConfig:
     generation: int = 0  # on a cluster: the start of slots that this slot belongs to
     driver_timeout_s: float = 50.0  # on a cluster: the slot ends when it has not heard of the driver for this long
     executor_pid: int | None = None  # on a cluster: the slot ends when this process does
+    certificate: Certificate | None = None  # on a cluster: with one, the slot's listener speaks TLS
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,10 @@ class Registration:
     host: str
     pid: int
     generation: int = 0  # a slot of an earlier start is refused, and ends
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """The driver's first message to a slot on a cluster. A private key does not pass through Spark's tasks."""
+
+    certificate: Certificate | None  # for the slot's own listener; None: links are plain

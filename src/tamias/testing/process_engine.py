@@ -18,9 +18,11 @@ from functools import partial
 from typing import TypeAlias
 
 from tamias.config.job_settings import JobSettings
+from tamias.config.link_settings import LinkSettings
 from tamias.config.python_dependencies import PythonDependencies
 from tamias.driver.submit import heartbeat_of, jobs_submitted_by, submit
 from tamias.engine.protocol import EpochResult, Failure
+from tamias.engine.slots.link_certificate import certificate_for
 from tamias.engine.slots.local_pool import LocalSlotPool
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_engine import SlotEngine
@@ -55,11 +57,20 @@ class ProcessEngine(SlotEngine):
         heartbeat: When a silent slot is given up.
         registering: Start the slots as on a cluster: they are not children of the driver, they register over TCP,
             and the driver cannot kill a slot that it gives up.
+        links: Which connections of registering slots are encrypted.
     """
 
-    def __init__(self, graph: JobGraph, heartbeat: Heartbeat | None = None, *, registering: bool = False) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        heartbeat: Heartbeat | None = None,
+        *,
+        registering: bool = False,
+        links: LinkSettings | None = None,
+    ) -> None:
         heartbeat = heartbeat or Heartbeat()
-        super().__init__(graph, _slots(graph.slot_count, heartbeat, registering=registering), heartbeat.stall_timeout_s)
+        slots = _registering_slots if registering else _local_slots
+        super().__init__(graph, slots(graph.slot_count, heartbeat, links or LinkSettings()), heartbeat.stall_timeout_s)
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
         self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
@@ -156,15 +167,17 @@ class ProcessEngine(SlotEngine):
         self._threads.shutdown(wait=False)
 
 
-def _slots(count: int, heartbeat: Heartbeat, *, registering: bool) -> SlotPool:
-    if not registering:
-        return LocalSlotPool(count, PythonDependencies(), heartbeat=heartbeat)
+def _local_slots(count: int, heartbeat: Heartbeat, links: LinkSettings) -> SlotPool:
+    return LocalSlotPool(count, PythonDependencies(), heartbeat=heartbeat)
 
+
+def _registering_slots(count: int, heartbeat: Heartbeat, links: LinkSettings) -> SlotPool:
     def launch(driver: DriverContact, numbers: list[int]) -> None:
         for _ in launch_slots(driver, numbers):
             pass
 
-    return RegisteringSlotPool(count, "127.0.0.1", launch, heartbeat)
+    certificate = certificate_for(links, "127.0.0.1")
+    return RegisteringSlotPool(count, "127.0.0.1", launch, heartbeat, certificate=certificate)
 
 
 @contextmanager
@@ -173,7 +186,7 @@ def on_process_engine(*, registering: bool = False) -> Iterator[None]:
 
     def engine_for(settings: JobSettings) -> Callable[[JobGraph], ProcessEngine]:
         heartbeat = heartbeat_of(settings)
-        return lambda graph: ProcessEngine(graph, heartbeat, registering=registering)
+        return lambda graph: ProcessEngine(graph, heartbeat, registering=registering, links=settings.links)
 
     with jobs_submitted_by(partial(submit, engine_for=engine_for)):
         yield

@@ -24,11 +24,13 @@ from collections.abc import Callable, Iterable
 
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.errors import DeploymentError
+from tamias.slot.encryption import Certificate
 from tamias.slot.link import Address, Link
 from tamias.slot.listener import Listener
 from tamias.slot.messages import Exit
-from tamias.slot.slot_config import DriverContact, Registration
+from tamias.slot.slot_config import DriverContact, Registration, Welcome
 from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.types.by_value import dumps
 
 _REGISTER_S = 120.0
 
@@ -90,6 +92,7 @@ class RegisteringSlotPool:
         launch: Starts the slots with the given numbers somewhere; returns when they are on their way.
         heartbeat: When a silent slot is given up.
         release: Called when the slots are no longer needed.
+        certificate: With one, the links of the job are encrypted.
     """
 
     shares_disk = False
@@ -101,6 +104,8 @@ class RegisteringSlotPool:
         launch: Callable[[DriverContact, list[int]], None],
         heartbeat: Heartbeat,
         release: Callable[[], None] = lambda: None,
+        *,
+        certificate: Certificate | None = None,
     ) -> None:
         self.secret = secrets.token_bytes(32)
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
@@ -115,7 +120,8 @@ class RegisteringSlotPool:
         self._generation = 0
         self._awaited: set[int] = set()  # the slots that have not registered
         self._registered: queue.SimpleQueue[SlotHandle] = queue.SimpleQueue()
-        self._listener = Listener((host, 0), self.secret, self._register, "slot-registration")
+        self._certificate = certificate
+        self._listener = Listener((host, 0), self.secret, self._register, "slot-registration", certificate)
         self.address: Address = self._listener.address
         self._listener.start()
 
@@ -173,6 +179,7 @@ class RegisteringSlotPool:
 
     def _register(self, link: Link) -> None:
         try:
+            link.send(dumps(Welcome(self._certificate)))
             registration: Registration = pickle.loads(link.receive())
         except (OSError, EOFError):
             return  # the slot ended before it registered: `ensure` will miss it

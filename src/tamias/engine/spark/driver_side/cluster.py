@@ -6,40 +6,59 @@ Spark chooses the machines. Where a slot runs matters for speed only (`engine/sl
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import zipfile
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tamias.config.link_settings import LinkSettings
 from tamias.config.python_dependencies import PythonDependencies
+from tamias.engine.slots.link_certificate import certificate_for
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.task_side.launch_slots import launch_slots
 from tamias.errors import DeploymentError
 from tamias.slot.slot_config import DriverContact
 
+_log = logging.getLogger(__name__)
+
 
 def cluster_slots(
-    count: int, context: Any, dependencies: PythonDependencies, heartbeat: Heartbeat
+    count: int, context: Any, dependencies: PythonDependencies, heartbeat: Heartbeat, links: LinkSettings
 ) -> RegisteringSlotPool:
     """Make the pool of a job's slots on Spark's cluster. The slots start with the first deployment.
 
     Raises:
-        DeploymentError: The job asks for an interpreter, archives or requirements, which only Spark can provide there.
+        DeploymentError: The job asks for an interpreter, archives or requirements, which only Spark can provide there;
+            or its links must be encrypted, and there is no certificate.
     """
     if dependencies.archives or dependencies.requirements_file or dependencies.executable:
         raise DeploymentError(
             "on a cluster Spark chooses the executors' Python: instead of archives, requirements and an "
             "executable of the job, use --archives and spark.pyspark.python, or an image that has what you need"
         )
+    settings = context.getConf()
+    host = socket.gethostbyname(settings.get("spark.driver.host") or socket.gethostname())
+    certificate = certificate_for(links, host)
+    if certificate is not None and not encrypts_its_own(settings):
+        _log.warning(
+            "the links of the job are encrypted, and Spark's own connections are not: Spark carries the secret of the "
+            "links, and the records between two stages; set spark.authenticate and spark.network.crypto.enabled"
+        )
     ship_package(context)
     for file in dependencies.files:
         context.addPyFile(file)
 
     launcher = SlotLauncher(context)
-    host = context.getConf().get("spark.driver.host") or socket.gethostname()
-    return RegisteringSlotPool(count, socket.gethostbyname(host), launcher.launch, heartbeat, launcher.release)
+    return RegisteringSlotPool(count, host, launcher.launch, heartbeat, launcher.release, certificate=certificate)
+
+
+def encrypts_its_own(settings: Any) -> bool:
+    """Return whether Spark encrypts the connections between its driver and executors, by these settings of Spark."""
+    keys = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+    return any(settings.get(key, "false").lower() == "true" for key in keys)
 
 
 class SlotLauncher:

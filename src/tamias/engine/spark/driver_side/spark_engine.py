@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tamias.config.link_settings import LinkSettings
 from tamias.config.python_dependencies import PythonDependencies
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.local_pool import LocalSlotPool
@@ -40,9 +41,14 @@ class SparkEngine(SlotEngine):
         job_label: str,
         python: PythonDependencies | None = None,
         heartbeat: Heartbeat | None = None,
+        links: LinkSettings | None = None,
     ) -> None:
         self._context, pool = self._start(
-            graph.slot_count, configuration, python or PythonDependencies(), heartbeat or Heartbeat()
+            graph.slot_count,
+            configuration,
+            python or PythonDependencies(),
+            heartbeat or Heartbeat(),
+            links or LinkSettings(),
         )
         super().__init__(graph, pool, (heartbeat or Heartbeat()).stall_timeout_s)
         _runs[job_label] += 1
@@ -58,7 +64,11 @@ class SparkEngine(SlotEngine):
 
     @staticmethod
     def _start(
-        count: int, configuration: dict[str, str], python: PythonDependencies, heartbeat: Heartbeat
+        count: int,
+        configuration: dict[str, str],
+        python: PythonDependencies,
+        heartbeat: Heartbeat,
+        links: LinkSettings,
     ) -> tuple[Any, SlotPool]:
         """Start Spark and the slots. Local slots start while Spark does; slots on a cluster start after it."""
         local = None if expects_cluster(configuration) else LocalSlotPool(count, python, heartbeat=heartbeat)
@@ -74,7 +84,7 @@ class SparkEngine(SlotEngine):
             raise
         if local is not None:
             local.shutdown()
-        return context, cluster_slots(count, context, python, heartbeat)
+        return context, cluster_slots(count, context, python, heartbeat, links)
 
     def keep_log(self) -> str | None:
         """Return the path of Spark's log if this driver started the session, and keep the file."""
