@@ -24,6 +24,7 @@ from tamias.config.restart_strategy import (
 )
 from tamias.config.rocksdb_options import require_rocksdict, rocksdb_settings
 from tamias.config.rocksdb_settings import RocksDBSettings
+from tamias.config.unread_keys import refuse_unread_keys
 from tamias.errors import ConfigurationError
 
 __all__ = ["JobSettings", "buffer_timeout_ms", "for_batch", "job_settings", "state_backend_name"]
@@ -72,8 +73,9 @@ def job_settings(
         restart_wish: The restart strategy that the program set, or None to leave it to the configuration.
 
     Raises:
-        ConfigurationError: A value cannot be read, or contradicts another one.
+        ConfigurationError: A key is not known, a value cannot be read, or two values contradict each other.
     """
+    refuse_unread_keys(configuration)
     checkpoint_settings = checkpoints.to_settings()
     return JobSettings(
         job_name=job_name,

@@ -51,8 +51,13 @@ def require_rocksdict() -> None:
         )
 
 
+def declared_keys() -> set[str]:
+    """Return every key that is declared here."""
+    return {option.key for option in (*_FIELDS.values(), *_CONDITIONS, PREDEFINED_OPTIONS, USE_BLOOM_FILTER)}
+
+
 def _refuse_unknown(configuration: Configuration) -> None:
-    known = {option.key for option in (*_FIELDS.values(), *_CONDITIONS, PREDEFINED_OPTIONS, USE_BLOOM_FILTER)}
+    known = declared_keys()
     for key in sorted(configuration.to_dict()):
         if key.startswith(PREFIX) and key not in known:
             near = difflib.get_close_matches(key, known, n=1)

@@ -7,6 +7,7 @@ from pathlib import Path
 from tamias.config import environment_variables, options
 from tamias.config.config_file import load_configuration
 from tamias.config.configuration import Configuration
+from tamias.config.unread_keys import without_unread_keys
 from tamias.errors import ConfigurationError
 
 __all__ = ["set_command_line", "starting_configuration", "with_current_keys"]
@@ -57,7 +58,7 @@ def _file_configuration() -> Configuration:
     for name in _FILE_NAMES:
         path = Path(folder) / name
         if path.is_file():
-            return with_current_keys(load_configuration(path))
+            return without_unread_keys(with_current_keys(load_configuration(path)), str(path))
     raise ConfigurationError(
         f"{environment_variables.CONF_DIR} is {folder!r}, but this folder has no config.yaml; "
         "unset the variable, or add the file"

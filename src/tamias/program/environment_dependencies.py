@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.config.option import ConfigOption
 from tamias.graph.job_graph import CachedFile
+from tamias.program.likely_mistakes import warn
 
 
 class EnvironmentDependencies:
@@ -58,7 +60,13 @@ class EnvironmentDependencies:
         self._configuration.set_string(options.PYTHON_REQUIREMENTS.key, entry)
 
     def add_jars(self, *jars_path: str) -> None:
-        """Bring jars to Spark, as ``spark.jars`` does. They take effect if the Spark session is not started yet."""
+        """Bring jars to Spark, as ``spark.jars`` does. They take effect if the Spark session is not started yet.
+
+        A connector of Flink in a jar has no effect: sources and sinks of Tamias are written in Python.
+        """
+        for path in jars_path:
+            if "flink" in PurePath(path).name:
+                warn(f"add_jars(): {path!r} goes to Spark's class path; Tamias itself calls no connector in a jar")
         _append(self._configuration, options.SPARK_JARS, *jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:

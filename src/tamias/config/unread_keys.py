@@ -1,0 +1,91 @@
+"""Keys that no part of tamias reads: misspelt ones, and options of Flink that have no meaning here.
+
+Such a key in a program or on the command line is refused, because an ignored setting looks like a working one. A
+configuration file may be that of a Flink cluster, so its unread keys are left out, and the log names them. Keys outside
+of Flink's and tamias' name spaces belong to the program.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+
+from tamias.config import options, rocksdb_options
+from tamias.config.configuration import Configuration
+from tamias.errors import ConfigurationError
+
+__all__ = ["refuse_unread_keys", "without_unread_keys"]
+
+_log = logging.getLogger(__name__)
+
+_CLUSTER = "Tamias runs on Spark and starts no Flink processes"
+_INSTEAD = {  # by prefix; the first match counts
+    "queryable-state.": "Tamias has no queryable state",
+    "taskmanager.memory.": "Spark provides the memory: set spark.executor.memory and spark.executor.memoryOverhead",
+    "jobmanager.memory.": "Spark provides the memory: set spark.driver.memory",
+    "taskmanager.numberOfTaskSlots": "the parallelism decides how many slots run: set parallelism.default",
+    "high-availability": "a job with a checkpoint directory is continued by the next driver that has its job id",
+    "rest.": "Tamias has no REST server; `tamias list`, `stop`, `cancel` and `savepoint` reach a running job",
+    "pipeline.jars": "call env.add_jars(), or set spark.jars",
+    "pipeline.classpaths": "call env.add_classpaths(), or set spark.driver.extraClassPath",
+    "table.": "Tamias has the DataStream API; ask Spark for tables and SQL",
+    "sql-": "Tamias has the DataStream API; ask Spark for tables and SQL",
+}
+_CLUSTER_KEYS = (
+    "akka.", "blob.", "client.", "cluster.", "env.", "fs.", "historyserver.", "io.", "jobmanager.", "jobstore.",
+    "kubernetes.", "pekko.", "process.", "resourcemanager.", "security.", "slot.", "slotmanager.", "taskmanager.",
+    "web.", "yarn.", "zookeeper.",
+)  # fmt: skip
+_NAME_SPACES = (
+    "execution.", "heartbeat.", "metrics.", "parallelism.", "pipeline.", "python.", "restart-strategy", "state.",
+    "task.", "tamias.",
+)  # fmt: skip
+_TUNING = ("python.fn-execution.", "python.execution-mode", "python.metric.", "python.profile.", "python.state.")
+"""Options of PyFlink's connection between the JVM and Python, which Tamias does not have. No result depends on them."""
+
+
+def refuse_unread_keys(configuration: Configuration) -> None:
+    """Check the keys of a job's configuration.
+
+    Raises:
+        ConfigurationError: A key is misspelt, or is an option of Flink that has no meaning here.
+    """
+    for key in sorted(configuration.to_dict()):
+        if key.startswith(_TUNING):
+            _log.warning("the option %r tunes PyFlink's connection to the JVM and has no effect here", key)
+        elif (why := _refusal(key)) is not None:
+            raise ConfigurationError(f"the option {key!r} is refused, because nothing reads it: {why}")
+
+
+def without_unread_keys(configuration: Configuration, where: str) -> Configuration:
+    """Return the settings of a file without the keys that nothing reads; the log names these."""
+    unread = [key for key in sorted(configuration.to_dict()) if key.startswith(_TUNING) or _refusal(key) is not None]
+    if not unread:
+        return configuration
+    _log.warning("options in %s that nothing reads: %s", where, ", ".join(unread))
+    kept = Configuration(configuration)
+    for key in unread:
+        kept.remove_config(key)
+    return kept
+
+
+def _refusal(key: str) -> str | None:
+    """Return why a key is refused; None if it is read, or belongs to the program."""
+    known = _known_keys()
+    if key in known or key.startswith(("spark.", "$internal.", rocksdb_options.PREFIX)):
+        return None
+    for prefix, why in _INSTEAD.items():
+        if key.startswith(prefix):
+            return why
+    of_flink = key.startswith(_NAME_SPACES)
+    near = difflib.get_close_matches(key, known, 1, 0.8 if of_flink else 0.9)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if key.startswith(_CLUSTER_KEYS):
+        return _CLUSTER
+    return "docs/using.md lists the options" if of_flink else None
+
+
+def _known_keys() -> set[str]:
+    general = {key for option in options.all_options() for key in (option.key, *option.old_keys)}
+    return general | rocksdb_options.declared_keys()
