@@ -129,8 +129,7 @@ def test_what_a_failed_attempt_wrote_behind_the_checkpoint_is_cut_off(tmp_path):
     job = SinkJob(sink_to(tmp_path), 1)
     job.write(0, "kept")
     job.checkpoint()
-    job.write(0, "lost")
-    job.subtasks[0].writer._open[""].flush()
+    job.write(0, "lost" * 20_000)  # more than the buffer holds
     job.crash(1)
     job.write(0, "new")
     job.finish()
@@ -155,8 +154,7 @@ def test_an_orderly_close_removes_what_no_checkpoint_knows_of(tmp_path):
     job.checkpoint()
     known = hidden_files(tmp_path)
     job.crash(1)
-    job.write(0, "unknown")
-    job.subtasks[0].writer._open[""].flush()
+    job.write(0, "unknown" * 10_000)  # more than the buffer holds
     assert len(hidden_files(tmp_path)) == 2
     job.subtasks[0].writer.close()
     assert hidden_files(tmp_path) == known
@@ -411,7 +409,7 @@ def test_an_abandoned_attempt_cannot_append_after_the_commit(tmp_path):
 def test_an_abandoned_attempt_that_holds_the_file_open_does_not_change_the_output(tmp_path):
     _, pending = part_in_progress(tmp_path)
     asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)  # as `flush` does before the process is suspended
-    part_files._hold(asleep)
+    part_files.hold(asleep)
     part_files.publish([pending])
     os.write(asleep, b"does not\n")
     os.close(asleep)
@@ -422,7 +420,7 @@ def test_an_abandoned_attempt_that_holds_the_file_open_does_not_change_the_outpu
 def test_a_commit_that_died_between_the_copy_and_the_removal_of_the_original_is_finished(tmp_path, monkeypatch):
     _, pending = part_in_progress(tmp_path)
     asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)
-    part_files._hold(asleep)
+    part_files.hold(asleep)
     with monkeypatch.context() as patched:
         patched.setattr(part_files, "remove_quietly", lambda path: None)  # the process dies before the removal
         part_files.publish([pending])
@@ -435,13 +433,13 @@ def test_a_commit_that_died_between_the_copy_and_the_removal_of_the_original_is_
 
 def test_an_abandoned_attempt_that_opened_the_file_just_before_the_commit_fails(tmp_path, monkeypatch):
     part, pending = part_in_progress(tmp_path)
-    hold = part_files._hold
+    hold = part_files.hold
 
     def asleep_before_holding(descriptor):
         part_files.publish([pending])
         hold(descriptor)
 
-    monkeypatch.setattr(part_files, "_hold", asleep_before_holding)
+    monkeypatch.setattr(part_files, "hold", asleep_before_holding)
     part.write(b"does not\n", 0)
     with pytest.raises(CheckpointError, match="another attempt has committed it"):
         part.flush()

@@ -89,7 +89,7 @@ def test_a_part_that_is_copied_out_survives(disk):
     job.checkpoint()
     (hidden,) = hidden_files(disk.root)
     with open(hidden, "rb") as held:  # as an abandoned attempt does while it appends
-        part_files._hold(held.fileno())
+        part_files.hold(held.fileno())
         job.crash(1)
         job.checkpoint()
     disk.fail()

@@ -230,11 +230,10 @@ def test_paths_are_read_in_the_order_given_and_each_file_once(tmp_path):
     assert files_of(source) == [str(tmp_path / "b"), str(tmp_path / "a")]
 
 
-def test_monitoring_finds_new_files_under_new_ids_and_keeps_the_old_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_source, "_RANGE_BYTES", 8)
+def test_monitoring_finds_new_files_under_new_ids_and_keeps_the_old_ones(tmp_path):
     (tmp_path / "a").write_text("1\n")
     builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
-    builder.set_file_enumerator(FileEnumeratorProvider.default_splittable_file_enumerator())
+    builder.set_file_enumerator(FileEnumeratorProvider(8))
     source = builder.monitor_continuously(500).build()
     assert source.boundedness is Boundedness.CONTINUOUS_UNBOUNDED
     assert source.discovery_interval_ms == 500

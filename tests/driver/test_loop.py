@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tamias import faults
 from tamias.checkpoint.file_names import created_for
 from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
 from tamias.common.accumulators import Accumulator, IntCounter
@@ -595,23 +596,14 @@ def test_checkpoints_go_on_when_some_subtasks_of_a_source_have_ended(tmp_path):
 
 @pytest.mark.parametrize(("tolerable", "status"), [(0, JobStatus.FAILED), (1, JobStatus.FINISHED)])
 def test_a_checkpoint_that_cannot_be_written_is_borne_as_often_as_configured(tmp_path, monkeypatch, tolerable, status):
-    from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
-
-    complete, calls = CheckpointDirectory.complete, []
-
-    def failing(self, metadata):
-        calls.append(metadata.checkpoint_id)
-        if len(calls) == 2:
-            raise OSError("disk full")
-        return complete(self, metadata)
-
-    monkeypatch.setattr(CheckpointDirectory, "complete", failing)
+    monkeypatch.setenv("TAMIAS_FAULT", "before-metadata:*:2:full")
+    faults.reset_counts()
     env = environment(tmp_path)
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(tolerable)
     run = start_scripted(counting(numbers(env)))
     assert run.status is status
     if status is JobStatus.FAILED:
-        with pytest.raises(JobExecutionError, match="disk full"):
+        with pytest.raises(JobExecutionError, match="No space left"):
             run.handle.wait(0)
     else:
         assert list(run.handle.collected()) == EXPECTED

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import tamias
-from tamias.engine.slots import registering_pool
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.task_side.launch_slots import launch_slots
@@ -47,14 +46,13 @@ def run(driver, numbers):
         pass
 
 
-def pool_of(count, launch=run, **heartbeat):
-    return RegisteringSlotPool(count, "127.0.0.1", launch, Heartbeat(**heartbeat))
+def pool_of(count, launch=run, **more):
+    return RegisteringSlotPool(count, "127.0.0.1", launch, Heartbeat(), **more)
 
 
-def test_a_failed_start_ends_the_slots_that_registered(pids, monkeypatch):
-    monkeypatch.setattr(registering_pool, "_REGISTER_S", 3.0)
+def test_a_failed_start_ends_the_slots_that_registered(pids):
     missing_one = [True]
-    pool = pool_of(2, lambda driver, numbers: run(driver, numbers[:-1] if missing_one else numbers))
+    pool = pool_of(2, lambda driver, numbers: run(driver, numbers[:-1] if missing_one else numbers), register_s=3.0)
     try:
         for _ in range(2):
             with pytest.raises(DeploymentError, match="only 1 of 2 slots registered"):
@@ -79,10 +77,9 @@ def test_the_log_of_a_slot_is_readable_for_this_user_alone(pids, monkeypatch, tm
         pool.shutdown()
 
 
-def test_a_slot_of_a_failed_start_that_registers_late_is_refused(monkeypatch):
-    monkeypatch.setattr(registering_pool, "_REGISTER_S", 0.01)
+def test_a_slot_of_a_failed_start_that_registers_late_is_refused():
     contacts = []
-    pool = pool_of(1, lambda driver, numbers: contacts.append(driver))
+    pool = pool_of(1, lambda driver, numbers: contacts.append(driver), register_s=0.01)
     try:
         for _ in range(2):
             with pytest.raises(DeploymentError, match="only 0 of 1"):
@@ -94,7 +91,7 @@ def test_a_slot_of_a_failed_start_that_registers_late_is_refused(monkeypatch):
         with pytest.raises((EOFError, ConnectionResetError)):
             late.receive()
         late.close()
-        assert pool._registered.empty()
+        assert pool.waiting_count == 0
     finally:
         pool.shutdown()
 

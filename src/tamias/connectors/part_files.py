@@ -94,7 +94,7 @@ class PartFile:
         # a file without its beginning.
         with open(os.open(self.hidden, flags, 0o666), "wb", buffering=0) as file:
             self._exists = True
-            _hold(file.fileno())
+            hold(file.fileno())
             if not _is_still_at(file.fileno(), self.hidden):
                 raise CheckpointError(f"cannot go on writing {self.hidden!r}: another attempt has committed it")
             found = os.fstat(file.fileno()).st_size
@@ -203,7 +203,7 @@ def _is_copy(visible: str, hidden: str, length: int) -> bool:
     return True
 
 
-def _hold(descriptor: int) -> None:
+def hold(descriptor: int) -> None:
     """Mark this file as being appended to, as long as it is open."""
     with contextlib.suppress(OSError):  # without locks on this file system, only the size is checked
         fcntl.flock(descriptor, fcntl.LOCK_SH)

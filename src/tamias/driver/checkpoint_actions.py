@@ -79,7 +79,6 @@ class CheckpointActions:
                     raise AssertionError("only the start of an epoch starts a checkpoint")
 
     def _write_metadata(self, action: events.WriteMetadata) -> events.MetadataWritten | events.MetadataFailed:
-        point("before-metadata")
         steady = self.job.steady
         metadata = assemble(
             self.job.graph,
@@ -92,6 +91,7 @@ class CheckpointActions:
             term=self.directory.term,
         )
         try:
+            point("before-metadata")
             request = self.savepoints.in_flight(action.checkpoint_id)
             if request is not None:
                 self._publish_savepoint(request, metadata)

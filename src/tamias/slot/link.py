@@ -159,15 +159,18 @@ def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) ->
     return link
 
 
-def accept(sock: socket.socket, secret: bytes, encryption: CalledSide | None = None) -> Link | None:
+def accept(
+    sock: socket.socket, secret: bytes, encryption: CalledSide | None = None, timeout_s: float = _HANDSHAKE_S
+) -> Link | None:
     """Authenticate an accepted connection. If the peer does not know the secret, close it and return None.
 
     Args:
         sock: The connection.
         secret: What the peer has to know.
         encryption: If given, a peer that does not speak TLS is refused.
+        timeout_s: The time for the whole handshake.
     """
-    deadline = time.monotonic() + _HANDSHAKE_S
+    deadline = time.monotonic() + timeout_s
     try:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -32,8 +32,6 @@ from tamias.slot.slot_config import DriverContact, Registration, Welcome
 from tamias.slot.slot_events import SlotActivity, SlotEvent
 from tamias.types.by_value import dumps
 
-_REGISTER_S = 120.0
-
 
 class RemoteSlotProcess:
     """A slot process that the driver did not start, known by the connection that the slot keeps open."""
@@ -93,6 +91,7 @@ class RegisteringSlotPool:
         heartbeat: When a silent slot is given up.
         release: Called when the slots are no longer needed.
         certificate: With one, the links of the job are encrypted.
+        register_s: How long to wait for slots that were started.
     """
 
     shares_disk = False
@@ -106,6 +105,7 @@ class RegisteringSlotPool:
         release: Callable[[], None] = lambda: None,
         *,
         certificate: Certificate | None = None,
+        register_s: float = 120.0,
     ) -> None:
         self.secret = secrets.token_bytes(32)
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
@@ -116,6 +116,7 @@ class RegisteringSlotPool:
         self._launch = launch
         self._release = release
         self._heartbeat = heartbeat
+        self._register_s = register_s
         self._registering = threading.Lock()  # over the generation, and who is awaited and has registered in it
         self._generation = 0
         self._awaited: set[int] = set()  # the slots that have not registered
@@ -124,6 +125,11 @@ class RegisteringSlotPool:
         self._listener = Listener((host, 0), self.secret, self._register, "slot-registration", certificate)
         self.address: Address = self._listener.address
         self._listener.start()
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of slots that have registered and are not in use."""
+        return self._registered.qsize()
 
     def ensure(self) -> list[int]:
         present = {slot.number: slot for slot in self.slots if slot.process.alive}
@@ -152,7 +158,7 @@ class RegisteringSlotPool:
             self.address, self.secret, heartbeat.interval_s, generation=generation, timeout_s=heartbeat.timeout_s
         )
         self._launch(contact, missing)
-        deadline = time.monotonic() + _REGISTER_S
+        deadline = time.monotonic() + self._register_s
         while len(arrived) < len(missing):
             slot = self._next_registered(deadline, self._count - len(missing) + len(arrived))
             slot.connect(self.events.put, self.on_activity, self.on_lost, heartbeat)
@@ -173,8 +179,8 @@ class RegisteringSlotPool:
             return self._registered.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise DeploymentError(
-                f"only {present_count} of {self._count} slots registered within {_REGISTER_S:.0f} s; check that their "
-                f"machines can reach the driver at {self.address[0]}:{self.address[1]} and import tamias"
+                f"only {present_count} of {self._count} slots registered within {self._register_s:.0f} s; check that "
+                f"their machines can reach the driver at {self.address[0]}:{self.address[1]} and import tamias"
             ) from None
 
     def _register(self, link: Link) -> None:
