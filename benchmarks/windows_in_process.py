@@ -30,7 +30,7 @@ from tamias.operators.timers import TimerTable
 from tamias.operators.windows import layout_choice
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
-from tamias.state.canonical_format import encode_entries
+from tamias.state.canonical_format import encode_payloads
 from tamias.subtask.subtask import Subtask
 from tamias.subtask.wire.frames import RECORDS
 
@@ -219,9 +219,9 @@ def sizes(function: str, windows: int, each: int, *, in_slices: bool) -> tuple[f
         changed = {name: table.take_changed() for name, table in tables.items()}
         if number == windows - 1:
             memory = tracemalloc.get_traced_memory()[0]
-            full = sum(map(len, encode_entries({name: table.whole() for name, table in tables.items()})))
+            full = sum(map(len, encode_payloads([table.whole() for table in tables.values()])))
         elif number == windows:
-            later = sum(map(len, encode_entries({name: tables[name].some(some) for name, some in changed.items()})))
+            later = sum(map(len, encode_payloads([tables[name].some(some) for name, some in changed.items()])))
         del changed
         advance(subtask, (number + 1) * SLIDE - 1)
     tracemalloc.stop()

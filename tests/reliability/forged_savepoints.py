@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -39,3 +41,22 @@ def keyed(document: Document) -> Document:
 
 def first_file(document: Document) -> Document:
     return keyed(document)["files"][0]  # type: ignore[no-any-return]
+
+
+def replace_state(file: Path, payload: bytes) -> Document:
+    """Write a state file with a correct header, and return its description without a digest."""
+    crc32 = zlib.crc32(payload)
+    file.write_bytes(struct.pack(">8sHHIQ", b"TAMSTATE", 1, 0, crc32, len(payload)) + payload)
+    return {"size": len(payload), "crc32": f"{crc32:08x}"}
+
+
+def hostile_keys(mark: Path) -> bytes:
+    """Return keyed state with a key that leaves a mark: state that an attacker wrote is a program."""
+    entries = pickle.dumps(([Trap(mark)], [1], []))
+    return b"TAMK\x02" + struct.pack(">IBQ", 4, 5, len(entries)) + b"namevalue" + entries
+
+
+def hostile_table(mark: Path) -> bytes:
+    """Return keyed state of version 1, whose table of names, kinds and entries leaves a mark."""
+    table = pickle.dumps((Trap(mark), "value", [1], [1], []))
+    return len(table).to_bytes(4, "little") + table

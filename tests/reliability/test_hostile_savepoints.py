@@ -21,7 +21,7 @@ from tamias.datastream import DataStream
 from tamias.errors import TamiasError
 from tamias.testing.scripted import Run, Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment, expected_tally, tallied
-from tests.reliability.forged_savepoints import Document, Trap, first_file, keyed, rewrite
+from tests.reliability.forged_savepoints import Document, Trap, first_file, hostile_table, keyed, replace_state, rewrite
 
 KEYS, RECORDS = 5, 40
 SEEN: list[int] = []
@@ -134,6 +134,25 @@ def test_a_pickle_in_the_place_of_a_file_is_not_unpickled(where: str, good: tupl
         victim.write_bytes(pickle.dumps(Trap(tmp_path / "mark")))
     message = refused(backend, savepoint, tmp_path)
     assert any(victim.name in message for victim in victims)
+
+
+@pytest.mark.parametrize("reader", ["hashmap", "rocksdb"])
+def test_the_table_of_names_around_the_state_runs_nothing(reader: str, good: tuple[str, Path], tmp_path: Path) -> None:
+    _, original = good
+    savepoint = tmp_path / "savepoint"
+    shutil.copytree(original, savepoint)
+    described: list[str] = []
+
+    def forge(document: Document) -> None:
+        part = keyed(document)
+        file = replace_state(savepoint / part["files"][0]["path"], hostile_table(tmp_path / "mark"))
+        part.update(files=[file | {"path": part["files"][0]["path"]}])
+        part.pop("format", None), part.pop("names", None)
+        described.append(part["files"][0]["path"])
+
+    rewrite(savepoint, forge)
+    message = refused(reader, savepoint, tmp_path)
+    assert "posix.mkdir" in message and described[0] in message and "keyed state of operator 'tally'" in message
 
 
 @pytest.mark.parametrize("where", ["_metadata", "state", "savepoint"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import pickle
 import shutil
-import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +17,7 @@ from tamias.datastream import DataStream
 from tamias.errors import JobCancelledError, TamiasError
 from tamias.testing.scripted import Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment, expected_tally, tallied
-from tests.reliability.forged_savepoints import Document, Trap, first_file, rewrite
+from tests.reliability.forged_savepoints import Document, first_file, hostile_keys, replace_state, rewrite
 
 KEYS, RECORDS = 5, 40
 
@@ -72,18 +70,6 @@ def document_of(savepoint: Path) -> Document:
     return json.loads((savepoint / "_metadata").read_bytes().partition(b"\n")[2])  # type: ignore[no-any-return]
 
 
-def replace_state(file: Path, payload: bytes) -> Document:
-    """Write a state file with a correct header, and return its description without a digest."""
-    crc32 = zlib.crc32(payload)
-    file.write_bytes(struct.pack(">8sHHIQ", b"TAMSTATE", 1, 0, crc32, len(payload)) + payload)
-    return {"size": len(payload), "crc32": f"{crc32:08x}"}
-
-
-def trap(mark: Path) -> bytes:
-    data = pickle.dumps(("name", "value", [Trap(mark)], [1], []))
-    return len(data).to_bytes(4, "little") + data
-
-
 def test_a_signed_savepoint_is_restored(signed: tuple[str, Path], key: Path) -> None:
     backend, folder = signed
     document = document_of(folder / "savepoint")
@@ -97,7 +83,7 @@ def test_forged_state_with_right_checksums_runs_without_a_key_and_is_refused_wit
 ) -> None:
     backend, folder = copy
     savepoint, mark = folder / "savepoint", tmp_path / "mark"
-    described = replace_state(savepoint / first_file(document_of(savepoint))["path"], trap(mark))
+    described = replace_state(savepoint / first_file(document_of(savepoint))["path"], hostile_keys(mark))
 
     def forge(document: Document) -> None:
         first_file(document).pop("sha256")

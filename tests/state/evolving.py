@@ -8,6 +8,7 @@ import types
 from dataclasses import replace
 
 from tamias.functions.state_descriptors import ValueStateDescriptor
+from tamias.state.canonical_format import PAYLOAD_BYTES
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
@@ -21,6 +22,7 @@ class Target:
     """The target of a snapshot: files in memory."""
 
     names = itertools.count()
+    payload_bytes = PAYLOAD_BYTES
 
     def __init__(self, store):
         self.store, self.bytes_written = store, 0

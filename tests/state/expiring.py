@@ -11,6 +11,7 @@ from tamias.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from tamias.state.canonical_format import PAYLOAD_BYTES
 from tamias.state.state_files import write_state
 
 TTL_MS = 10
@@ -60,6 +61,7 @@ def handle_of(states, kind, config, name=None):
 
 class Target:
     names = itertools.count()
+    payload_bytes = PAYLOAD_BYTES
 
     def __init__(self, store):
         self.store, self.bytes_written = store, 0

@@ -20,6 +20,7 @@ from tamias.functions.state_descriptors import (
     ValueStateDescriptor,
 )
 from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
+from tamias.state.canonical_format import PAYLOAD_BYTES
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
@@ -75,6 +76,7 @@ class Target:
     """The target of one subtask's snapshot."""
 
     names = itertools.count()
+    payload_bytes = PAYLOAD_BYTES
 
     def __init__(self, store):
         self.store, self.bytes_written, self.created = store, 0, []

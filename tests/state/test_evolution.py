@@ -21,13 +21,15 @@ from tamias.functions.state_descriptors import (
     ValueStateDescriptor,
 )
 from tamias.functions.state_ttl import StateTtlConfig
+from tamias.state.canonical_format import decode_file
 from tamias.state.evolution.converters import converter
 from tamias.state.evolution.incompatible import Incompatible
 from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import redistribute
+from tamias.storage.memory import MemoryFiles
 from tests.state.backends import BACKENDS, EVERYTHING
-from tests.state.evolving import MODULE, evolve, program, restored, snapshot_of
+from tests.state.evolving import MODULE, Target, evolve, program, restored, snapshot_of
 
 ROW = Types.ROW_NAMED
 PERSON = ROW(["name", "age"], [Types.STRING(), Types.INT()])
@@ -359,8 +361,9 @@ def test_a_state_that_is_asked_for_late_is_converted_in_the_next_incremental_che
     snapshot_of(after)
     after.snapshot_completed(1)
     after.value_state(ValueStateDescriptor("state", Types.DOUBLE()))
-    captured = after.snapshot(2)
-    assert [entries.values for entries in captured._tables.values()] == [[1.0]]
+    store = MemoryFiles()
+    files = after.snapshot(2).write(Target(store)).files
+    assert [chunk.values for chunk in decode_file(store, files[-1])] == [[1.0]]
 
 
 def test_operator_state_takes_part():

@@ -15,6 +15,7 @@ from tamias.checkpoint.retention import Retention
 from tamias.errors import CorruptFileError, StateError
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.keygroups import key_group, key_group_range, state_key
+from tamias.state.canonical_format import PAYLOAD_BYTES
 from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.rocksdb.store import RocksStore
 from tamias.state.rocksdb.tables import Shared
@@ -28,6 +29,8 @@ KEYS = [f"key-{n}" for n in range(2000)]
 
 class Target:
     """The target of one checkpoint's snapshot, with the file names that slots use."""
+
+    payload_bytes = PAYLOAD_BYTES
 
     def __init__(self, store, checkpoint_id, inline_threshold=0):
         self.store, self.checkpoint_id, self.threshold = store, checkpoint_id, inline_threshold

@@ -11,6 +11,7 @@ import pytest
 
 from tamias.errors import StateError
 from tamias.functions.state_descriptors import ValueStateDescriptor
+from tamias.state.canonical_format import PAYLOAD_BYTES
 from tamias.state.rocksdb.limits import RocksLimits
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
@@ -23,6 +24,8 @@ PART = KEYS // 100
 
 class Target:
     """The target of a checkpoint. It counts the new shared files."""
+
+    payload_bytes = PAYLOAD_BYTES
 
     def __init__(self, store):
         self.store = store

@@ -18,6 +18,7 @@ from tamias.errors import NoCurrentKey, StateError, StateMigrationError
 from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.state_descriptors import ReducingStateDescriptor, ValueStateDescriptor
 from tamias.functions.state_ttl import StateTtlConfig
+from tamias.state.canonical_format import decode_file
 from tamias.state.operator_state import OperatorStates
 from tamias.state.snapshots import OperatorRestore
 from tamias.storage.memory import MemoryFiles
@@ -602,8 +603,12 @@ def test_only_built_in_types_go_to_a_checkpoint():
     for kind in KINDS:
         kept = Kept(kind)
         kept.write("v")
-        for entries in kept.backend._log.capture(1, kept.backend.heap.by_name)._tables.values():
-            BuiltIn(io.BytesIO(pickle.dumps((entries.keys, entries.values)))).load()
+        store = MemoryFiles()
+        (file,) = kept.backend.snapshot(1).write(Target(store)).files
+        chunks = list(decode_file(store, file))
+        assert chunks
+        for chunk in chunks:
+            BuiltIn(io.BytesIO(pickle.dumps(tuple(chunk)))).load()
 
 
 # --------------------------------------------------------------------------------------------------------- in a job

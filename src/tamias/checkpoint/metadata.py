@@ -35,8 +35,8 @@ __all__ = [
 
 # docs/formats/metadata.md
 MAGIC = "TAMIAS-CHECKPOINT"
-FORMAT_VERSION = 2
-_READABLE = (1, 2)  # version 1 has only one format of keyed state
+FORMAT_VERSION = 3
+_READABLE = (1, 2, 3)  # 1 has only one format of keyed state, 2 only version 1 of the canonical format
 LONGEST_HEADER = 100
 # The last field of a signed document. An older release ignores the field, and reads the file.
 _SIGNATURE = ',\n "hmac_sha256": "{}"\n}}'

@@ -19,6 +19,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.slot.deployment import Deployment
 from tamias.slot.local_copies import LocalCopies
 from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.state.canonical_format import PAYLOAD_BYTES
 from tamias.state.keyed_backend import SnapshotTarget
 from tamias.state.snapshots import StateFile
 from tamias.state.state_files import inline_state, write_state
@@ -105,6 +106,7 @@ class _Target:
         self._deployment = deployment
         self._captured = captured
         self.bytes_written = 0
+        self.payload_bytes = PAYLOAD_BYTES
         self._counting = threading.Lock()  # a backend may write several files at once
 
     def _count(self, file: StateFile) -> StateFile:
@@ -148,6 +150,10 @@ class _SavepointTarget(_Target):
     def __init__(self, deployment: Deployment, captured: CapturedSubtask, store: FileStore) -> None:
         super().__init__(deployment, captured)
         self._store = store
+        # Flink: without a directory for checkpoints, state travels inside the metadata.
+        in_memory = deployment.checkpoint_directory is None
+        self._threshold = deployment.max_state_size + 1 if in_memory else deployment.inline_threshold
+        self.payload_bytes = max(self.payload_bytes, self._threshold)
 
     def shared(self, label: str) -> str:
         return self.exclusive(label)
@@ -158,14 +164,11 @@ class _SavepointTarget(_Target):
 
     def write(self, path: str, payload: bytes) -> StateFile:
         deployment = self._deployment
-        # Flink: without a directory for checkpoints, state travels inside the metadata.
-        in_memory = deployment.checkpoint_directory is None
-        threshold = deployment.max_state_size + 1 if in_memory else deployment.inline_threshold
         file = write_state(
             self._store,
             path,
             payload,
-            threshold,
+            self._threshold,
             compressed=deployment.compression,
             hashed=deployment.hashed_files,
         )
@@ -174,6 +177,10 @@ class _SavepointTarget(_Target):
 
 class _MemoryTarget(_Target):
     """Keeps state in the event that goes to the driver, which holds it in memory."""
+
+    def __init__(self, deployment: Deployment, captured: CapturedSubtask) -> None:
+        super().__init__(deployment, captured)
+        self.payload_bytes = deployment.max_state_size + 1  # a state that would be cut is refused
 
     def shared(self, label: str) -> str:
         return label

@@ -8,7 +8,7 @@ backend uses it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from tamias.errors import NoCurrentKey
@@ -29,6 +29,7 @@ from tamias.functions.state_handles import (
     ValueState,
 )
 from tamias.keygroups import KeyGroupRange
+from tamias.state.canonical_format import TableEntries, encode_payloads
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
 from tamias.state.table import Table
 from tamias.storage.file_store import FileStore
@@ -66,6 +67,7 @@ class SnapshotTarget(Protocol):
     """Write the files of one subtask's snapshot, and name them."""
 
     bytes_written: int
+    payload_bytes: int  # a state that is larger is cut into several files of about this size
 
     def shared(self, label: str) -> str:
         """Return a new name below `shared/`, never used before."""
@@ -75,6 +77,17 @@ class SnapshotTarget(Protocol):
 
     def write(self, path: str, payload: bytes) -> StateFile:
         """Write a state file durably; a small payload is kept inline instead."""
+
+
+def write_tables(
+    tables: Iterable[TableEntries], target: SnapshotTarget, new_name: Callable[[str], str]
+) -> tuple[StateFile, ...]:
+    """Write entries in the canonical format, in files of bounded size; no file if there are no entries."""
+    files: list[StateFile] = []
+    for payload in encode_payloads(tables, payload_bytes=target.payload_bytes):
+        files.append(target.write(new_name("keyed"), payload))
+        del payload  # before the next one is put together
+    return tuple(files)
 
 
 class CapturedState(Protocol):

@@ -55,7 +55,7 @@ class Table:
 
     def whole(self) -> TableEntries:
         """Return every entry for a snapshot; later changes do not reach the result."""
-        data = self.data.copy() if self.leave_out is None else self.leave_out(self.data)
+        data = self.data if self.leave_out is None else self.leave_out(self.data)
         values = list(data.values())
         copy = _COPIES.get(self.info.kind)
         return TableEntries(self.info, list(data), [copy(v) for v in values] if copy else values, [], full=True)

@@ -221,7 +221,7 @@ def _by_name(state: Any, old_names: list[str]) -> dict[str, Any]:
 _NO_PICKLE = (pickle.UnpicklingError, EOFError, ValueError, OverflowError, LookupError, TypeError, MemoryError)
 
 
-def loads(data: bytes, where: str) -> Any:
+def loads(data: bytes | memoryview, where: str, unpickle: Callable[[Any], Any] = pickle.loads) -> Any:
     """Read a pickle of built-in values and the user's keys; `where` names the file in errors.
 
     Raises:
@@ -229,9 +229,9 @@ def loads(data: bytes, where: str) -> Any:
         CorruptFileError: The bytes are no pickle, or only a part of one.
     """
     try:
-        return pickle.loads(data)
+        return unpickle(data)
     except _NO_PICKLE as error:
-        found = f"bytes that are no pickle ({error}): {data[:16]!r}"
+        found = f"bytes that are no pickle ({error}): {bytes(data[:16])!r}"
         raise CorruptFileError(where, found, "pickled state") from error
     except (ImportError, AttributeError) as error:
         raise StateMigrationError(

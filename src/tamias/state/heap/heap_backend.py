@@ -116,7 +116,7 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         return self._log.capture(checkpoint_id, self.heap.by_name)
 
     def full_snapshot(self, checkpoint_id: int) -> CapturedState:
-        return FullTables({name: table.whole() for name, table in self.heap.by_name.items()})
+        return FullTables([table.whole() for table in self.heap.by_name.values()])
 
     def snapshot_completed(self, checkpoint_id: int) -> None:
         self._log.completed(checkpoint_id)
@@ -141,12 +141,11 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         self.heap.operator = restored.label
 
     def load(self, info: StateInfo, entries: dict[Any, Any]) -> None:
-        """Load the restored entries of a state that the job has not asked for yet."""
+        """Take over the restored entries of a state that the job has not asked for yet."""
+        assert info.name not in self.heap.by_name, "restore is called once, before any state is asked for"
         self.heap.restored.setdefault(info.name, info)
-        table = self.heap.by_name.get(info.name)
-        if table is None:
-            table = self.heap.by_name[info.name] = Table(info, tracked=self.heap.tracked)
-        table.load(entries)
+        table = self.heap.by_name[info.name] = Table(info, tracked=self.heap.tracked)
+        table.data = entries
 
     def infos(self) -> tuple[StateInfo, ...]:
         return tuple(t.saved_as() for t in self.heap.by_name.values())

@@ -10,16 +10,15 @@ from itertools import islice
 from typing import Any
 
 from tamias.keygroups import KeyGroupRange
-from tamias.state.canonical_format import TableEntries, encode_entries
+from tamias.state.canonical_format import CHUNK_BYTES, TableEntries
 from tamias.state.expiry import left_of
-from tamias.state.keyed_backend import CapturedState, SnapshotTarget
+from tamias.state.keyed_backend import CapturedState, SnapshotTarget, write_tables
 from tamias.state.rocksdb.instance import ExpiredAt, RocksTables
 from tamias.state.rocksdb.instance_reader import read_states
 from tamias.state.rocksdb.store import RocksStore
-from tamias.state.snapshots import WINDOWED, KeyedFiles, StateFile, StateInfo
+from tamias.state.snapshots import WINDOWED, KeyedFiles, StateInfo
 
-_CHUNK_ENTRIES = 20_000
-_FILE_BYTES = 32 << 20
+_RUN_ENTRIES = 20_000
 
 
 class CapturedEntries:
@@ -35,30 +34,21 @@ class CapturedEntries:
 
     def write(self, target: SnapshotTarget) -> KeyedFiles:
         """Write files of bounded size, one after another."""
-        files: list[StateFile] = []
-        waiting, size = [], 0
         try:
-            for chunk in self._chunks():
-                waiting.append(chunk)
-                size += len(chunk)
-                if size >= _FILE_BYTES:
-                    files.append(target.write(target.exclusive("keyed"), b"".join(waiting)))
-                    waiting, size = [], 0
+            files = write_tables(self._runs(), target, target.exclusive)
         finally:
             self._remove()
-        if waiting:
-            files.append(target.write(target.exclusive("keyed"), b"".join(waiting)))
         self._beside.key_groups = self.key_groups
         return KeyedFiles(*self.key_groups, (*files, *self._beside.write(target).files))
 
-    def _chunks(self) -> Iterator[bytes]:
-        store = RocksStore(self._folder, self._rocks.settings, create=False, read_only=True)
+    def _runs(self) -> Iterator[TableEntries]:
+        """Yield the entries in runs: at most as many as are held in memory at once."""
+        store = _CountingStore(self._folder, self._rocks.settings, create=False, read_only=True)
         try:
             for info, entries in read_states(store, self._rocks.max_parallelism, self.key_groups):
                 alive = self._unexpired(info, entries)
-                while some := list(islice(alive, _CHUNK_ENTRIES)):
-                    table = TableEntries(info, [key for key, _ in some], [value for _, value in some], [], full=True)
-                    yield from encode_entries({info.name: table})
+                while some := list(_run_of(alive, store)):
+                    yield TableEntries(info, [key for key, _ in some], [value for _, value in some], [], full=False)
         finally:
             store.close()
 
@@ -70,3 +60,23 @@ class CapturedEntries:
         left, dead_ms = left_of(info.kind.removeprefix(WINDOWED)), expired.dead_ms
         rests = ((key, left(value, dead_ms)) for key, value in entries)
         return ((key, rest) for key, rest in rests if rest is not None)
+
+
+class _CountingStore(RocksStore):
+    """An instance that counts the bytes that are read from it."""
+
+    scanned_bytes = 0
+
+    def scan(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for address, value in super().scan(first, end):
+            self.scanned_bytes += len(address) + len(value)
+            yield address, value
+
+
+def _run_of(entries: Iterator[tuple[Any, Any]], store: _CountingStore) -> Iterator[tuple[Any, Any]]:
+    """Yield the next entries, until they come to a chunk."""
+    most_bytes = store.scanned_bytes + CHUNK_BYTES
+    for entry in islice(entries, _RUN_ENTRIES):
+        yield entry
+        if store.scanned_bytes >= most_bytes:
+            return

@@ -10,7 +10,6 @@ from typing import Any
 
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.keygroups import KeyGroupRange
-from tamias.state.keyed_backend import RestoredTable
 from tamias.state.rocksdb.instance import make_table, read_meta
 from tamias.state.rocksdb.instance_files import fetch
 from tamias.state.rocksdb.store import RocksStore
@@ -22,16 +21,18 @@ from tamias.storage.scratch_folders import LocalFolder
 
 def read_instance(
     part: KeyedFiles, store: FileStore, max_parallelism: int, key_groups: KeyGroupRange
-) -> Iterator[RestoredTable]:
-    """Yield the states of a range of key groups from a part of a checkpoint that the RocksDB backend wrote."""
+) -> Iterator[tuple[StateInfo, Iterator[tuple[Any, Any]]]]:
+    """Yield the states of a range of key groups from a part of a checkpoint that the RocksDB backend wrote.
+
+    The entries are read from the instance while they are asked for, before the next state.
+    """
     settings = RocksDBSettings()
     with contextlib.closing(LocalFolder(tempfile.gettempdir(), "tamias-restore-")) as scratch:
         folder = os.path.join(scratch.path, "db")
         fetch(part, store, folder, settings.transfer_threads)
         instance = RocksStore(folder, settings, create=False, read_only=True)
         try:
-            for info, entries in read_states(instance, max_parallelism, key_groups.overlap(part.key_groups)):
-                yield RestoredTable(info, dict(entries))
+            yield from read_states(instance, max_parallelism, key_groups.overlap(part.key_groups))
         finally:
             instance.close()
 

@@ -118,7 +118,7 @@ def _read_canonical(rocks: RocksTables, part: KeyedFiles, store: FileStore, besi
         return inside or first <= key_group(user_key(key[0] if info.namespaced else key), rocks.max_parallelism) <= last
 
     for number, file in enumerate(part.files):
-        for name, kind, keys, values, gone in decode_file(store, file):
+        for name, kind, keys, values, gone in decode_file(store, file, rocks.operator):
             info = rocks.restored.get(name) or StateInfo(name, kind)
             there = {key: value for key, value in zip(keys, values, strict=True) if is_mine(info, key)}
             removed = [key for key in gone if is_mine(info, key)]
