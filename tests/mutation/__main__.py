@@ -113,17 +113,14 @@ def _check_without_mutants(
     """Run the tests that will judge these mutants once as they are: a test that always fails would kill them all."""
     chosen = {test for mutant in mutants for test in chain(*_tests(mutant, room, workspace, reach, seconds))}
     if chosen:
-        in_order = sorted(chosen, key=lambda test: (test.seconds, test))
-        spent = sum(test.seconds for test in chosen)
-        workspace.check_that_tests_pass([test.node_id for test in in_order], seconds=spent)
+        workspace.check_that_tests_pass(sorted(chosen, key=lambda test: (test.seconds, test)))
 
 
 def _judge(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, seconds: float) -> Outcome:
     """Try the tests of the mutant's room, then the others that reach it."""
     outcome = Outcome.UNREACHED
     for tests in _tests(mutant, room, workspace, reach, seconds):
-        spent = sum(test.seconds for test in tests)
-        outcome = workspace.try_out(mutant, [test.node_id for test in tests], seconds=spent)
+        outcome = workspace.try_out(mutant, tests)
         if outcome is not Outcome.SURVIVED:
             break
     return outcome

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.mutation.mutants import Mutant
-from tests.mutation.reach import CHOSEN
+from tests.mutation.reach import CHOSEN, ReachingTest
 
 ROOT = Path(__file__).parents[2]
 _COPIED = ("src", "tests", "pyproject.toml")
@@ -62,30 +62,31 @@ class Workspace:
         """Return the place of a module, given its path below src/tamias."""
         return self.root / "src" / "tamias" / path
 
-    def try_out(self, mutant: Mutant, tests: list[str], *, seconds: float) -> Outcome:
-        """Run these tests, which take so many seconds, with the mutant in place."""
+    def try_out(self, mutant: Mutant, tests: list[ReachingTest]) -> Outcome:
+        """Run these tests with the mutant in place."""
         place = self.source(mutant.path)
         original = place.read_text()
         place.write_text(mutant.code)
         for compiled in (place.parent / "__pycache__").glob(f"{place.stem}.*.pyc"):
             compiled.unlink()
         try:
-            return self._run(tests, seconds)
+            return self._run(tests)
         finally:
             place.write_text(original)
 
-    def check_that_tests_pass(self, tests: list[str], *, seconds: float) -> None:
+    def check_that_tests_pass(self, tests: list[ReachingTest]) -> None:
         """Run tests without a mutant, as they are run with one; raise `SystemExit` when they fail."""
-        if self._run(tests, seconds) is not Outcome.SURVIVED:
+        if self._run(tests) is not Outcome.SURVIVED:
             raise SystemExit(f"mutation: tests fail without a mutant:\n{self._output.read_text(errors='replace')}")
 
-    def _run(self, tests: list[str], seconds: float) -> Outcome:
+    def _run(self, tests: list[ReachingTest]) -> Outcome:
         shutil.rmtree(self._scratch, ignore_errors=True)
-        timeout = max(_TEST_S, 10 * seconds)
+        spent = sum(test.seconds for test in tests)
+        timeout = max(_TEST_S, 10 * max(test.seconds for test in tests))
         child = os.fork()
         if child == 0:
-            self._run_in_child(tests, timeout)
-        status = _wait(child, 60 + 2 * timeout)
+            self._run_in_child([test.node_id for test in tests], timeout=timeout, cpu_s=timeout + 4 * spent)
+        status = _wait(child, 2 * timeout + 10 * spent)
         if status is None:
             return Outcome.TIMED_OUT
         output = self._output.read_text(errors="replace")
@@ -98,7 +99,7 @@ class Workspace:
             raise SystemExit(f"mutation: pytest ran no test:\n{output}")
         return Outcome.TIMED_OUT if f"Timeout (>{timeout:.1f}s)" in output else Outcome.KILLED
 
-    def _run_in_child(self, tests: list[str], timeout: float) -> NoReturn:
+    def _run_in_child(self, tests: list[str], *, timeout: float, cpu_s: float) -> NoReturn:
         code = 3
         try:
             os.setsid()
@@ -107,7 +108,7 @@ class Workspace:
             for stream in (1, 2):
                 os.dup2(output, stream)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_CPU, (int(timeout), int(timeout) + 5))
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
             sys.dont_write_bytecode = True
             paths = [str(self.root / "src"), str(self.root)]
             os.environ |= {"CI": "1", "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -209,3 +209,83 @@ def test_messages_over_a_unix_socket_carry_no_digest(door: Door) -> None:
 
 def test_the_socket_is_for_its_owner_only(door: Door) -> None:
     assert Path(door.address).stat().st_mode & 0o077 == 0
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def both_sides(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Link, Link]]:
+    """Two links that are connected to each other."""
+    address = ("127.0.0.1", 0) if request.param == "tcp" else str(tmp_path_factory.mktemp("d") / "s")
+    called: list[Link] = []
+    listener = Listener(address, SECRET, called.append, "test")
+    listener.start()
+    caller = connect(listener.address, SECRET)
+    until(lambda: called)
+    yield caller, called[0]
+    listener.close()
+    caller.close()
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1,), (65_535,), (65_536,), (65_000, 535), (65_000, 536), (1, 3 << 20, 7)])
+def test_a_message_of_any_size_arrives_whole_and_the_next_one_after_it(
+    both_sides: tuple[Link, Link], sizes: tuple[int, ...]
+) -> None:
+    caller, called = both_sides
+    parts = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+    for sender, receiver in ((caller, called), (called, caller)):
+        writing = threading.Thread(target=lambda s=sender: (s.send(*parts), s.send(b"next")))
+        writing.start()
+        assert receiver.receive() == b"".join(parts)
+        assert receiver.receive() == b"next"
+        writing.join()
+
+
+def test_a_link_that_is_shut_down_ends_both_sides(both_sides: tuple[Link, Link]) -> None:
+    caller, called = both_sides
+    caller.shut_down()
+    for link in (caller, called):
+        with pytest.raises(EOFError, match="closed the connection"):
+            link.receive()
+    caller.shut_down()  # again, and after the other side has closed its socket
+    called.close()
+    caller.close()
+
+
+def test_a_receive_with_a_limit_gives_up_and_without_one_waits(both_sides: tuple[Link, Link]) -> None:
+    caller, called = both_sides
+    caller.settimeout(0.01)
+    with pytest.raises(TimeoutError):
+        caller.receive()
+    caller.settimeout(None)
+    late = threading.Timer(0.2, lambda: called.send(b"late"))
+    late.start()
+    assert caller.receive() == b"late"
+    late.join()
+
+
+def test_a_link_knows_the_interface_that_leads_to_its_peer() -> None:
+    listener = Listener(("127.0.0.1", 0), SECRET, lambda link: None, "test")
+    listener.start()
+    assert connect(listener.address, SECRET).local_host() == "127.0.0.1"
+    listener.close()
+
+
+def test_a_listener_of_another_kind_is_refused_with_its_greeting() -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def greet() -> None:
+        sock, _ = server.accept()
+        sock.sendall(b"HTTP/1.1 400 Bad Request\r\n" + b" " * 100)
+
+    threading.Thread(target=greet, daemon=True).start()
+    with pytest.raises(DeploymentError, match=r"not a tamias slot .* its greeting was b'HTTP/1\.1'"):
+        connect(server.getsockname(), SECRET)
+    server.close()
+
+
+def test_a_message_that_is_announced_larger_than_any_is_not_read() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall((1 << 63).to_bytes(8, "little"))
+    with pytest.raises(EOFError, match=f"a message of {1 << 63} bytes was announced"):
+        Link(ours).receive()
+    ours.close()
+    theirs.close()

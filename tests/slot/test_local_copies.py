@@ -341,3 +341,27 @@ def test_names_that_no_copy_has_are_left_alone(tmp_path, remote):
 def test_a_job_id_is_checked_before_it_becomes_part_of_a_path(job_id):
     with pytest.raises(ValueError, match="32 lower case hexadecimal digits"):
         LocalCopies(LocalCopySettings(**BOTH), job_id, 0)
+
+
+@pytest.mark.parametrize("wrapped", ["copying", "reading"])
+def test_the_store_around_the_copies_does_what_the_store_does(tmp_path, remote, wrapped):
+    local = copies(tmp_path)
+    store = local.copying(remote) if wrapped == "copying" else local.reading(remote, RestorePlan({}, str(tmp_path)))
+    assert (store.url, store.address) == (remote.url, remote.address)
+    assert (store.exclusive, store.in_process) == (remote.exclusive, remote.in_process)
+    store.make_dirs("folder")
+    store.publish("folder/published", b"one")
+    with pytest.raises(FileExistsError):
+        store.publish("folder/published", b"two")
+    store.replace("folder/replaced", b"three")
+    store.replace("folder/replaced", b"four")
+    store.write("folder/written", b"five")
+    assert sorted(store.list("folder")) == sorted(remote.list("folder")) == ["published", "replaced", "written"]
+    assert [store.read(f"folder/{name}") for name in ("published", "replaced", "written")] == [b"one", b"four", b"five"]
+    assert store.below("folder").read("published") == b"one"
+    assert store.size("folder/replaced") == 4
+    assert store.exists("folder/written") and not store.exists("folder/missing")
+    store.delete("folder/written")
+    assert not remote.exists("folder/written")
+    store.delete_tree("folder")
+    assert remote.list() == []

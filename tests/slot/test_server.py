@@ -194,6 +194,40 @@ def test_the_end_of_a_job_reports_what_close_raises_and_a_failed_attempt_does_no
     assert heard == ["closed", "closed"]
 
 
+def megabytes(value: int) -> Iterator[tuple[int, bytes]]:
+    """Emit far more than the buffers of a socket take."""
+    for number in range(64):
+        yield number, b"x" * (1 << 20)
+        heard.append(number)
+
+
+def wide(env: Any) -> Any:
+    return env.from_collection([1]).flat_map(megabytes).key_by(len).print()
+
+
+@pytest.mark.parametrize("request_of_the_driver", ["discard", "deploy"])
+def test_a_subtask_that_waits_for_its_task_does_not_hold_up_the_driver(
+    server: SlotServer, control: Link, request_of_the_driver: str
+) -> None:
+    assert deploy(control, wide) is None
+    driver = connect(server.address, SECRET)
+    ask(driver, Subscribe())
+    task = connect(server.address, SECRET)
+    task.send(dumps(RunEpoch(SOURCE, 0, EpochOrder(0))))
+    task.send(b"")  # and then the task takes nothing of what the subtask sends
+    while not heard:
+        driver.receive()
+    while pickle.loads(driver.receive()).in_user_code:
+        pass  # from its first record to the blob that the task does not take, the subtask is in user code
+    assert ask(control, Discard()) is None if request_of_the_driver == "discard" else deploy(control, wide) is None
+    with pytest.raises(EOFError):
+        while True:
+            task.receive()
+    assert deploy(control) is None
+    *_, ack = run(connect(server.address, SECRET), SOURCE, EpochOrder(0), [], repeatable=False)
+    assert ack[:1] == ACK
+
+
 def test_a_file_is_kept_part_by_part(control: Link, tmp_path: Path) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
