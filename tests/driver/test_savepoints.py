@@ -461,6 +461,37 @@ def test_the_last_savepoint_failing_in_a_slot_fails_a_job_without_restarts(place
         run.handle.wait(0)
 
 
+@pytest.mark.parametrize(("then", "restarts"), [("stop", 0), ("drain", 1)])
+def test_a_job_whose_last_savepoint_the_driver_cannot_finish_goes_on(places, then, restarts):
+    checkpoints, savepoints = places
+    ask = Ask(savepoints, then=then)
+
+    def stand_in_the_way(handle):
+        for directory in savepoints.iterdir():
+            (directory / "_metadata").mkdir()
+
+    env = environment(checkpoints, restarts=1)
+    run = run_scripted(counting(numbers(env)), Script(deeds={2: ask, 3: stand_in_the_way}))
+    assert run.records == EXPECTED
+    assert run.handle.progress().restarts == restarts  # the input of a job that was drained has ended: it starts anew
+    assert "could not write the metadata" in ask.error
+
+
+def test_after_a_stop_that_failed_a_job_can_be_stopped(places):
+    checkpoints, savepoints = places
+    first, second = Ask(savepoints, then="stop"), Ask(savepoints, then="stop")
+
+    def stand_in_the_way(handle):
+        for directory in savepoints.iterdir():
+            (directory / "_metadata").mkdir()
+
+    script = Script(deeds={2: first, 3: stand_in_the_way, 4: second})
+    run = run_scripted(counting(numbers(environment(checkpoints))), script)
+    assert "could not write the metadata" in first.error
+    assert Path(second.path, "_metadata").is_file()
+    assert run.records != EXPECTED
+
+
 def test_a_savepoint_under_way_ends_with_the_attempt(places):
     checkpoints, savepoints = places
     ask = Ask(savepoints)
