@@ -168,8 +168,8 @@ class EpochsSeen(LocalEngine):
         return result
 
 
-def test_a_job_with_large_records_keeps_its_epochs_within_the_bytes(monkeypatch):
-    monkeypatch.setattr(EpochsSeen, "seen", [])
+def test_a_job_with_large_records_keeps_its_epochs_within_the_bytes():
+    EpochsSeen.seen.clear()
     configuration = Configuration()
     configuration.set_string("tamias.epoch.source-bytes", "1mb")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
