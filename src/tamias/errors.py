@@ -211,6 +211,21 @@ class RecordTooLargeError(TamiasError):
         )
 
 
+class SpoolError(TamiasError):
+    """A slot cannot write to its folder what exceeds its memory for messages."""
+
+    def __init__(self, size_bytes: int, memory_bytes: int, reason: str) -> None:
+        super().__init__(size_bytes, memory_bytes, reason)
+
+    def __str__(self) -> str:
+        size_bytes, memory_bytes, reason = self.args
+        return (
+            f"a slot keeps {memory_bytes} bytes of messages in memory and cannot write a message of {size_bytes} bytes "
+            f"to its folder: {reason}; free disk space in the slots' temporary folder, or raise "
+            "tamias.exchange.slot-memory"
+        )
+
+
 class UserFunctionError(TamiasError):
     """An exception of user code, as a slot sends it to the driver.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,14 @@ from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 SECRET = b"s" * 32
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[SlotServer]:
+@pytest.fixture(params=[64 << 20, 0], ids=["in memory", "on disk"])
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SlotServer]:
     started = SlotServer(SlotConfig(0, str(tmp_path / "socket"), SECRET, str(tmp_path), []))
     started.start()
     control = connect(started.address, SECRET)
-    control.send(dumps(Deploy(encode_deployment(deployment(graph(summing))), [SOURCE, SUM])))
+    drawn = graph(summing)
+    drawn = replace(drawn, settings=replace(drawn.settings, slot_memory_bytes=request.param))
+    control.send(dumps(Deploy(encode_deployment(deployment(drawn)), [SOURCE, SUM])))
     assert pickle.loads(control.receive()).error is None
     yield started
     started.stop()
@@ -53,6 +56,19 @@ def test_a_second_task_gets_the_answer_although_the_first_takes_nothing(server: 
     first.send(dumps(RunEpoch(SOURCE, 0, EpochOrder(0), repeatable=True)))
     first.send(b"")  # and then the task hangs
     assert messages(second, 0)[-1][:1] == ACK
+
+
+def test_blobs_reach_the_next_subtask_wherever_they_wait(server: SlotServer) -> None:
+    link = connect(server.address, SECRET)
+    *blobs, _ = messages(link, 0)
+    for _ in range(2):  # the second task gets the kept answer
+        link.send(dumps(RunEpoch(SUM, 0, EpochOrder(0), repeatable=True)))
+        for blob in blobs:
+            link.send(blob)
+        link.send(b"")
+        answer = link.receive()
+        assert answer[:1] == ACK
+        assert pickle.loads(answer[1:]).lines == ["1", "2", "4"]
 
 
 def test_a_late_task_of_an_older_epoch_is_refused_and_changes_nothing(server: SlotServer) -> None:

@@ -128,6 +128,12 @@ def is_slot(pid: int) -> bool:
     return b"tamias.slot.slot_main" in _read(pid, "cmdline")
 
 
+def peak_resident_bytes(pid: int) -> int:
+    """Return the most memory that a process has had resident so far; 0 if the process has ended."""
+    lines = _read(pid, "status").decode().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
 def _is_executor(pid: int) -> bool:
     command = _read(pid, "cmdline")
     return b"CoarseGrainedExecutorBackend" in command and b"launch" not in command.split(b"\0")[0]

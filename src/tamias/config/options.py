@@ -163,6 +163,14 @@ ASYNC_LINGER = _millis(
     50,
     "How long the end of an epoch waits for asynchronous requests; later answers leave in the next epoch.",
 )
+SLOT_MEMORY = ConfigOption(
+    "tamias.exchange.slot-memory",
+    parse_memory_bytes,
+    64 << 20,
+    unit="bytes",
+    sentence="How much of an epoch's input a slot keeps in memory until it is read; the rest waits on local disk.",
+    check=_at_least(0),
+)
 EPOCH_SOURCE_BYTES = ConfigOption(
     "tamias.epoch.source-bytes",
     parse_memory_bytes,

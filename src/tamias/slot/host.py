@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tamias.clock import Clock
 from tamias.errors import SlotLostError
@@ -25,10 +25,11 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.local_copies import LocalCopies
 from tamias.slot.slot_events import SlotEvent
 from tamias.slot.snapshot_writer import SnapshotWriter
+from tamias.slot.spool import Spool, SpoolMemory
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore, open_files
 from tamias.subtask.subtask import Subtask
-from tamias.subtask.wire.frames import Blob
+from tamias.subtask.wire.frames import Blob, ReceivedBlob
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class SlotHost:
         self._writer = SnapshotWriter(report)
         self._local_copies: LocalCopies | None = None
         self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id: the last one that the driver began
+        self._spool_memory = SpoolMemory()
 
     @property
     def attempt(self) -> int | None:
@@ -70,6 +72,7 @@ class SlotHost:
         """Open the subtasks of a new attempt. Subtasks that `deployment.only` leaves out go on as they are."""
         kept = self._kept(deployment, subtasks)
         self._deployment = deployment
+        self._spool_memory.limit_bytes = deployment.graph.settings.slot_memory_bytes
         self._regions = regions(deployment.graph)
         self._local_copies = LocalCopies(deployment.local_copies, deployment.job_id, self.slot)
         point("deploy", self.slot)
@@ -132,8 +135,15 @@ class SlotHost:
         )
 
     def _scratch(self) -> str:
+        return tempfile.mkdtemp(dir=self._existing_folder())
+
+    def _existing_folder(self) -> str:
         os.makedirs(self._folder, exist_ok=True)
-        return tempfile.mkdtemp(dir=self._folder)
+        return self._folder
+
+    def spool(self) -> Spool:
+        """Return a new spool, whose file is in the slot's folder."""
+        return Spool(self._spool_memory, self._existing_folder)
 
     def begin_savepoint(self, checkpoint_id: int, savepoint: SavepointOrder) -> None:
         """Note where a savepoint goes: the order of the epoch that carries it comes without the address."""
@@ -144,12 +154,12 @@ class SlotHost:
         subtask_id: SubtaskId,
         attempt: int,
         order: EpochOrder,
-        blobs: list[Blob],
+        blobs: Iterable[ReceivedBlob],
         send: Callable[[Blob], None] | None = None,
     ) -> Iterator[Blob | Ack]:
         """Run one subtask's epoch; yield the blobs that leave the subtask, then its acknowledgement.
 
-        Blobs that leave while records are being emitted go to `send`, if there is one.
+        Blobs that leave while records are being emitted go to `send`, if there is one. The input may wait in a spool.
 
         An epoch runs once, whatever Spark retries or speculates: a second run, and a run of another attempt, is
         refused. After a failed epoch no subtask of its region runs until the next `deploy`.

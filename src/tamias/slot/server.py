@@ -11,7 +11,7 @@ import threading
 from typing import NamedTuple, assert_never
 
 from tamias.clock import SystemClock
-from tamias.errors import DeploymentError
+from tamias.errors import DeploymentError, SpoolError
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack
@@ -37,6 +37,8 @@ from tamias.slot.messages import (
 )
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.slot.spool import Spool, StoredMessage
+from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
@@ -50,11 +52,21 @@ class _AskedEpoch(NamedTuple):
     epoch: int
 
 
-class _Answer(NamedTuple):
+class _Answer:
     """The messages that answered the first task that asked for an epoch of a subtask."""
 
-    asked: _AskedEpoch
-    messages: list[bytes]
+    def __init__(self, asked: _AskedEpoch, spool: Spool) -> None:
+        self.asked = asked
+        self.spool = spool
+        self.messages: list[StoredMessage] = []
+
+    def add(self, *parts: bytes | memoryview) -> None:
+        self.messages.append(self.spool.add(*parts))
+
+    def add_failure(self, pickled_error: bytes) -> None:
+        """Add the last message. It stays in memory: the failure may be that of the disk."""
+        message = FAILED + pickled_error
+        self.messages.append(StoredMessage(message, 0, len(message)))
 
 
 class SlotServer:
@@ -76,7 +88,7 @@ class SlotServer:
         self._answered: frozenset[SubtaskId] = frozenset()
         self._messages = 0
         self._in_user_code = False
-        self._answers: dict[SubtaskId, _Answer] = {}  # the last one of each subtask
+        self._answers: dict[SubtaskId, _Answer] = {}  # the last one of each subtask, if Spark may repeat tasks
         self._sending: Link | None = None  # the connection to which the running subtask sends a blob
 
     @property
@@ -135,7 +147,7 @@ class SlotServer:
             try:
                 match request:
                     case Deploy(data, subtasks):
-                        self._answers.clear()
+                        self._forget_answers()
                         gc.unfreeze()
                         self._host.deploy(decode_deployment(data), subtasks)
                         # Restored state lives as long as the attempt: keep the collector from walking it again.
@@ -158,18 +170,36 @@ class SlotServer:
         return None
 
     def _run_epoch(self, link: Link, request: RunEpoch) -> None:
-        blobs: list[Blob] = []
+        blobs = WaitingBlobs(self._host.spool())
+        try:
+            refusal = self._receive_input(link, blobs)
+            if refusal is not None:
+                link.send(FAILED, dumps(refusal))
+            elif request.repeatable:
+                with self._turn:
+                    answer = self._repeatable_answer(request, blobs)
+                for message in answer.messages:  # without the turn: a task that hangs does not hold up its repetition
+                    link.send(message.read())
+                    self._messages += 1
+            else:
+                self._run_once(link, request, blobs)
+        finally:
+            blobs.close()
+
+    def _receive_input(self, link: Link, blobs: WaitingBlobs) -> SpoolError | None:
+        """Receive the blobs of an epoch; return the error if they could not be stored."""
+        refusal: SpoolError | None = None
         self._messages += 1
         while message := link.receive():
-            blobs.append(Blob.decode(message))
             self._messages += 1
-        if request.repeatable:
-            with self._turn:
-                answer = self._repeatable_answer(request, blobs)
-            for encoded in answer:  # without the turn: a task that hangs does not hold up its own repetition
-                link.send(encoded)
-                self._messages += 1
-            return
+            if refusal is None:
+                try:
+                    blobs.add(message)
+                except SpoolError as error:
+                    refusal = error  # the task sends all of its blobs before it takes an answer
+        return refusal
+
+    def _run_once(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> None:
         task = _EmittedToTask(link)
 
         def send(item: Blob | Ack) -> None:
@@ -192,17 +222,20 @@ class SlotServer:
                 self._in_user_code = False
             self._answered |= {request.subtask}
 
-    def _repeatable_answer(self, request: RunEpoch, blobs: list[Blob]) -> list[bytes]:
+    def _repeatable_answer(self, request: RunEpoch, blobs: WaitingBlobs) -> _Answer:
         """Return the messages that answer a task: those of the first task that asked for this epoch, if one did."""
         asked = _AskedEpoch(request.attempt, request.order.number)
         before = self._answers.get(request.subtask)
         if before is not None and before.asked == asked:
-            return before.messages
+            return before
         self._begin_epoch(request.order.number)
-        answer: list[bytes] = []
+        answer = _Answer(asked, self._host.spool())
 
         def keep(item: Blob | Ack) -> None:
-            answer.append(ACK + dumps(item) if isinstance(item, Ack) else b"".join(item.encode()))
+            if isinstance(item, Ack):
+                answer.add(ACK, dumps(item))
+            else:
+                answer.add(*item.encode())
 
         self._in_user_code = True
         try:
@@ -211,13 +244,22 @@ class SlotServer:
             for item in self._host.run(request.subtask, request.attempt, request.order, blobs, keep):
                 keep(item)
         except Exception as error:  # travels to the driver through the task
-            answer.append(FAILED + dumps(_picklable(error)))
+            answer.add_failure(dumps(_picklable(error)))
         finally:
             self._in_user_code = False
         if before is None or before.asked < asked:  # a late task of an older epoch was refused: its answer is not kept
-            self._answers[request.subtask] = _Answer(asked, answer)
+            self._answers[request.subtask] = answer
+            if before is not None:
+                before.spool.close()
+        else:
+            answer.spool.close()
         self._answered |= {request.subtask}
         return answer
+
+    def _forget_answers(self) -> None:
+        for answer in self._answers.values():
+            answer.spool.close()
+        self._answers.clear()
 
     def _begin_epoch(self, number: int) -> None:
         if number > self._epoch:

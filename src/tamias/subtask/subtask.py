@@ -8,7 +8,7 @@ the way out (`outbox.py`) and snapshots (`capture.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tamias.codegen.blame import Blame
 from tamias.codegen.chain_compiler import compile_chain
@@ -25,7 +25,7 @@ from tamias.subtask.intake import Intake, held_in_batch
 from tamias.subtask.lifecycle import OperatorLifecycle
 from tamias.subtask.outbox import Outbox
 from tamias.subtask.time_flow import TimeFlow
-from tamias.subtask.wire.frames import Blob
+from tamias.subtask.wire.frames import Blob, ReceivedBlob
 from tamias.types.time_bounds import MAX_TIMESTAMP
 
 
@@ -76,7 +76,7 @@ class Subtask:
             self._input = ChannelInput(*parts, first_input=head.first_input)
 
     def run_epoch(
-        self, order: EpochOrder, blobs: list[Blob], send: Callable[[Blob], None] | None = None
+        self, order: EpochOrder, blobs: Iterable[ReceivedBlob], send: Callable[[Blob], None] | None = None
     ) -> Iterator[Blob]:
         """Push one epoch's input through the chain in order; yield the blobs that leave it. Sets `ack` at the end.
 

@@ -29,7 +29,7 @@ from tamias.engine.slots.slot_engine import SlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.task_side.launch_slots import launch_slots
-from tamias.engine.spark.task_side.run_subtask import run_subtask
+from tamias.engine.spark.task_side.run_subtask import SubtaskCall
 from tamias.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.graph.addresses import SubtaskId
@@ -115,7 +115,10 @@ class ProcessEngine(SlotEngine):
         sent: Inboxes = {}
         outcome: Ack | SubtaskFailure | None = None
         try:
-            for item in run_subtask(self._link(slot, subtask), request, blobs):
+            call = SubtaskCall(lambda: self._link(slot, subtask), request)
+            for blob in blobs:
+                call.give(blob)
+            for item in call.answer():
                 if isinstance(item, SubtaskOutcome):
                     outcome = pickle.loads(item.pickled) if item.succeeded else SubtaskFailure(subtask, item.pickled)
                 else:

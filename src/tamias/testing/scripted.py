@@ -35,7 +35,7 @@ from tamias.program.stream_execution_environment import StreamExecutionEnvironme
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
-from tamias.subtask.wire.frames import Blob
+from tamias.subtask.wire.frames import Blob, ReceivedBlob
 from tamias.testing.drawn_job import drawn_job
 
 CHECKPOINT_INTERVAL_MS = 10
@@ -272,7 +272,7 @@ class _ScriptedHost(SlotHost):
         subtask_id: SubtaskId,
         attempt: int,
         order: EpochOrder,
-        blobs: list[Blob],
+        blobs: Iterable[ReceivedBlob],
         send: Callable[[Blob], None] | None = None,
     ) -> Iterator[Blob | Ack]:
         for item in super().run(subtask_id, attempt, order, blobs, send):

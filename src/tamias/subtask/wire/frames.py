@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from tamias.graph.addresses import ChannelId
 
@@ -74,6 +74,28 @@ class Blob:
         return Blob(exchange, sender, target, sequence, memoryview(data)[_HEADER.size :])
 
 
+class ReceivedBlob(Protocol):
+    """A blob at its receiver: its place among the others, and its frames. The frames may wait on disk."""
+
+    @property
+    def exchange(self) -> int: ...
+
+    @property
+    def sender(self) -> int: ...
+
+    @property
+    def sequence(self) -> int: ...
+
+    @property
+    def channel(self) -> ChannelId: ...
+
+    def frames(self) -> list[Frame]:
+        """Return the frames in the order in which they were sent."""
+
+
+_Received = TypeVar("_Received", bound=ReceivedBlob)
+
+
 def is_blob(message: bytes) -> bool:
     """Return whether a message of a slot is an encoded blob."""
     return message[:1] == BLOB
@@ -85,7 +107,7 @@ def destination_of(data: bytes) -> Destination:
     return Destination(exchange, target)
 
 
-def in_order(blobs: list[Blob], first: Collection[int] = ()) -> Iterator[Blob]:
+def in_order(blobs: Iterable[_Received], first: Collection[int] = ()) -> Iterator[_Received]:
     """Yield blobs by sequence number, then exchange and sender: channels are interleaved, each in its own order.
 
     Blobs of the exchanges in `first` come before all others. The order is the same in every run, whatever the order

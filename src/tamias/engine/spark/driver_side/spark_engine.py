@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import pickle
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,8 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.cluster import cluster_slots
 from tamias.engine.spark.driver_side.session import SparkLog, expects_cluster, kill_python_processes, spark_context
-from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route, driver_rows, partition_of
+from tamias.engine.spark.driver_side.shuffle import collected, shuffled
+from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route
 from tamias.errors import DeploymentError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
@@ -93,13 +95,13 @@ class SparkEngine(SlotEngine):
     def _run_levels(self, order: EpochOrder) -> EpochResult:
         assert self._deployment is not None, "deploy comes before the first epoch"
         try:
-            outcomes = driver_rows(self._spark_job(order))
+            outcomes = [pickle.loads(row) for row in self._spark_job(order)]
         except Exception as error:  # py4j and Spark raise many types; each is a failed epoch
             return EpochResult(failure=Failure(self._explained(error)))
         self._stalls = 0
         return self._result(outcomes)
 
-    def _spark_job(self, order: EpochOrder) -> Iterable[Any]:
+    def _spark_job(self, order: EpochOrder) -> Iterable[bytes]:
         """Run all levels as one chain of stages: every subtask runs once, whatever the fan-out."""
         assert self._deployment is not None
         context = self._context
@@ -111,10 +113,10 @@ class SparkEngine(SlotEngine):
         with _named_stages(context) as name:
             for task in self._tasks(order):
                 if task.level > 0:  # ends the previous level's stage, which takes the name set for it
-                    rdd = rdd.partitionBy(len(task.subtasks), partition_of)
+                    rdd = shuffled(rdd, len(task.subtasks))
                 name(f"epoch {order.number}: " + ", ".join(v.name for v in self._levels[task.level]))
-                rdd = rdd.mapPartitionsWithIndex(task)  # keeps no partitioner: a row's key is its next partition
-            return rdd.collect()  # type: ignore[no-any-return]
+                rdd = rdd.mapPartitionsWithIndex(task)
+            return collected(rdd)
 
     def _tasks(self, order: EpochOrder) -> Iterable[LevelTask]:
         assert self._deployment is not None

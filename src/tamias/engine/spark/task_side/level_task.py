@@ -1,31 +1,26 @@
 """Runs in Spark's Python worker: carries blobs between Spark's shuffle and the slots.
 
-A row is `(partition, (level, partition, blob))`: Spark moves it to that partition of the next stage. A row for a
-deeper level passes through untouched, and so does an acknowledgement, which goes to level `DRIVER`. Nothing here looks
-inside a blob. A failure is a row like any other: Spark's own error handling is for failures of Spark.
+A row (`rows.py`) goes to a partition of the next stage. A row for a deeper level passes through untouched, and so does
+an acknowledgement, which goes to level `DRIVER`. Nothing here looks inside a blob, and nothing holds more than one: a
+blob is sent to the slot, or to Spark, before the next is read. A failure is a row like any other: Spark's own error
+handling is for failures of Spark.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from tamias.engine.spark.task_side.run_subtask import run_subtask
+from tamias.engine.spark.task_side.rows import DRIVER, POISON, Row, decode
+from tamias.engine.spark.task_side.run_subtask import SubtaskCall
 from tamias.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack, EpochOrder
+from tamias.operators.epoch import EpochOrder
 from tamias.slot.link import Address, Link, connect
 from tamias.slot.messages import RunEpoch
 from tamias.subtask.wire.frames import destination_of
 from tamias.types.by_value import dumps
-
-DRIVER = -1  # the level of rows for the driver
-POISON = -2  # the level of rows that tell a region that it has failed upstream: its subtasks do not run
-
-Row = tuple[int, tuple[int, int, bytes]]  # plain tuples: Spark pickles every row, and a class would be named in each
 
 _MAX_LINKS = 64
 _links: dict[tuple[Address, bytes], Link] = {}  # by slot address and secret; kept while Spark reuses the worker
@@ -62,50 +57,42 @@ class LevelTask:
     order: EpochOrder
     repeatable: bool  # whether Spark may run a task again, or twice at a time
 
-    def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
-        blobs: list[bytes] = []
+    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Row]:
         subtask = self.subtasks[partition]
+        request = RunEpoch(subtask.id, self.attempt, self.order, self.repeatable)
+        call = SubtaskCall(lambda: self._link(subtask), request)
         poisoned = False
-        if self.level > 0:
-            for _, (level, target, data) in rows:
+        try:
+            for level, target, data in map(decode, rows if self.level > 0 else ()):
                 if level == self.level:
-                    blobs.append(data)
+                    call.give(data)
                 elif level == POISON:
                     poisoned = poisoned or target == subtask.region
                 else:
                     yield self._row(level, target, data)
-        if poisoned:
-            yield from self._poison(subtask)  # a region has a subtask on every level down to its last
-        else:
-            yield from self._run(subtask, blobs)
+            if poisoned:
+                yield from self._poison(subtask)  # a region has a subtask on every level down to its last
+            else:
+                yield from self._answer(subtask, call)
+        finally:
+            # Spark may also close this generator half-way. The rest of the answer must not be read by another task.
+            if call.link is not None and not call.is_over:
+                _links.pop((subtask.address, self.secret), None)
+                call.link.close()
 
-    def _run(self, subtask: HostedSubtask, blobs: list[bytes]) -> Iterator[Row]:
-        link: Link | None = None
-        outcome: SubtaskOutcome | None = None
-        request = RunEpoch(subtask.id, self.attempt, self.order, self.repeatable)
+    def _answer(self, subtask: HostedSubtask, call: SubtaskCall) -> Iterator[Row]:
         try:
-            link = self._link(subtask)
-            for item in run_subtask(link, request, blobs):
-                if isinstance(item, SubtaskOutcome):
-                    outcome = item
-                else:
+            for item in call.answer():
+                if not isinstance(item, SubtaskOutcome):
                     exchange, target = destination_of(item)
                     route = self.routes[exchange]
                     yield self._row(route.level, route.first_partition + target, item)
+                elif item.succeeded:
+                    yield self._row(DRIVER, 0, item.pickled)
+                else:
+                    yield from self._fail(subtask, item.pickled)
         except (OSError, EOFError) as error:
             yield from self._fail(subtask, dumps(SlotLostError(subtask.slot, str(error) or type(error).__name__)))
-            return
-        finally:
-            # Spark may also close this generator half-way. The rest of the answer must not be read by another task.
-            if outcome is None:
-                _links.pop((subtask.address, self.secret), None)
-                if link is not None:
-                    link.close()
-        assert outcome is not None, "a slot answers with an outcome, or its connection breaks"
-        if outcome.succeeded:
-            yield self._row(DRIVER, 0, outcome.pickled)
-        else:
-            yield from self._fail(subtask, outcome.pickled)
 
     def _link(self, subtask: HostedSubtask) -> Link:
         key = (subtask.address, self.secret)
@@ -124,18 +111,8 @@ class LevelTask:
 
     def _poison(self, subtask: HostedSubtask) -> Iterator[Row]:
         for partition in range(self.next_partitions):
-            yield partition, (POISON, subtask.region, b"")
+            yield Row(partition, POISON, subtask.region, b"")
 
-    def _row(self, level: int, partition: int, data: bytes) -> Row:
+    def _row(self, level: int, partition: int, data: bytes | memoryview) -> Row:
         via = partition if level == self.level + 1 else partition % self.next_partitions
-        return max(via, 0), (level, partition, data)
-
-
-def partition_of(key: int) -> int:
-    """Return the partition of a row: its key. Spark calls this as its partition function."""
-    return key
-
-
-def driver_rows(rows: Iterable[Row]) -> list[Ack | SubtaskFailure]:
-    """Unpickle what the last level's rows hold for the driver: acknowledgements and failures."""
-    return [pickle.loads(data) for _, (level, _, data) in rows if level == DRIVER]
+        return Row(max(via, 0), level, partition, data)
