@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import compress
 from operator import itemgetter
 from typing import Any
 
@@ -123,7 +124,7 @@ class AsyncWaitOperator(RuntimeOperator):
         if pending.request.left == 0:
             self._sent -= 1
         assert pending.results is not None
-        for result in pending.results:
+        for result in compress(pending.results, self.relief):
             self.out(result, pending.time)
 
     def _blame(self, request: Request, error: BaseException) -> BaseException:

@@ -59,11 +59,13 @@ class BroadcastProcessOperator(TwoInputOperator):
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_element
-        generate_process_call(code, process, self._data_context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, self, process, self._data_context, value=value, time=time, emit=emit, side=side)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_broadcast_element
-        generate_process_call(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(
+            code, self, process, self._broadcast_context, value=value, time=time, emit=emit, side=side
+        )
 
 
 class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
@@ -86,12 +88,14 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)
         process = self._function.process_element
-        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, self, process, self._context, value=value, time=time, emit=emit, side=side)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._cell, 'cell')}[0] = {code.bind(NO_KEY, 'no_key')}")
         process = self._function.process_broadcast_element
-        generate_process_call(code, process, self._broadcast_context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(
+            code, self, process, self._broadcast_context, value=value, time=time, emit=emit, side=side
+        )
 
     def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
         assert self.backend is not None

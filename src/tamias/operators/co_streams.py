@@ -15,7 +15,7 @@ from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.process_operators import KeyedProcessOperator, generate_process_call
-from tamias.operators.returned_results import generate_check
+from tamias.operators.results import generate_loop
 
 FIRST, SECOND = 0, 1
 
@@ -65,18 +65,12 @@ class CoFlatMapOperator(TwoInputOperator):
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)
-        self._generate_flat_map(code, self._function.flat_map1, value, time, emit)
+        with generate_loop(code, self, self._function.flat_map1, value, "flat_map") as result:
+            emit(result, time)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, SECOND)
-        self._generate_flat_map(code, self._function.flat_map2, value, time, emit)
-
-    @staticmethod
-    def _generate_flat_map(code: CodeBuilder, flat_map: Any, value: str, time: str, emit: Emit) -> None:
-        results, result = code.fresh("r"), code.fresh("v")
-        code.line(f"{results} = {code.bind(flat_map, 'flat_map')}({value})")
-        generate_check(code, flat_map, results)
-        with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
+        with generate_loop(code, self, self._function.flat_map2, value, "flat_map") as result:
             emit(result, time)
 
 
@@ -97,11 +91,11 @@ class CoProcessOperator(TwoInputOperator):
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_element1
-        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, self, process, self._context, value=value, time=time, emit=emit, side=side)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_element2
-        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, self, process, self._context, value=value, time=time, emit=emit, side=side)
 
 
 class KeyedCoProcessOperator(KeyedProcessOperator, TwoInputOperator):
@@ -110,9 +104,9 @@ class KeyedCoProcessOperator(KeyedProcessOperator, TwoInputOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)
         process = self._function.process_element1
-        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, self, process, self._context, value=value, time=time, emit=emit, side=side)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, SECOND)
         process = self._function.process_element2
-        generate_process_call(code, process, self._context, value=value, time=time, emit=emit, side=side)
+        generate_process_call(code, self, process, self._context, value=value, time=time, emit=emit, side=side)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from itertools import compress
 
 from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
@@ -61,7 +62,8 @@ class FeedbackHead(RuntimeOperator):
 
     def _drain(self) -> None:
         out = self.out if self._tag is None else self.side_out.get(self._tag)
-        for _ in range(len(self._queue)):  # a tail in this subtask may add to the queue meanwhile
+        waiting = range(len(self._queue))  # a tail in this subtask may add to the queue meanwhile
+        for _ in compress(waiting, self.relief):
             self._waiting_since_ms = None
             value, time = self._queue.popleft()
             if out is not None:

@@ -7,6 +7,7 @@ arrive any more. A pair is emitted when its second record arrives.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import compress
 from typing import Any
 
 from tamias.codegen.chain_operator import Emit
@@ -20,7 +21,7 @@ from tamias.graph.specs import IntervalJoinSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.process_operators import emit_results
+from tamias.operators.results import emit_results
 from tamias.operators.timers import Timers
 from tamias.operators.windows.late_records import LateRecords
 from tamias.types.time_bounds import MIN_TIMESTAMP
@@ -80,7 +81,7 @@ class IntervalJoinOperator(RuntimeOperator):
         first, last = self._partner_interval[side]
         for other_ms in sorted(theirs.keys()):
             if time_ms + first <= other_ms <= time_ms + last:
-                for other in theirs.get(other_ms) or ():
+                for other in compress(theirs.get(other_ms) or (), self.relief):
                     if side == LEFT:
                         self._emit(record, time_ms, other, other_ms)
                     else:
@@ -93,15 +94,15 @@ class IntervalJoinOperator(RuntimeOperator):
         context.left_ms, context.right_ms = left_ms, right_ms
         results = self._spec.function.process_element(left, right, context)
         if results is not None:
-            emit_results(results, context.get_timestamp(), self.out, self.side_out)
+            emit_results(results, context.get_timestamp(), self)
 
     # --------------------------------------------------------------------------------------------------- time
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self.timers.advance_watermark(watermark_ms, self._remove, self.relieve)
+        self.timers.advance_watermark(watermark_ms, self._remove, self.relief)
 
     def end_key(self) -> None:
-        self.timers.end_key(self._remove, self._remove)
+        self.timers.end_key(self._remove, self._remove, self.relief)
 
     def _remove(self, entry: tuple[Any, _SideAndTime], time_ms: int) -> None:
         key, (side, record_ms) = entry

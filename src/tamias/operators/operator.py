@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 from tamias.codegen.chain_operator import Emit, GenerateRecord, Out
@@ -61,7 +62,7 @@ class RuntimeOperator(ABC):
         self.environment = environment
         self.out: Out = _nowhere
         self.side_out: dict[str, Out] = {}
-        self.relieve: Callable[[], None] = _no_output  # sends full blobs; called between emissions outside the loop
+        self.relief: Iterator[bool] = repeat(True)  # loops over results are compressed by it: see `results.py`
         self.forward_watermark: Callable[[int], None] = _nothing_held
         self.forward_idle: Callable[[bool], None] = _nothing_held
         self.backend: KeyedStateBackend | None = make_backend(environment) if operator.key is not None else None
@@ -250,10 +251,6 @@ def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:
 
 def _nothing_held(news: Any) -> None:
     raise AssertionError("an operator without holds_watermarks must not forward watermarks")
-
-
-def _no_output() -> None:
-    pass
 
 
 def _nowhere(value: Any, time: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tamias.codegen.chain_operator import Emit, Out, RefusedSideOutputs
+from tamias.codegen.chain_operator import Emit, RefusedSideOutputs
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import KeyedProcessFunction
@@ -16,7 +16,7 @@ from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.returned_results import checked_results, generate_check
+from tamias.operators.results import emit_results, generate_loop
 from tamias.operators.timers import Timers
 
 
@@ -37,7 +37,7 @@ class ProcessOperator(RuntimeOperator):
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_process_call(
-            code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side
+            code, self, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side
         )
 
 
@@ -71,21 +71,21 @@ class KeyedProcessOperator(RuntimeOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
         generate_process_call(
-            code, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side
+            code, self, self._function.process_element, self._context, value=value, time=time, emit=emit, side=side
         )
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self.timers.advance_watermark(watermark_ms, self._on_event_time, self.relieve)
+        self.timers.advance_watermark(watermark_ms, self._on_event_time, self.relief)
 
     def on_clock(self, now_ms: int) -> None:
-        self.timers.advance_clock(now_ms, self._on_processing_time, self.relieve)
+        self.timers.advance_clock(now_ms, self._on_processing_time, self.relief)
 
     def next_timer_ms(self) -> int | None:
         return self.timers.next_timer_ms()
 
     def end_key(self) -> None:
         # Flink: in BATCH mode the records that a timer emits have no time to be late or early for.
-        self.timers.end_key(self._on_event_time, self._on_processing_time)
+        self.timers.end_key(self._on_event_time, self._on_processing_time, self.relief)
 
     def _on_event_time(self, key: Any, time_ms: int) -> None:  # hot
         self._fire(key, time_ms, TimeDomain.EVENT_TIME, time_ms)
@@ -102,7 +102,7 @@ class KeyedProcessOperator(RuntimeOperator):
         context.domain = domain
         results = self._function.on_timer(time_ms, context)
         if results is not None:
-            emit_results(results, emitted_ms, self.out, self.side_out)
+            emit_results(results, emitted_ms, self)
 
 
 class OnTimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
@@ -116,6 +116,7 @@ class OnTimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
 
 def generate_process_call(
     code: CodeBuilder,
+    operator: RuntimeOperator,
     process: Callable[[Any, Any], Any],
     context: ElementContext,
     *,
@@ -124,39 +125,19 @@ def generate_process_call(
     emit: Emit,
     side: dict[str, Emit],
 ) -> None:
-    """Generate the call of a process function and the loop over its results."""
-    name = code.bind(context, "context")
+    """Generate the call of a process function and the loop over its results: records, and pairs of tag and record."""
+    name, tag = code.bind(context, "context"), code.bind(OutputTag, "OutputTag")
     code.line(f"{name}.time = {time}")
-    results = code.fresh("r")
-    code.line(f"{results} = {code.bind(process, 'process')}({value}, {name})")
-    generate_check(code, process, results)
-    generate_results(code, results, time, emit, side)
-
-
-def generate_results(code: CodeBuilder, results: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-    """Generate the loop over the results of a process function: records, and pairs of a tag and a record."""
-    result, tag = code.fresh("v"), code.bind(OutputTag, "OutputTag")
-    with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
+    with generate_loop(code, operator, process, f"{value}, {name}", "process") as result:
         tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"
         with code.block(f"if {tagged}:"):
             if isinstance(side, RefusedSideOutputs):
                 code.line(f"{code.bind(side.get, 'refuse')}({result}[0].tag_id)")
             elif side:
-                name, inner = code.fresh("tag"), code.fresh("v")
-                code.line(f"{name}, {inner} = {result}[0].tag_id, {result}[1]")
-                for tag_id, emit_side in side.items():
-                    with code.block(f"if {name} == {tag_id!r}:"):
+                tag_id, inner = code.fresh("tag"), code.fresh("v")
+                code.line(f"{tag_id}, {inner} = {result}[0].tag_id, {result}[1]")
+                for known, emit_side in side.items():
+                    with code.block(f"if {tag_id} == {known!r}:"):
                         emit_side(inner, time)
         with code.block("else:"):
             emit(result, time)
-
-
-def emit_results(results: Iterable[Any], time_ms: int | None, out: Out, side_out: dict[str, Out]) -> None:
-    """Emit the results of a process function outside the loop: for timers and windows."""
-    for result in checked_results(results):
-        if result.__class__ is tuple and len(result) == 2 and result[0].__class__ is OutputTag:
-            to_side = side_out.get(result[0].tag_id)
-            if to_side is not None:  # side outputs without a reader are dropped
-                to_side(result[1], time_ms)
-        else:
-            out(result, time_ms)

@@ -16,7 +16,7 @@ from tamias.codegen.code_builder import CodeBuilder
 from tamias.functions.source_contract import Batch
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.watermarks import SourceEvent
-from tamias.types.by_value import pickled_size
+from tamias.types.by_value import size_of
 
 _FIRST_BATCH = 256
 _GROWTH = 4
@@ -64,13 +64,9 @@ class ReadSize:
         """Return the estimated bytes of a batch that was read, and adapt the length of the next."""
         count = len(values)
         sample = values[:: -(-count // _SAMPLE)]
-        self._record_bytes = sum(map(_size_of, sample)) / len(sample)
+        self._record_bytes = sum(map(size_of, sample)) / len(sample)
         self._length = min(self._most_records, max(self._length, count * _GROWTH))
         return int(self._record_bytes * count)
-
-
-def _size_of(value: Any) -> int:
-    return len(value) if type(value) in (bytes, str) else pickled_size(value)
 
 
 class SourceHead(RuntimeOperator):

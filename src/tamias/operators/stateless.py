@@ -14,7 +14,7 @@ from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator, method_of
-from tamias.operators.returned_results import generate_check
+from tamias.operators.results import generate_loop
 
 
 class MapOperator(RuntimeOperator):
@@ -43,10 +43,7 @@ class FlatMapOperator(RuntimeOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
         flat_map = method_of(self._function, FlatMapFunction, "flat_map")
-        results, result = code.fresh("r"), code.fresh("v")
-        code.line(f"{results} = {code.bind(flat_map, 'flat_map')}({value})")
-        generate_check(code, flat_map, results)
-        with code.block(f"if {results} is not None:"), code.block(f"for {result} in {results}:"):
+        with generate_loop(code, self, flat_map, value, "flat_map") as result:
             emit(result, time)
 
 

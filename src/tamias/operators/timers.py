@@ -9,8 +9,9 @@ of one time in order of registration.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import compress
 from typing import Any
 
 from tamias.clock import Clock
@@ -25,8 +26,6 @@ OnTimer = Callable[[Any, int], None]
 """Called with the entry of a timer (a key, or a pair of key and window) and its time."""
 
 _MAX_STALE = 1024  # fewer emptied buckets are not worth a clean-up
-
-FIRED_AT_ONCE = 1024  # timers between two looks at the size of the output
 
 
 class TimerTable(Table):
@@ -83,11 +82,11 @@ class TimerTable(Table):
             if self._stale > _MAX_STALE and self._stale > len(self._by_time) // 2:
                 self._drop_stale()
 
-    def fire(self, limit_ms: int, call: OnTimer, relieve: Callable[[], None]) -> None:
+    def fire(self, limit_ms: int, call: OnTimer, relief: Iterator[bool]) -> None:
         """Fire all timers up to a time in ascending order, including timers that are registered meanwhile.
 
         Args:
-            relieve: Sends full blobs; called after every `FIRED_AT_ONCE` timers of one time.
+            relief: Lets full blobs leave between two timers (`operators/results.py`).
         """
         heap, by_time = self._heap, self._by_time
         while heap and heap[0] <= limit_ms:
@@ -97,16 +96,12 @@ class TimerTable(Table):
                 self._stale -= 1
                 continue
             self._firing, self._firing_ms = bucket, time_ms
-            entries = list(bucket)
-            for start in range(0, len(entries), FIRED_AT_ONCE):
-                if start:
-                    relieve()
-                for entry in entries[start : start + FIRED_AT_ONCE]:
-                    if entry in bucket:  # no timer that fired before has deleted it
-                        del bucket[entry]
-                        if self._tracked:
-                            self._note_removed(entry, time_ms)
-                        call(entry, time_ms)
+            for entry in compress(list(bucket), relief):
+                if entry in bucket:  # no timer that fired before has deleted it
+                    del bucket[entry]
+                    if self._tracked:
+                        self._note_removed(entry, time_ms)
+                    call(entry, time_ms)
             self._firing_ms = None
 
     def take_all(self) -> list[tuple[Any, int]]:
@@ -231,22 +226,22 @@ class Timers(TimerService):
     def delete_processing_time_timer(self, timestamp: int) -> None:
         self.processing.remove(self.cell[0], timestamp)
 
-    def advance_watermark(self, watermark_ms: int, call: OnTimer, relieve: Callable[[], None]) -> None:
+    def advance_watermark(self, watermark_ms: int, call: OnTimer, relief: Iterator[bool]) -> None:
         """Advance event time and fire the timers that are due. The watermark is the new one while they fire."""
         self.watermark_ms = watermark_ms
-        self.event.fire(watermark_ms, call, relieve)
+        self.event.fire(watermark_ms, call, relief)
 
-    def advance_clock(self, now_ms: int, call: OnTimer, relieve: Callable[[], None]) -> None:
+    def advance_clock(self, now_ms: int, call: OnTimer, relief: Iterator[bool]) -> None:
         """Fire the processing-time timers that the clock has passed."""
         # Flink: a timer at t fires once t is over, so a record of the same millisecond is processed before it.
-        self.processing.fire(now_ms - 1, call, relieve)
+        self.processing.fire(now_ms - 1, call, relief)
 
     def next_timer_ms(self) -> int | None:
         """Return the clock time at which the next processing-time timer fires."""
         time_ms = self.processing.next_ms()
         return None if time_ms is None else time_ms + 1
 
-    def end_key(self, on_event: OnTimer, on_processing: OnTimer) -> None:
+    def end_key(self, on_event: OnTimer, on_processing: OnTimer, relief: Iterator[bool]) -> None:
         """Fire all timers of the current key, whose records have ended in BATCH mode.
 
         Event-time timers fire first. Processing-time timers fire whatever the clock says. Timers that are registered
@@ -254,7 +249,7 @@ class Timers(TimerService):
         """
         self.watermark_ms = MAX_TIMESTAMP
         for timers, call in ((self.event, on_event), (self.processing, on_processing)):
-            for entry, time_ms in timers.take_all():
+            for entry, time_ms in compress(timers.take_all(), relief):
                 call(entry, time_ms)
         self.event.drop()
         self.processing.drop()

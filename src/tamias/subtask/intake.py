@@ -13,7 +13,8 @@ from tamias.subtask.outbox import FULL_RUN, Outbox
 from tamias.subtask.sort_keys import sort_key_for
 from tamias.subtask.wire.frames import Blob
 
-_FIRST_RUN = 64  # records that enter the chain first, before it is known how much they become
+_FIRST_RUN = 16  # records that enter the chain first, before it is known how much they become
+_SHORT_RUN = 64  # records that need no measuring
 _GROWTH = 4
 
 
@@ -46,7 +47,7 @@ class Intake:
         The length follows the bytes that records become on their way: a chain that emits thousands of records for
         each of its input gets a few at a time, and its output leaves between them.
         """
-        if self._run_length == FULL_RUN and len(values) <= _FIRST_RUN:
+        if self._run_length == FULL_RUN and len(values) <= _SHORT_RUN:
             # A short run through a chain that emits little needs no measuring: BATCH mode has a run for every key.
             if times is None:
                 loops.process(values)

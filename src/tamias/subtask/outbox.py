@@ -15,7 +15,7 @@ from tamias.graph.job_graph import Exchange, JobGraph, Vertex
 from tamias.graph.specs import Hash, Rebalance, Rescale, Shuffle
 from tamias.keygroups import key_group, subtask_of
 from tamias.subtask.wire.frames import END, RECORDS, Blob, Frame
-from tamias.types.by_value import dumps_up_to, pickled_size
+from tamias.types.by_value import dumps_up_to, pickled_size, size_of
 
 FULL_RUN = 8192  # records that fill a blob, if they are small
 BLOB_BYTES = 8 << 20  # bytes that fill a blob, unless the option says otherwise
@@ -23,6 +23,8 @@ MAX_RECORD_BYTES = 1 << 30  # Spark's Python serializer stops at 2 GiB
 _FIRST_RUN = 256  # records that fill the first blob of a channel, whose records have not been measured yet
 _GROWTH = 4  # a run grows at most this much from one blob to the next
 _SUBTASK_BYTES = 64 << 20  # bytes that all channels of an exchange may hold together
+_FIRST_AT_ONCE = 8  # results before the first look at the channels
+_MOST_AT_ONCE = 256  # results between two looks
 _ROUTES_KEPT = 1 << 17  # keys whose channel is remembered: some 10 MB
 
 
@@ -98,6 +100,22 @@ class ExchangeWriter:
         for channel in self.channels:
             yield from self._take(channel)
 
+    def sample(self) -> int:
+        """Look at the size of the last record of the longest run; return how many such records fill a blob.
+
+        If records have grown since the last blob, a full run is shorter from now on.
+        """
+        channel = max(self.channels, key=_open_records)
+        if not channel.values:
+            return FULL_RUN
+        try:
+            (record,) = self._conformed([channel.values[-1]])
+        except RecordTypeError:  # the error must name the first such record of the run: closing the run raises it
+            return FULL_RUN
+        affordable = max(1, self._blob_bytes // (size_of(record) + 1))
+        channel.full_run = min(channel.full_run, affordable)
+        return affordable
+
     def held_bytes(self) -> float:
         """Return an estimate of the bytes that have not left yet."""
         return sum(channel.record_count * channel.record_bytes for channel in self.channels)
@@ -142,19 +160,27 @@ class ExchangeWriter:
 
     def _close_run(self, channel: OutputChannel) -> None:
         if channel.values:
-            values = channel.values.copy()
-            if self.conform is not None:
-                try:
-                    values = self.conform(values)
-                except RecordTypeError as misfit:
-                    misfit.emitted_by = self.exchange.source_operator
-                    raise
+            values = self._conformed(channel.values.copy())
             self.records_taken += len(values)
             channel.closed_records += len(values)
             times = channel.times.copy() if self.timed else None
             channel.frames.append((RECORDS, values, times))
             channel.values.clear()
             channel.times.clear()
+
+    def _conformed(self, values: list[Any]) -> list[Any]:
+        """Return values in the exchange's type, which is how they are pickled."""
+        if self.conform is None:
+            return values
+        try:
+            return self.conform(values)
+        except RecordTypeError as misfit:
+            misfit.emitted_by = self.exchange.source_operator
+            raise
+
+
+def _open_records(channel: OutputChannel) -> int:
+    return len(channel.values)
 
 
 def _halved(frames: list[Frame], first_records: int) -> tuple[list[Frame], list[Frame]]:
@@ -199,6 +225,11 @@ class Outbox:
             for e in graph.outputs_of(vertex.id)
         }
         self.blob_bytes = graph.settings.blob_bytes
+        channels = sum(len(writer.channels) for writer in self.writers.values())
+        self._most_at_once = max(_MOST_AT_ONCE, 4 * channels)  # a look visits every channel
+        self._at_once = _FIRST_AT_ONCE
+        # A failure to send ends this iterator for good. The epoch has failed then, and the subtask never runs again.
+        self.relief: Iterator[bool] = itertools.chain.from_iterable(self._reliefs())
         self._waiting: list[Blob] = []
         self.send: Callable[[Blob], None] = self._waiting.append
 
@@ -215,11 +246,20 @@ class Outbox:
         for writer in self.writers.values():
             yield from writer.take_full()
 
+    def _reliefs(self) -> Iterator[Iterator[bool]]:
+        """Yield runs of True, as long as the number of results until the next look at the channels."""
+        while True:
+            yield itertools.repeat(True, self._at_once)
+            self.relieve()
+
     def relieve(self) -> None:
         """Send the blobs of channels that are full. Called while records are being emitted."""
+        at_once = self._most_at_once
         for writer in self.writers.values():
+            at_once = min(at_once, writer.sample())
             for blob in writer.take_full():
                 self.send(blob)
+        self._at_once = min(at_once, self._at_once * _GROWTH)
 
     def held_bytes(self) -> float:
         """Return an estimate of the bytes that have not left yet."""

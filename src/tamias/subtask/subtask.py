@@ -57,6 +57,8 @@ class Subtask:
         graph, vertex = environment.graph, environment.vertex
         self._ended_before = restored is not None and restored.finished
         self._lifecycle.open(restored, store)
+        for operator in self.operators:
+            operator.relief = outbox.relief
         routers = outbox.routers(graph, seed=vertex.id * 100_003 + environment.index)
         chain = compile_chain(graph, vertex, self.operators, routers)
         self._blame.compiled = chain.code
@@ -65,8 +67,6 @@ class Subtask:
         if graph.settings.batch:
             assert environment.scratch is not None, "a slot has a folder for files"
             held = held_in_batch(head, environment.scratch, environment.graph.settings.batch_records_in_memory)
-        for operator in self.operators:
-            operator.relieve = outbox.relieve
         self.intake = Intake(head, chain.loops, held, outbox)
         self.time_flow = TimeFlow(vertex, self.operators, outbox, self._blame)
         parts = environment, self.intake, self.time_flow, outbox

@@ -136,6 +136,11 @@ def pickled_size(value: Any) -> int:
     return counter.size_bytes
 
 
+def size_of(value: Any) -> int:
+    """Return about how many bytes a value has when pickled: at once for bytes and text, by pickling for the rest."""
+    return len(value) if type(value) in (bytes, str) else pickled_size(value)
+
+
 class _ByteCounter(io.RawIOBase):
     def __init__(self) -> None:
         self.size_bytes = 0

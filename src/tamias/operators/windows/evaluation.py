@@ -18,7 +18,7 @@ from tamias.functions.window_functions import (
 from tamias.graph.specs import WindowSpec
 from tamias.keygroups import user_key
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.process_operators import emit_results
+from tamias.operators.results import emit_results
 from tamias.operators.subtask_context import StateStore
 from tamias.state.keyed_backend import KeyedStateBackend
 
@@ -88,7 +88,7 @@ class CallWindowFunction(Evaluator):
         self._context.current = window
         results = self._call(user_key(key), window, contents if self._is_list else [contents])
         if results is not None:
-            emit_results(results, time_ms, self._operator.out, self._operator.side_out)
+            emit_results(results, time_ms, self._operator)
 
     def clear(self, window: Any) -> None:
         if self.clears_windows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import compress
 from typing import Any
 
 from tamias.codegen.code_builder import CodeBuilder
@@ -16,7 +16,6 @@ from tamias.operators.windows.saved_slices import SavedSlices
 from tamias.operators.windows.saved_windows import PANES, SavedDefaultInRocksDB, SavedPanes, check_layout, translate
 from tamias.operators.windows.slice_contents import SliceContents
 from tamias.operators.windows.window_ends import WindowEnds
-from tamias.operators.windows.window_output import FIRED_AT_ONCE
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state import OperatorStates
 from tamias.types.by_value import own
@@ -165,12 +164,8 @@ class PaneLayout(WindowLayout):
 
     def _emit(self, pane: Pane, keys: Iterable[Any], time_ms: int) -> None:  # hot
         window, fire, stays = TimeWindow(*self._grid.window(pane.end)), self._output.fire, self._time.lateness_ms > 0
-        remaining = iter(keys)
-        for key in remaining:
+        for key in compress(keys, self._output.relief):
             fire(key, window, pane[key], time_ms, stays=stays)
-            for next_key in islice(remaining, FIRED_AT_ONCE):
-                fire(next_key, window, pane[next_key], time_ms, stays=stays)
-            self._output.relieve()
 
 
 def generate_slice_start(code: CodeBuilder, grid: WindowGrid, at: str) -> str:

@@ -5,6 +5,7 @@ A record that lies in or touches its key's only session costs one lookup and two
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any
 
 from tamias.codegen.code_builder import CodeBuilder
@@ -19,7 +20,6 @@ from tamias.operators.windows.saved_windows import (
     translate,
 )
 from tamias.operators.windows.session_table import CONTENTS, END, FIRED, START, Session, SessionTable
-from tamias.operators.windows.window_output import FIRED_AT_ONCE
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state import OperatorStates
 
@@ -96,13 +96,11 @@ class SessionLayout(WindowLayout):
         return self.table.next_ms()
 
     def fire_up_to(self, limit_ms: int) -> None:
-        for number, (key, session, fires, over) in enumerate(self.table.due(limit_ms), 1):
+        for key, session, fires, over in compress(self.table.due(limit_ms), self._output.relief):
             if fires:
                 self._emit(key, session, session[END] - 1)
             if over:
                 self._output.clear([key], TimeWindow(session[START], session[END]))
-            if number % FIRED_AT_ONCE == 0:
-                self._output.relieve()
 
     def _emit(self, key: Any, session: Session, time_ms: int | None) -> None:  # hot
         window = TimeWindow(session[START], session[END])

@@ -10,7 +10,7 @@ one. Some windows are kept in panes all the same:
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import compress
 from typing import Any
 
 from tamias.codegen.code_builder import CodeBuilder
@@ -31,7 +31,6 @@ from tamias.operators.windows.saved_windows import (
 )
 from tamias.operators.windows.slice_contents import SliceContents
 from tamias.operators.windows.slice_table import Slice, SliceTable
-from tamias.operators.windows.window_output import FIRED_AT_ONCE
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state import OperatorStates
 from tamias.types.by_value import own
@@ -222,12 +221,8 @@ class SliceLayout(WindowLayout):
     def _fire_slices(self, end_ms: int, *, fires: bool, over: bool) -> None:  # hot
         window, fire = TimeWindow(*self._grid.window(end_ms)), self._output.fire
         if fires:
-            found_by_key = iter(self.table.fire(end_ms))
-            for key, found in found_by_key:
+            for key, found in compress(self.table.fire(end_ms), self._output.relief):
                 fire(key, window, found, end_ms - 1, stays=False)
-                for next_key, next_found in islice(found_by_key, FIRED_AT_ONCE):
-                    fire(next_key, window, next_found, end_ms - 1, stays=False)
-                self._output.relieve()
         if over and self._output.clears_windows:
             self._output.clear(self.table.keys_of(end_ms), window)
 

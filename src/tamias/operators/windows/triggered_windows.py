@@ -169,16 +169,16 @@ class TriggeredWindowOperator(RuntimeOperator):
     # --------------------------------------------------------------------------------------------------- time
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self.timers.advance_watermark(watermark_ms, self._on_event_time, self.relieve)
+        self.timers.advance_watermark(watermark_ms, self._on_event_time, self.relief)
 
     def on_clock(self, now_ms: int) -> None:
-        self.timers.advance_clock(now_ms, self._on_processing_time, self.relieve)
+        self.timers.advance_clock(now_ms, self._on_processing_time, self.relief)
 
     def next_timer_ms(self) -> int | None:
         return self.timers.next_timer_ms()
 
     def end_key(self) -> None:
-        self.timers.end_key(self._on_event_time, self._on_processing_time)
+        self.timers.end_key(self._on_event_time, self._on_processing_time, self.relief)
 
     def _on_event_time(self, entry: tuple[Any, Any], time_ms: int) -> None:
         self._on_timer(entry, time_ms, self._trigger.on_event_time, event_time=True)

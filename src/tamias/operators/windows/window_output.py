@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tamias.functions.windows import TimeWindow
@@ -13,8 +13,6 @@ from tamias.operators.windows.contents import Contents
 from tamias.operators.windows.evaluation import CallWindowFunction, Evaluator
 from tamias.operators.windows.late_records import LateRecords
 from tamias.types.by_value import own
-
-FIRED_AT_ONCE = 1024  # results between two looks at the size of the output
 
 
 class WindowOutput:
@@ -49,9 +47,10 @@ class WindowOutput:
             self._enter(key, window)
             evaluator.evaluate(key, window, value, time_ms)
 
-    def relieve(self) -> None:
-        """Send full blobs. Called after every `FIRED_AT_ONCE` results of one window."""
-        self._operator.relieve()
+    @property
+    def relief(self) -> Iterator[bool]:
+        """What the loops over firing windows are compressed by (`operators/results.py`)."""
+        return self._operator.relief
 
     def clear(self, keys: Iterable[Any], window: TimeWindow) -> None:
         """Let the window function clear its state of a window that is over, key by key."""
