@@ -17,6 +17,7 @@ def peak_mb():
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
 
 configuration = Configuration().set_string("tamias.collect.buffer-size", "16 mb")
+configuration.set_string("tamias.epoch.target-ms", "500")
 env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
 if sys.argv[1] != "none":
     env.enable_checkpointing(500)
@@ -26,7 +27,7 @@ numbers = env.from_source(NumberSequenceSource(0, 1 << 60), WatermarkStrategy.no
 with numbers.map(lambda n: (n, "x" * 400)).execute_and_collect("endless") as records:
     first = [next(records)[0] for _ in range(1000)]
     before = peak_mb()
-    time.sleep(12)  # the slow reader
+    time.sleep(25)  # the slow reader
     grown = peak_mb() - before
     more = [next(records)[0] for _ in range(150_000)]
     assert first + more == list(range(151_000))

@@ -14,6 +14,7 @@ from tamias.state.expiry import Expiry
 from tamias.state.rocksdb.list_tables import ListTable
 from tamias.state.rocksdb.map_tables import GONE, KnownMap, MapTable
 from tamias.state.rocksdb.value_tables import ValueTable
+from tamias.state.rocksdb.value_weights import LARGE_BYTES
 from tamias.state.table_handles import TableHandle, TableValueState, list_elements, none_in_list
 from tamias.state.ttl_handles import TtlValueState
 from tamias.types.by_value import own
@@ -22,10 +23,11 @@ from tamias.types.by_value import own
 class RocksValueState(TableValueState):
     """Value state. It reads the dictionary by index, which calls RocksDB only for a missing key."""
 
-    __slots__ = ("_limit", "_make_room")
+    __slots__ = ("_limit", "_make_room", "_sized")
 
     def __init__(self, cell: list[Any], table: ValueTable, default: Any) -> None:
         super().__init__(cell, table, default)
+        self._sized = table.sized
         self._limit = table.limit
         self._make_room = table.make_room
 
@@ -43,7 +45,11 @@ class RocksValueState(TableValueState):
         data = self._data
         if len(data) >= self._limit[0]:
             self._make_room()
-        data[key] = value if type(value) in self._as_is else self._stored(value)
+        cls = type(value)
+        if cls in self._as_is or (cls in self._sized and len(value) <= LARGE_BYTES):
+            data[key] = value
+        else:
+            data[key] = self._stored(value)
         self._mark(key)
 
 

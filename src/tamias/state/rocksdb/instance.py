@@ -23,6 +23,7 @@ from tamias.state.rocksdb.store import META, RocksStore
 from tamias.state.rocksdb.sweep import Sweep
 from tamias.state.rocksdb.tables import RocksTable, Shared
 from tamias.state.rocksdb.value_tables import ValueTable
+from tamias.state.rocksdb.value_weights import weigh_values
 from tamias.state.snapshots import WINDOWED, StateInfo
 
 _META_KEY = META + b"tables"
@@ -135,6 +136,7 @@ class RocksTables:
             for key, entry in table.entries(self.key_groups):
                 table.replace_whole(key, migration.entry(entry))
             table.make_room()
+        table.sized = weigh_values(declared.value, table.weigh_new)
         table.info, table.declared = declared.info, declared
 
     def add(self, info: StateInfo, number: int | None = None) -> RocksTable:

@@ -10,6 +10,7 @@ from tamias.state.rocksdb.key_bytes import sequence_bytes
 from tamias.state.rocksdb.store import WriteBatch
 from tamias.state.rocksdb.tables import Flushed, RocksTable, Shared
 from tamias.state.rocksdb.value_bytes import split_original, with_original, without_original
+from tamias.state.rocksdb.value_weights import weight
 from tamias.state.snapshots import StateInfo
 from tamias.types.by_value import dumps
 
@@ -84,6 +85,7 @@ class ListTable(RocksTable):
             size += len(value)
         self._held += len(known.head)
         self.saw(len(known.head), size)
+        self.weigh(size)
 
     def replace(self, key: Any, known: KnownList, elements: list[Any]) -> None:
         """Replace the elements of a key."""
@@ -135,6 +137,7 @@ class ListTable(RocksTable):
         elements = list(value or ())
         self.replace(key, self.of(key, len(elements)), elements)
         self.mark(key)
+        self.weigh(sum(map(weight, elements)))
 
     def whole(self, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         begin, key = b"", None

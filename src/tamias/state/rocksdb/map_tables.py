@@ -10,7 +10,7 @@ from typing import Any
 
 from tamias.state.rocksdb.key_bytes import entry_bytes, read_part
 from tamias.state.rocksdb.store import WriteBatch
-from tamias.state.rocksdb.tables import LARGE_BYTES, MISSING, Flushed, RocksTable, Shared
+from tamias.state.rocksdb.tables import MISSING, Flushed, RocksTable, Shared
 from tamias.state.rocksdb.value_bytes import (
     decode,
     decode_stamped,
@@ -20,6 +20,7 @@ from tamias.state.rocksdb.value_bytes import (
     with_original,
     without_original,
 )
+from tamias.state.rocksdb.value_weights import LARGE_BYTES, weight
 from tamias.state.snapshots import StateInfo
 
 GONE: Any = type("Gone", (), {"__repr__": lambda self: "GONE"})()
@@ -57,6 +58,10 @@ def _merged(newer: list[_Placed], stored: Iterator[_Placed]) -> Iterator[tuple[A
         last = place
 
 
+def _weight_of(known: KnownMap) -> int:
+    return sum(map(weight, known.entries.values()))
+
+
 class _Maps(dict[Any, KnownMap]):
     __slots__ = ()
 
@@ -90,6 +95,7 @@ class MapTable(RocksTable):
         self.make_room()
         if known is not None and len(known.entries) <= _EAGER:
             self.data[key] = known
+            self.weigh(_weight_of(known))
 
     def find(self, key: Any, known: KnownMap, entry: Any) -> Any:
         """Return the value of an entry in the form of a heap table, or GONE."""
@@ -99,7 +105,7 @@ class MapTable(RocksTable):
         raw = None if known.complete else self._store.get(self.address(key)[0] + entry_bytes(entry)[0])
         kept = GONE if raw is None else self._decode(without_original(raw))
         if raw is not None and len(raw) > LARGE_BYTES:
-            self.saw(1, len(raw))
+            self.weigh(len(raw))
         if not known.complete:
             known.entries[entry] = kept
         return kept
@@ -137,6 +143,7 @@ class MapTable(RocksTable):
         together.update(known.entries)
         known.entries, known.complete = together, True
         self._held += len(stored)
+        self.weigh(sum(weight(kept) for _, _, kept in stored))
 
     def is_empty(self, key: Any, known: KnownMap) -> bool:
         """Return whether the map has no entry."""
@@ -197,6 +204,7 @@ class MapTable(RocksTable):
         known.entries.update(entries)
         known.changed.update(entries)
         self.mark(key)
+        self.weigh(_weight_of(known))
 
     def whole(self, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         begin, key = b"", None

@@ -8,6 +8,7 @@ One instance holds all states of an operator in one subtask. Timers, and other t
     tables.py, value_tables.py, list_tables.py, map_tables.py
                                            the states: dictionaries of the entries in use, in front of RocksDB
     known_addresses.py                     the addresses of keys in use
+    value_weights.py                       the memory of large values in use
     key_bytes.py, value_bytes.py           keys and values as bytes
     store.py, store_options.py             one RocksDB instance and its options
     instance_files.py                      checkpoints: which files are written, which are referred to

@@ -29,7 +29,6 @@ MISSING: Any = object()
 _ENTRY_BYTES = 250  # the memory of an entry in use without its value
 _FIRST_ENTRIES = 100
 _REMEMBERED = 100_000
-LARGE_BYTES = 1000  # a value larger than this counts for the size of the dictionary when it is read
 
 
 class Shared:
@@ -55,8 +54,11 @@ class Shared:
 
     def room(self, value_bytes: int) -> int:
         """Return how many entries with values of this size a table may keep; all tables get equal parts."""
-        tables = sum(instance._tables for instance in Shared.in_slot) or 1
-        return max(self._cache_bytes // tables // (_ENTRY_BYTES + 3 * value_bytes), 1)
+        return max(self.part_bytes() // (_ENTRY_BYTES + 3 * value_bytes), 1)
+
+    def part_bytes(self) -> int:
+        """Return the memory of one table."""
+        return self._cache_bytes // (sum(instance._tables for instance in Shared.in_slot) or 1)
 
     def take_piece(self) -> int:
         """Return a number larger than all before."""
@@ -84,6 +86,9 @@ class RocksTable(ABC):
         # The most entries in the dictionary. It is in a list because handles read it often. Low until sizes are known.
         self.limit = [min(shared.room(0), _FIRST_ENTRIES)]
         self._seen = [0, 0]  # the number of values, and their size in bytes
+        self.sized: frozenset[type] = frozenset()  # types of values that are kept as they are and may be large
+        self._part_bytes = shared.part_bytes()
+        self._large_bytes = 0  # an upper bound of the memory that large values in the dictionary take
         self._windowed = info.kind.startswith(WINDOWED)
         self._some_key: Any = None
         self.changed: set[Any] = set()
@@ -142,12 +147,39 @@ class RocksTable(ABC):
             seen[0], seen[1] = seen[0] // 2, seen[1] // 2
         seen[0] += values
         seen[1] += value_bytes
-        self.limit[0] = self._shared.room(seen[1] // max(seen[0], 1))
+        self._part_bytes = self._shared.part_bytes()
+        self._set_limit()
+
+    def weigh(self, value_bytes: int) -> None:
+        """Count large values that were read into the dictionary. Beyond the table's memory the next access makes room.
+
+        Room is not made at once, because the caller may be working on an entry of the dictionary.
+        """
+        self._large_bytes += value_bytes
+        if self._large_bytes > self._part_bytes:
+            self.limit[0] = 0
+
+    def weigh_new(self, value_bytes: int) -> None:
+        """Count a large value that the program writes, and make room for it. It is not in the dictionary yet."""
+        if self._large_bytes + value_bytes > self._part_bytes and self.data:
+            self.make_room()
+        self.weigh(value_bytes)
+
+    def _set_limit(self) -> None:
+        seen = self._seen
+        if self._large_bytes > self._part_bytes:
+            self.limit[0] = 0
+        elif seen[0]:
+            self.limit[0] = self._shared.room(seen[1] // seen[0])
+        else:
+            self.limit[0] = min(self._shared.room(0), _FIRST_ENTRIES)
 
     def forget(self) -> None:
         """Empty the dictionary. Changes have been written before, or are to be lost."""
         self.data.clear()
         self.changed.clear()
+        self._large_bytes = 0
+        self._set_limit()
 
     @abstractmethod
     def forget_one(self, address: bytes, value: bytes) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tamias.state.rocksdb.known_addresses import KnownAddresses
 from tamias.state.rocksdb.store import WriteBatch
-from tamias.state.rocksdb.tables import LARGE_BYTES, MISSING, Flushed, RocksTable, Shared
+from tamias.state.rocksdb.tables import MISSING, Flushed, RocksTable, Shared
 from tamias.state.rocksdb.value_bytes import (
     decode,
     decode_stamped,
@@ -19,6 +19,7 @@ from tamias.state.rocksdb.value_bytes import (
     with_original,
     without_original,
 )
+from tamias.state.rocksdb.value_weights import LARGE_BYTES, weight
 from tamias.state.snapshots import StateInfo
 
 _NONE = type(None)
@@ -80,7 +81,7 @@ class ValueTable(RocksTable):
         else:
             value = self._decode(without_original(raw))
             if len(raw) > LARGE_BYTES:
-                self.saw(1, len(raw))
+                self.weigh(len(raw))
         self.data[key] = value
         return value
 
@@ -146,6 +147,7 @@ class ValueTable(RocksTable):
             self.make_room()
         self.data[key] = value
         self.mark(key)
+        self.weigh(weight(value))
 
     def whole(self, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         for address, value in pieces:

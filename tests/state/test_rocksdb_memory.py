@@ -1,0 +1,124 @@
+"""The memory of entries in use in front of RocksDB: bounded in bytes, also when values suddenly become large."""
+
+from __future__ import annotations
+
+import tracemalloc
+from weakref import WeakSet
+
+import pytest
+
+from tamias.common import Types
+from tamias.functions.record_functions import AggregateFunction
+from tamias.functions.state_descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from tamias.state.rocksdb.tables import Shared
+from tests.state.backends import SMALL, rocksdb
+
+MB = 1 << 20
+LARGE = 400_000
+KEYS = 250  # 100 MB of large values; the memory for entries in use is 16 MB
+
+
+class Longest(AggregateFunction):
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        return max([value], accumulator, key=lambda one: len(one[0]) if one else 0)
+
+    def get_result(self, accumulator):
+        return accumulator[0]
+
+    def merge(self, one, other):
+        return max(one, other, key=lambda each: len(each[0]) if each else 0)
+
+
+def by_map(backend):
+    state = backend.map_state(MapStateDescriptor("state", Types.STRING(), Types.STRING()))
+    return lambda text: state.put("entry", text), lambda: state.get("entry")
+
+
+def by_list(backend):
+    state = backend.list_state(ListStateDescriptor("state"))
+    return state.add, lambda: list(state.get())[-1]
+
+
+def by_reducing(backend):
+    state = backend.reducing_state(ReducingStateDescriptor("state", lambda one, other: max(one, other, key=len)))
+    return state.add, state.get
+
+
+def by_aggregating(backend):
+    state = backend.aggregating_state(AggregatingStateDescriptor("state", Longest()))
+    return state.add, state.get
+
+
+def by_value(type_info=None, form=lambda text: text, text_of=lambda value: value):
+    def of(backend):
+        state = backend.value_state(ValueStateDescriptor("state", type_info))
+        return lambda text: state.update(form(text)), lambda: text_of(state.value())
+
+    return of
+
+
+STATES = {
+    "value": by_value(),
+    "value, typed": by_value(Types.STRING()),
+    "value, bytes": by_value(form=str.encode, text_of=bytes.decode),
+    "value, tuple": by_value(form=lambda text: (1, text), text_of=lambda value: value[1]),
+    "value, pickled": by_value(form=lambda text: [text], text_of=lambda value: value[0]),
+    "map": by_map,
+    "list": by_list,
+    "reducing": by_reducing,
+    "aggregating": by_aggregating,
+}
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    monkeypatch.setattr(Shared, "in_slot", WeakSet())  # without the instances of other tests
+    backend = rocksdb()
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_values_that_become_large_do_not_exceed_the_memory_for_entries_in_use(backend, state):
+    write, read = STATES[state](backend)
+
+    def write_all(size: int) -> None:
+        for key in range(KEYS):
+            backend.cell[0] = key
+            write(chr(97 + key % 26) * size)
+
+    for _ in range(20):  # small values: as many as there are keys fit a hundred times
+        write_all(3)
+        backend.snapshot(1)
+    tracemalloc.start()
+    write_all(LARGE)
+    for key in range(KEYS):
+        backend.cell[0] = key
+        assert read() == chr(97 + key % 26) * LARGE
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 5 * SMALL.cache_bytes < KEYS * LARGE
+    assert peak < 2.5 * SMALL.cache_bytes  # the entries, and their bytes while they are written
+
+
+def test_small_values_fill_the_memory_again_after_large_ones(backend):
+    write, _ = by_value()(backend)
+    for key in range(60):
+        backend.cell[0] = key
+        write("x" * LARGE)
+    table = backend.rocks.by_name["state"]
+    for _ in range(40):
+        for key in range(5_000):
+            backend.cell[0] = key
+            write("small")
+        backend.snapshot(1)
+    assert len(table.data) > 4_000
