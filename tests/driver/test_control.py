@@ -14,7 +14,9 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimite
 from tamias.driver.control import ControlDesk, JobGone, ask, desks, peer_uid, runtime_folder
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import ConfigurationError, JobCancelledError, TamiasError
+from tamias.slot.listener import MAX_NEWCOMERS
 from tamias.testing.local_run import on_local_engine
+from tests.live_jobs import until
 
 
 @pytest.fixture(autouse=True)
@@ -129,6 +131,24 @@ def test_somebody_who_says_nothing_holds_nobody_up(client):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(desk))
         assert ask(desk, {"ask": "job"})["name"] == "endless"
+
+
+def test_a_crowd_that_says_nothing_holds_nobody_up(client):
+    (desk,) = desks()
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(3 * MAX_NEWCOMERS)]
+    try:
+        for each in silent:
+            each.connect(str(desk))
+        assert ask(desk, {"ask": "job"})["name"] == "endless"
+        until(lambda: _control_threads() <= MAX_NEWCOMERS + 1)  # one for each connection, and one that accepts them
+    finally:
+        for each in silent:
+            each.close()
+    assert ask(desk, {"ask": "job"})["name"] == "endless"
+
+
+def _control_threads():
+    return sum(thread.name == "tamias-control" for thread in threading.enumerate())
 
 
 def test_several_may_ask_at_once(client, tmp_path):

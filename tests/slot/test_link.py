@@ -139,6 +139,72 @@ def test_a_handshake_has_one_deadline_however_slowly_the_peer_sends() -> None:
     theirs.close()
 
 
+class Crowded:
+    """A listener that closes the first connections in their handshake, as it does when strangers push them out."""
+
+    def __init__(self, path: str, pushed_out: int) -> None:
+        self._listener = listen(path)
+        self._pushed_out = pushed_out
+        self.connections = 0
+        self.admitted: list[Link | None] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            if self.connections <= self._pushed_out:
+                sock.sendall(b"tamias/2" + b"c" * 32)
+                sock.recv(1)
+                sock.close()
+            else:
+                self.admitted.append(accept(sock, SECRET))
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def test_a_peer_that_is_pushed_out_in_its_handshake_tries_again(tmp_path: Path) -> None:
+    crowded = Crowded(str(tmp_path / "s"), pushed_out=3)
+    link = connect(str(tmp_path / "s"), SECRET)
+    until(lambda: crowded.admitted)
+    assert crowded.connections == 4
+    link.send(b"here")
+    assert crowded.admitted[0] is not None and crowded.admitted[0].receive() == b"here"
+    crowded.close()
+
+
+def test_a_peer_that_is_pushed_out_each_time_gives_up_at_its_deadline(tmp_path: Path) -> None:
+    crowded = Crowded(str(tmp_path / "s"), pushed_out=1_000_000)
+    with pytest.raises((EOFError, OSError)):
+        connect(str(tmp_path / "s"), SECRET, timeout_s=0.5)
+    assert crowded.connections > 1
+    crowded.close()
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux shows the timers of connections")
+def test_both_sides_of_an_idle_tcp_connection_ask_whether_the_other_host_is_there() -> None:
+    links: list[Link] = []
+    listener = Listener(("127.0.0.1", 0), SECRET, links.append, "test")
+    listener.start()
+    link = connect(listener.address, SECRET)
+    until(lambda: links)
+    port = f"{listener.address[1]:04X}"
+    keepalive = "02"  # the kind of timer that is set
+
+    def timers() -> list[str]:
+        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        established = [row for row in rows if row[3] == "01"]
+        return [row[5][:2] for row in established if port in (row[1].split(":")[1], row[2].split(":")[1])]
+
+    until(lambda: timers() == [keepalive, keepalive])  # for a moment, another timer waits for an acknowledgement
+    link.close()
+    listener.close()
+
+
 class Middle:
     """Someone on the path of a TCP connection, who passes everything on and may change what the caller sends."""
 

@@ -66,6 +66,33 @@ def test_an_authenticated_peer_is_never_closed_for_strangers(listener: Listener,
         sock.close()
 
 
+def test_own_peers_get_in_while_strangers_keep_coming(listener: Listener, links: list[Link]) -> None:
+    strangers: list[socket.socket] = []
+    ended = threading.Event()
+
+    def crowd() -> None:
+        while not ended.is_set():
+            strangers.append(stranger(listener))
+            if len(strangers) > 3 * MAX_NEWCOMERS:
+                strangers.pop(0).close()
+
+    crowds = [threading.Thread(target=crowd) for _ in range(2)]
+    for thread in crowds:
+        thread.start()
+    try:
+        until(lambda: len(strangers) > MAX_NEWCOMERS)
+        peers = [connect(listener.address, SECRET, timeout_s=60) for _ in range(20)]
+        until(lambda: len(links) == 20)
+    finally:
+        ended.set()
+        for thread in crowds:
+            thread.join()
+        for sock in strangers:
+            sock.close()
+    for peer in peers:
+        peer.close()
+
+
 class Failing(socket.socket):
     """A listening socket whose first calls of `accept` fail."""
 

@@ -76,12 +76,26 @@ def executors(name: str, value: str) -> list[int]:
 
 def kill_an_executor() -> list[int]:
     """Kill the JVM of one executor of this test run and the slots that it started; return what was killed."""
+    victim, slots = _executor_with_slots()
+    for pid in [victim, *slots]:
+        os.kill(pid, signal.SIGKILL)
+    return [victim, *slots]
+
+
+def kill_the_jvm_of_an_executor() -> list[int]:
+    """Kill the JVM of one executor of this test run; return the slots that it started."""
+    victim, slots = _executor_with_slots()
+    os.kill(victim, signal.SIGKILL)
+    return slots
+
+
+def _executor_with_slots() -> tuple[int, list[int]]:
+    """Return the executor of this test run beside which most slots run, and those slots."""
     started = executors(TEST_RUN[0], os.environ[TEST_RUN[0]])  # a driver inherits the mark of its test run
     slots = {executor: [pid for pid in descendants(executor) if is_slot(pid)] for executor in started}
     victim = max(started, key=lambda executor: len(slots[executor]))
-    for pid in [victim, *slots[victim]]:
-        os.kill(pid, signal.SIGKILL)
-    return [victim, *slots[victim]]
+    assert slots[victim], "an executor has slots beside it"
+    return victim, slots[victim]
 
 
 def kill_one(pids: list[int], chance: Random) -> None:

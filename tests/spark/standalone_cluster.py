@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import time
@@ -68,9 +67,9 @@ class Cluster:
             assert time.monotonic() < limit, log.read_text()[-2000:]
             time.sleep(0.2)  # polling another process's log
 
-    def signal_worker(self, number: int, sent: signal.Signals) -> None:
-        """Send a signal to a worker, counted from 1."""
-        self._processes[number].send_signal(sent)
+    def worker_pid(self, number: int) -> int:
+        """Return the process id of a worker, counted from 1. Its executors are its children."""
+        return self._processes[number].pid
 
     def executor_logs(self) -> dict[str, str]:
         """Return what each executor has logged, by its folder: `work-1/app-.../0`."""

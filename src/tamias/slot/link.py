@@ -28,6 +28,11 @@ Channel = socket.socket | EncryptedSocket
 _CHALLENGE = 32
 _GREETING = b"tamias/2"
 _HANDSHAKE_S = 10.0  # for the whole handshake, however slowly the peer sends
+_FIRST_PAUSE_S = 0.02  # before a peer that was closed in its handshake tries again
+_LONGEST_PAUSE_S = 1.0
+# A host is taken for lost after three minutes: idle for one, then six questions without an answer. Data that is not
+# acknowledged (TCP_USER_TIMEOUT, in milliseconds) has the same time.
+_SILENCE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 180_000}
 _LENGTH = struct.Struct("<Q")
 _DIGEST = 32  # bytes of a message's digest
 _NUMBER = struct.Struct("<QQ")  # of a message, and its length
@@ -132,19 +137,38 @@ def listen(address: Address) -> socket.socket:
 def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) -> Link:
     """Connect to a listener and prove the secret to each other.
 
+    A listener that strangers crowd may close the connection of a peer in its handshake (`slot/listener.py`), or have no
+    room for one more. The peer tries again, with longer and longer pauses, until the timeout.
+
     Raises:
         DeploymentError: The peer is no tamias slot of this version, or does not know the secret.
         OSError: The listener cannot be reached, or does not answer in time.
-        EOFError: The listener closed the connection.
+        EOFError: The listener closed the connection each time.
     """
     deadline = time.monotonic() + timeout_s
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            return _connect_once(address, secret, deadline)
+        except (EOFError, ConnectionResetError, BrokenPipeError, BlockingIOError):
+            if time.monotonic() + pause_s >= deadline:
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _connect_once(address: Address, secret: bytes, deadline: float) -> Link:
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX)
-        sock.settimeout(timeout_s)
-        sock.connect(address)
+        sock.settimeout(_remaining(deadline))
+        try:
+            sock.connect(address)
+        except BaseException:
+            sock.close()
+            raise
     else:
-        sock = socket.create_connection((address[0], address[1]), timeout=timeout_s)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock = socket.create_connection((address[0], address[1]), timeout=_remaining(deadline))
+        _prepare_tcp(sock)
     try:
         encrypted = isinstance(address, EncryptedAddress)
         channel = _encrypt(sock, CallingSide(), deadline) if encrypted else sock
@@ -173,7 +197,7 @@ def accept(
     deadline = time.monotonic() + timeout_s
     try:
         if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _prepare_tcp(sock)
         channel = _encrypt(sock, encryption, deadline) if encryption is not None else sock
         link = _prove(channel, secret, first=True, deadline=deadline)
         sock.settimeout(None)
@@ -191,6 +215,18 @@ def _encrypt(sock: socket.socket, side: CalledSide | CallingSide, deadline: floa
         if not channel.take_in():
             raise EOFError("the other side closed the connection")
     return channel
+
+
+def _prepare_tcp(sock: socket.socket) -> None:
+    """Send small messages at once, and notice a peer's host that vanished without closing its connections.
+
+    Heartbeats notice it sooner where there are any: on lifelines, and where a slot reports its events.
+    """
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _SILENCE.items():
+        if hasattr(socket, name):  # each system has some of them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _prove(sock: Channel, secret: bytes, *, first: bool, deadline: float) -> Link:

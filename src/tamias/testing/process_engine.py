@@ -58,6 +58,7 @@ class ProcessEngine(SlotEngine):
         registering: Start the slots as on a cluster: they are not children of the driver, they register over TCP,
             and the driver cannot kill a slot that it gives up.
         links: Which connections of registering slots are encrypted.
+        pool: The slots, if they are to be started in another way.
     """
 
     def __init__(
@@ -67,10 +68,12 @@ class ProcessEngine(SlotEngine):
         *,
         registering: bool = False,
         links: LinkSettings | None = None,
+        pool: SlotPool | None = None,
     ) -> None:
         heartbeat = heartbeat or Heartbeat()
         slots = _registering_slots if registering else _local_slots
-        super().__init__(graph, slots(graph.slot_count, heartbeat, links or LinkSettings()), heartbeat.stall_timeout_s)
+        pool = pool or slots(graph.slot_count, heartbeat, links or LinkSettings())
+        super().__init__(graph, pool, heartbeat.stall_timeout_s)
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
         self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
