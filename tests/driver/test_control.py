@@ -133,18 +133,21 @@ def test_somebody_who_says_nothing_holds_nobody_up(client):
         assert ask(desk, {"ask": "job"})["name"] == "endless"
 
 
-def test_a_crowd_that_says_nothing_holds_nobody_up(client):
-    (desk,) = desks()
+def test_a_crowd_that_says_nothing_holds_nobody_up():
+    """Nobody's time runs out here: the job closes the oldest connections because there are too many."""
+    desk = ControlDesk(JobHandle(JobID.generate(), "job"), request_s=3_600)
+    before = _control_threads()
     silent = [socket.socket(socket.AF_UNIX) for _ in range(3 * MAX_NEWCOMERS)]
     try:
         for each in silent:
-            each.connect(str(desk))
-        assert ask(desk, {"ask": "job"})["name"] == "endless"
-        until(lambda: _control_threads() <= MAX_NEWCOMERS + 1)  # one for each connection, and one that accepts them
+            each.connect(str(desk.path))
+        assert ask(desk.path, {"ask": "job"})["name"] == "job"
+        until(lambda: _control_threads() <= before + MAX_NEWCOMERS)  # each connection has one
     finally:
         for each in silent:
             each.close()
-    assert ask(desk, {"ask": "job"})["name"] == "endless"
+    assert ask(desk.path, {"ask": "job"})["name"] == "job"
+    desk.close()
 
 
 def _control_threads():

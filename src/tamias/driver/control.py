@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 _numbers = itertools.count()
 
 _LONGEST_LINE = 1 << 16
-_REQUEST_S = 10.0  # how long a peer may take to send its request, and to read the answer
+_REQUEST_S = 10.0
 _LONGEST_PATH = 107  # bytes: the kernel's limit for the address of a socket
 
 
@@ -96,12 +96,18 @@ class ControlDesk:
         path: The socket.
     """
 
-    def __init__(self, handle: JobHandle, uid_of: Callable[[socket.socket], int | None] = peer_uid) -> None:
+    def __init__(
+        self,
+        handle: JobHandle,
+        uid_of: Callable[[socket.socket], int | None] = peer_uid,
+        request_s: float = _REQUEST_S,
+    ) -> None:
         """Open the socket.
 
         Args:
             handle: The job.
             uid_of: Returns the user id of a peer.
+            request_s: How long a peer may take to send its request, and to read the answer.
 
         Raises:
             ConfigurationError: There is no safe place for the socket.
@@ -109,6 +115,7 @@ class ControlDesk:
         """
         self._handle = handle
         self._uid_of = uid_of
+        self._request_s = request_s
         self.path = runtime_folder() / f"{os.getpid()}-{next(_numbers)}.sock"
         if len(os.fsencode(self.path)) > _LONGEST_PATH:
             raise ConfigurationError(
@@ -133,10 +140,10 @@ class ControlDesk:
                 if self._uid_of(link) not in (None, os.getuid()):
                     return
                 _conversations.add(threading.current_thread())
-                line = _read_line(link, within_s=_REQUEST_S)
+                line = _read_line(link, within_s=self._request_s)
                 self._acceptor.newcomers.remove(link)
                 answer = self._answer_line(line)
-                link.settimeout(_REQUEST_S)
+                link.settimeout(self._request_s)
                 link.sendall(json.dumps(answer).encode() + b"\n")
         except (OSError, EOFError) as gone:
             _log.info("a process that sent a request to job %s is gone: %s", self._handle.job_name, gone)

@@ -27,7 +27,7 @@ Channel = socket.socket | EncryptedSocket
 
 _CHALLENGE = 32
 _GREETING = b"tamias/2"
-_HANDSHAKE_S = 10.0  # for the whole handshake, however slowly the peer sends
+HANDSHAKE_S = 10.0  # for the whole handshake, however slowly the peer sends
 _FIRST_PAUSE_S = 0.02  # before a peer that was closed in its handshake tries again
 _LONGEST_PAUSE_S = 1.0
 # A host is taken for lost after three minutes: idle for one, then six questions without an answer. Data that is not
@@ -134,7 +134,7 @@ def listen(address: Address) -> socket.socket:
     return sock
 
 
-def connect(address: Address, secret: bytes, timeout_s: float = _HANDSHAKE_S) -> Link:
+def connect(address: Address, secret: bytes, timeout_s: float = HANDSHAKE_S) -> Link:
     """Connect to a listener and prove the secret to each other.
 
     A listener that strangers crowd may close the connection of a peer in its handshake (`slot/listener.py`), or have no
@@ -184,7 +184,7 @@ def _connect_once(address: Address, secret: bytes, deadline: float) -> Link:
 
 
 def accept(
-    sock: socket.socket, secret: bytes, encryption: CalledSide | None = None, timeout_s: float = _HANDSHAKE_S
+    sock: socket.socket, secret: bytes, encryption: CalledSide | None = None, timeout_s: float = HANDSHAKE_S
 ) -> Link | None:
     """Authenticate an accepted connection. If the peer does not know the secret, close it and return None.
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 
 from tamias.slot.encryption import CalledSide, Certificate, EncryptedAddress
-from tamias.slot.link import Address, Link, accept, listen
+from tamias.slot.link import HANDSHAKE_S, Address, Link, accept, listen
 
 _log = logging.getLogger(__name__)
 
@@ -122,6 +122,7 @@ class Listener:
         serve: Called with the link of each peer that proved the secret, on a thread of its own.
         name: The name of the threads.
         certificate: The certificate of a listener that speaks TLS; its address is then an `EncryptedAddress`.
+        handshake_s: How long a peer has to prove the secret.
     """
 
     def __init__(
@@ -131,10 +132,12 @@ class Listener:
         serve: Callable[[Link], None],
         name: str,
         certificate: Certificate | None = None,
+        handshake_s: float = HANDSHAKE_S,
     ) -> None:
         self._secret = secret
         self._serve = serve
         self._encryption = CalledSide(certificate) if certificate is not None else None
+        self._handshake_s = handshake_s
         sock = listen(address)
         found = sock.getsockname()
         self.address: Address = found if isinstance(found, str) else (found[0], found[1])
@@ -151,7 +154,7 @@ class Listener:
         self._acceptor.close()
 
     def _authenticate(self, sock: socket.socket) -> None:
-        link = accept(sock, self._secret, self._encryption)
+        link = accept(sock, self._secret, self._encryption, self._handshake_s)
         self._acceptor.newcomers.remove(sock)
         if link is not None:
             self._serve(link)
