@@ -19,6 +19,7 @@ from tamias.slot.link import connect
 from tamias.slot.slot_config import Registration, Welcome
 from tamias.types.by_value import dumps
 from tests.live_jobs import is_running, until
+from tests.spark.processes import listening_sockets
 
 
 @pytest.fixture
@@ -52,7 +53,12 @@ def pool_of(count, launch=run, **more):
 
 def test_a_failed_start_ends_the_slots_that_registered(pids):
     missing_one = [True]
-    pool = pool_of(2, lambda driver, numbers: run(driver, numbers[:-1] if missing_one else numbers), register_s=3.0)
+
+    def launch(driver, numbers):
+        run(driver, numbers[:-1] if missing_one else numbers)
+        until(lambda: listening_sockets(pids[-1].pid))  # a slot registers when it listens; the machine may be slow
+
+    pool = pool_of(2, launch, register_s=3.0)
     try:
         for _ in range(2):
             with pytest.raises(DeploymentError, match="only 1 of 2 slots registered"):

