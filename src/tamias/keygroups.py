@@ -118,6 +118,10 @@ def _hash_tuple(key: tuple[Any, ...]) -> int:
     return zlib.crc32(struct.pack(f">{len(key)}I", *(0 if k is None else stable_hash(k) for k in key)), 1)
 
 
+def _hash_list(key: list[Any]) -> int:
+    return zlib.crc32(struct.pack(f">{len(key)}I", *(0 if k is None else stable_hash(k) for k in key)), 2)
+
+
 def _hash_frozenset(key: frozenset[Any]) -> int:
     return _hash_tuple(tuple(sorted(0 if k is None else stable_hash(k) for k in key)))
 
@@ -148,6 +152,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     fractions.Fraction: _hash_number,
     bytes: zlib.crc32,
     tuple: _hash_tuple,
+    list: _hash_list,  # PyFlink: keys are compared by their bytes, so a list is a key
     frozenset: _hash_frozenset,
     uuid.UUID: lambda key: _hash_number(key.int),
     datetime.date: lambda key: _hash_text(key.isoformat()),
@@ -201,6 +206,7 @@ def _hash_other(key: Any) -> int:
 # `state_key` wraps a key in a tuple that starts with this marker when equal keys of other types may exist. A user's
 # tuple that starts with the marker is wrapped too, so a wrapped key is never mistaken for a plain one.
 _TYPED = b"\x00typed"
+_LIST = NotImplemented  # marks a tuple that stands for a list; it is not a valid key itself
 _PLAIN = frozenset({str, int, bytes, type(None)})
 
 
@@ -227,7 +233,7 @@ def user_key(stored: Any) -> Any:
     """Return the key that `state_key` was given."""
     if type(stored) is tuple and stored and type(stored[0]) is bytes and stored[0] == _TYPED:
         _, signature, key = stored
-        return _unspelled(key) if "nan" in signature or "Row" in signature else key
+        return _unspelled(key) if "nan" in signature or "Row" in signature or "[" in signature else key
     return stored
 
 
@@ -242,12 +248,17 @@ def _spelled(key: Any) -> tuple[str, Any]:
     if cls is tuple:
         parts = [_spelled(field) for field in key]
         return f"({','.join(signature for signature, _ in parts)})", tuple([field for _, field in parts])
+    if cls is list:
+        parts = [_spelled(field) for field in key]
+        return f"[{','.join(signature for signature, _ in parts)}]", (_LIST, *[field for _, field in parts])
     return cls.__name__, _own_row(key) if cls is Row else key
 
 
 def _unspelled(key: Any) -> Any:
     if key is ...:
         return float("nan")
+    if type(key) is tuple and key and key[0] is _LIST:
+        return [_unspelled(field) for field in key[1:]]
     if type(key) is tuple:
         return tuple([_unspelled(field) for field in key])
     return _own_row(key) if type(key) is Row else key

@@ -42,6 +42,9 @@ class ExchangeRouter(Protocol):
     def resolve(self, key: Any) -> Append:
         """Return the channel of a key that is not in `routes`."""
 
+    def resolve_unhashable(self, key: Any) -> Append:
+        """Return the channel of a key that cannot be looked up in `routes`, such as a list."""
+
     def custom(self, index: Any) -> Append:
         """Return the channel that a user's partitioner returned the index of."""
 
@@ -96,8 +99,10 @@ class ExchangeCode:
             case Hash(key):
                 with code.doing("the key selector of key_by() after"):
                     k, found = generate_key_of(code, key, value), code.fresh("c")
-                with code.looking_up(k):
+                with code.block("try:"):
                     code.line(f"{found} = {code.bind(router.routes.get, 'route')}({k})")
+                with code.block("except TypeError:"):
+                    code.line(f"{found} = {code.bind(router.resolve_unhashable, 'resolve_unhashable')}({k})")
                 with code.block(f"if {found} is None:"):
                     code.line(f"{found} = {code.bind(router.resolve, 'resolve')}({k})")
                 append, append_time = f"{found}[0]", f"{found}[1]"

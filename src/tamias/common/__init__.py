@@ -53,7 +53,7 @@ from tamias.types.serializer import (
     TypeSerializerSchemaCompatibility,
     TypeSerializerSnapshot,
 )
-from tamias.types.time import Duration, Instant, Time
+from tamias.types.time import Duration, Instant, Time, TimeUnit
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tamias.types.type_information import TypeInformation
 
@@ -103,6 +103,7 @@ __all__ = [
     "SimpleTypeSerializerSnapshot",
     "SystemClock",
     "Time",
+    "TimeUnit",
     "TimestampAssigner",
     "TypeInformation",
     "TypeSerializer",

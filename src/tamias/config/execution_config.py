@@ -99,11 +99,13 @@ class ExecutionConfig:
         return options.GLOBAL_JOB_PARAMETERS.read(self._configuration)
 
     def set_global_job_parameters(
-        self, global_job_parameters_dict: Mapping[str, Any] | ParameterTool
+        self, global_job_parameters_dict: Mapping[str, Any] | ParameterTool | Configuration
     ) -> ExecutionConfig:
-        """Set the parameters that every function of the job can read, from a dict or a `ParameterTool`, as text."""
+        """Set the parameters that every function of the job can read, as text."""
         if isinstance(global_job_parameters_dict, ParameterTool):
             global_job_parameters_dict = global_job_parameters_dict.to_map()
+        elif isinstance(global_job_parameters_dict, Configuration):
+            global_job_parameters_dict = global_job_parameters_dict.to_dict()
         parameters = {str(key): value_text(value) for key, value in global_job_parameters_dict.items()}
         self._configuration.set_string(options.GLOBAL_JOB_PARAMETERS.key, value_text(parameters))
         return self

@@ -22,6 +22,7 @@ from tamias.config.state_backend import (
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.functions.assigner_contract import MergingWindowAssigner, WindowAssigner
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
+from tamias.functions.async_functions import AsyncFunction as RichAsyncFunction
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import (
@@ -45,10 +46,20 @@ from tamias.functions.record_functions import (
     Partitioner,
     ReduceFunction,
 )
+from tamias.functions.record_functions import AggregateFunction as RichAggregateFunction
+from tamias.functions.record_functions import CoFlatMapFunction as RichCoFlatMapFunction
+from tamias.functions.record_functions import CoMapFunction as RichCoMapFunction
+from tamias.functions.record_functions import FilterFunction as RichFilterFunction
+from tamias.functions.record_functions import FlatMapFunction as RichFlatMapFunction
+from tamias.functions.record_functions import MapFunction as RichMapFunction
+from tamias.functions.record_functions import ReduceFunction as RichReduceFunction
 from tamias.functions.runtime_context import RuntimeContext
 from tamias.functions.selection import OutputSelector
 from tamias.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
+from tamias.functions.sink_contract import SinkFunction as RichSinkFunction
 from tamias.functions.source_contract import ParallelSourceFunction, SourceFunction
+from tamias.functions.source_contract import ParallelSourceFunction as RichParallelSourceFunction
+from tamias.functions.source_contract import SourceFunction as RichSourceFunction
 from tamias.functions.timer_service import TimeDomain, TimerService
 from tamias.functions.timestamp_extractors import (
     AscendingTimestampExtractor,
@@ -58,7 +69,9 @@ from tamias.functions.timestamp_extractors import (
     IngestionTimeExtractor,
 )
 from tamias.functions.trigger_contract import Trigger, TriggerResult
+from tamias.functions.window_functions import AllWindowFunction as RichAllWindowFunction
 from tamias.functions.window_functions import ProcessWindowFunction, WindowFunction
+from tamias.functions.window_functions import WindowFunction as RichWindowFunction
 from tamias.functions.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from tamias.program.async_data_stream import AsyncDataStream
 from tamias.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
@@ -129,6 +142,19 @@ __all__ = [
     "ProcessFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
+    "RichAggregateFunction",
+    "RichAllWindowFunction",
+    "RichAsyncFunction",
+    "RichCoFlatMapFunction",
+    "RichCoMapFunction",
+    "RichFilterFunction",
+    "RichFlatMapFunction",
+    "RichMapFunction",
+    "RichParallelSourceFunction",
+    "RichReduceFunction",
+    "RichSinkFunction",
+    "RichSourceFunction",
+    "RichWindowFunction",
     "RocksDBStateBackend",
     "RuntimeContext",
     "RuntimeExecutionMode",

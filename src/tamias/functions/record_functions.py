@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tamias.errors import InvalidProgramError
 from tamias.functions.record_fields import Field, checked_field, read_field
 
 if TYPE_CHECKING:
@@ -25,6 +26,23 @@ class Function(ABC):  # noqa: B024
     def close(self) -> None:  # noqa: B027
         """Release what `open` acquired. Called once at the end, also after a failure."""
 
+    def get_runtime_context(self) -> RuntimeContext:
+        """Return the context that `open` is given. It is available from the call of `open` on.
+
+        Raises:
+            InvalidProgramError: The function is not running in a job.
+        """
+        context: RuntimeContext | None = getattr(self, "_runtime_context", None)
+        if context is None:
+            raise InvalidProgramError(
+                f"{type(self).__name__} has no runtime context yet: call get_runtime_context() in open(), or later"
+            )
+        return context
+
+    def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
+        """Set what `get_runtime_context` returns. The operator calls it before `open`."""
+        self._runtime_context = runtime_context
+
 
 class WrappingFunction(Function):
     """A function of Tamias that calls a function of the user; the user's function may take part in checkpoints.
@@ -38,6 +56,7 @@ class WrappingFunction(Function):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         if isinstance(self.wrapped, Function):
+            self.wrapped.set_runtime_context(runtime_context)
             self.wrapped.open(runtime_context)
 
     def close(self) -> None:
@@ -158,6 +177,21 @@ class FieldKeySelector(KeySelector):
 
     def __repr__(self) -> str:
         return f"FieldKeySelector({', '.join(map(repr, self.fields))})"
+
+
+class OneFieldSelector(KeySelector):
+    """Uses one field of the record, given by position or name, as the key: the field itself.
+
+    >>> OneFieldSelector(1).get_key(("a", 5))
+    5
+    """
+
+    def __init__(self, field: Field) -> None:
+        self.field = checked_field(field, "a key field")
+
+    def get_key(self, value: Any) -> Any:
+        """Return the field of the record."""
+        return read_field(value, self.field)
 
 
 class Partitioner(Function):

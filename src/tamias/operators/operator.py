@@ -135,6 +135,7 @@ class RuntimeOperator(ABC):
         context = self.runtime_context()
         for function in self.functions():
             if isinstance(function, Function):
+                function.set_runtime_context(context)
                 function.open(context)
 
     def runtime_context(self) -> RuntimeContext:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from tamias.errors import InvalidProgramError
 from tamias.functions.process_functions import CoProcessFunction, KeyedCoProcessFunction
-from tamias.functions.record_functions import CoFlatMapFunction, CoMapFunction, FieldKeySelector
+from tamias.functions.record_functions import CoFlatMapFunction, CoMapFunction, FieldKeySelector, Function
 from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec, KeySpec, OperatorSpec
 from tamias.graph.stream_graph import Edge
 from tamias.program.argument_checks import check_function, check_output_type, check_single_result
@@ -58,15 +59,35 @@ class ConnectedStreams:
             self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
         )
 
-    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Turn each record into one record: `map1` for the first stream, `map2` for the second. None is not emitted."""
+    def map(
+        self,
+        func: CoMapFunction | Callable[[Any], Any],
+        output_type: TypeInformation | Callable[[Any], Any] | None = None,
+        output_type_of_callables: TypeInformation | None = None,
+    ) -> DataStream:
+        """Turn each record into one record: `map1` for the first stream, `map2` for the second. None is not emitted.
+
+        Two plain callables may stand for the function: `map(f, g)`, or `map(f, g, output_type)`.
+        """
+        if _are_callables(func, output_type):
+            func, output_type = _TwoMaps(func, output_type), output_type_of_callables
         check_function("map", func, CoMapFunction, None)
         check_single_result("map", func, "map1")
         check_single_result("map", func, "map2")
         return self._transform("Co-Map", CoMapSpec(func), output_type)
 
-    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Turn each record into any number of records: `flat_map1` for the first stream, `flat_map2` for the second."""
+    def flat_map(
+        self,
+        func: CoFlatMapFunction | Callable[[Any], Any],
+        output_type: TypeInformation | Callable[[Any], Any] | None = None,
+        output_type_of_callables: TypeInformation | None = None,
+    ) -> DataStream:
+        """Turn each record into any number of records: `flat_map1` for the first stream, `flat_map2` for the second.
+
+        Two plain callables may stand for the function: `flat_map(f, g)`, or `flat_map(f, g, output_type)`.
+        """
+        if _are_callables(func, output_type):
+            func, output_type = _TwoFlatMaps(func, output_type), output_type_of_callables
         check_function("flat_map", func, CoFlatMapFunction, None)
         return self._transform("Co-Flat Map", CoFlatMapSpec(func), output_type)
 
@@ -87,7 +108,7 @@ class ConnectedStreams:
 
     # ------------------------------------------------------------------------------ building the graph
 
-    def _transform(self, name: str, spec: OperatorSpec, output_type: TypeInformation | None) -> DataStream:
+    def _transform(self, name: str, spec: OperatorSpec, output_type: Any) -> DataStream:
         check_output_type(name, output_type)
         keys, environment = self._keys(), self.stream1.get_execution_environment()
         edges = both_inputs(self.stream1, self.stream2)
@@ -136,3 +157,38 @@ def both_inputs(first: DataStream, second: DataStream) -> tuple[Edge, ...]:
 
 def _type_text(key: KeySpec) -> str:
     return "any Python object (undeclared)" if key.type_info is None else str(key.type_info)
+
+
+def _are_callables(first: Any, second: Any) -> bool:
+    """Return whether both arguments are plain callables, not function objects or their classes, and not types."""
+    others = (Function, TypeInformation)
+    return all(
+        callable(each) and not isinstance(each, others) and not (isinstance(each, type) and issubclass(each, Function))
+        for each in (first, second)
+    )
+
+
+class _TwoMaps(CoMapFunction):
+    """Two plain callables as one function."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._first, self._second = first, second
+
+    def map1(self, value: Any) -> Any:
+        return self._first(value)
+
+    def map2(self, value: Any) -> Any:
+        return self._second(value)
+
+
+class _TwoFlatMaps(CoFlatMapFunction):
+    """Two plain callables as one function."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._first, self._second = first, second
+
+    def flat_map1(self, value: Any) -> Any:
+        return self._first(value)
+
+    def flat_map2(self, value: Any) -> Any:
+        return self._second(value)

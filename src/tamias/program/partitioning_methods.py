@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from tamias.functions.record_functions import Partitioner
+from tamias.functions.record_functions import OneFieldSelector, Partitioner
 from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.graph.specs import Broadcast, Custom, Forward, Global, Rebalance, Rescale, Shuffle
 from tamias.program.argument_checks import check_function, check_single_result
@@ -35,7 +35,12 @@ class PartitioningMethods(StreamCore):
     def partition_custom(
         self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: KeySelection
     ) -> DataStream:
-        """Send each record to the subtask that `partitioner(key, number_of_subtasks)` names."""
+        """Send each record to the subtask that `partitioner(key, number_of_subtasks)` names.
+
+        A single field, given by position or name, is itself the key; for several fields the key is a tuple.
+        """
+        if isinstance(key_selector, int | str):
+            key_selector = OneFieldSelector(key_selector)
         check_function("partition_custom", partitioner, Partitioner, 2)
         check_single_result("partition_custom", partitioner, "partition")
         return self._partitioned(Custom(partitioner, key_spec("partition_custom", key_selector, None)))

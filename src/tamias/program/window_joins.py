@@ -62,6 +62,7 @@ class _KeyOfSide(KeySelector):
     def open(self, runtime_context: RuntimeContext) -> None:
         for selector in self._selectors:
             if isinstance(selector, Function):
+                selector.set_runtime_context(runtime_context)
                 selector.open(runtime_context)
 
     def get_key(self, value: Tagged) -> Any:

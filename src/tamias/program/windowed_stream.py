@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tamias.errors import UnsupportedOperationError
@@ -37,6 +38,7 @@ from tamias.graph.stream_graph import Edge
 from tamias.program.argument_checks import check_function, check_instance, check_output_type, check_single_result
 from tamias.program.data_stream import DataStream
 from tamias.program.pickling_check import check_sendable
+from tamias.types.time import Duration, Time, millis_of
 from tamias.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
@@ -89,11 +91,16 @@ class _Windowed(ABC):
         self._evictor = evictor
         return self
 
-    def allowed_lateness(self: S, time_ms: int) -> S:
-        """Keep windows for this long after their end, and fire again for each late record."""
-        if isinstance(time_ms, bool) or not isinstance(time_ms, int) or time_ms < 0:
-            raise ValueError(f"allowed_lateness() takes a number of milliseconds from 0 on, got {time_ms!r}")
-        self._lateness_ms = time_ms
+    def allowed_lateness(self: S, time_ms: int | Time | Duration | timedelta) -> S:
+        """Keep windows for this long after their end, and fire again for each late record.
+
+        Args:
+            time_ms: Milliseconds, or a length of time.
+        """
+        lateness_ms = millis_of(time_ms)
+        if lateness_ms < 0:
+            raise ValueError(f"allowed_lateness() takes a length of time from 0 on, got {time_ms!r}")
+        self._lateness_ms = lateness_ms
         return self
 
     def side_output_late_data(self: S, output_tag: OutputTag) -> S:

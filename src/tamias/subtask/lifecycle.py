@@ -49,7 +49,9 @@ class OperatorLifecycle:
         helpers = list(self._find_helpers())
         for number, helper in helpers:
             with self._blame.operator(number):
-                helper.open(self.operators[number].runtime_context())
+                context = self.operators[number].runtime_context()
+                helper.set_runtime_context(context)
+                helper.open(context)
         self._helpers = helpers
 
     def _operator_state(self, saved: OperatorRestore | None, store: FileStore | None) -> OperatorState | None:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from tamias.codegen.exchange_code import Append
 from tamias.codegen.key_code import key_function
-from tamias.errors import InvalidProgramError, RecordTooLargeError, RecordTypeError, preview
+from tamias.errors import InvalidKeyError, InvalidProgramError, RecordTooLargeError, RecordTypeError, preview
 from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import Exchange, JobGraph, Vertex
 from tamias.graph.specs import Hash, Rebalance, Rescale, Shuffle
-from tamias.keygroups import key_group, subtask_of
+from tamias.keygroups import key_group, state_key, subtask_of
 from tamias.subtask.wire.frames import END, RECORDS, Blob, Frame
 from tamias.types.by_value import dumps_up_to, pickled_size, size_of
 
@@ -316,13 +316,29 @@ class Router:
 
     def resolve(self, key: Any) -> Append:
         """Return the channel of a key that is not remembered, and remember it."""
-        target = self._target
-        group = key_group(key, target.max_parallelism)
-        found = self.appends[subtask_of(group, target.max_parallelism, target.parallelism)]
+        found = self._channel_of(key)
         if len(self.routes) >= _ROUTES_KEPT:
             self.routes.clear()
         self.routes[key] = found
         return found
+
+    def resolve_unhashable(self, key: Any) -> Append:
+        """Return the channel of a list, or of a tuple with a list, which a dict cannot hold.
+
+        Raises:
+            InvalidKeyError: The key is of another kind.
+        """
+        found = self._channel_of(key)
+        try:
+            hash(state_key(key))
+        except TypeError as error:
+            raise InvalidKeyError("", preview(key), f"it has no hash ({error}); use a tuple or a str") from None
+        return found
+
+    def _channel_of(self, key: Any) -> Append:
+        target = self._target
+        group = key_group(key, target.max_parallelism)
+        return self.appends[subtask_of(group, target.max_parallelism, target.parallelism)]
 
     def custom(self, index: Any) -> Append:
         """Return the channel of the index that a user's partitioner returned."""

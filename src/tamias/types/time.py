@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from functools import total_ordering
 from typing import Any
 
 from tamias.types.published import publish
 
-__all__ = ["Duration", "Instant", "Time", "millis_of"]
+__all__ = ["Duration", "Instant", "Time", "TimeUnit", "length_of", "millis_of"]
 
 _NANOS_PER_SECOND = 1_000_000_000
 _NANOS_PER_MILLI = 1_000_000
@@ -104,6 +105,16 @@ class Duration:
         return "PT" + text
 
 
+class TimeUnit(Enum):
+    """A unit for `Time.of`: the member's value is its length in milliseconds."""
+
+    MILLISECONDS = 1
+    SECONDS = 1_000
+    MINUTES = 60_000
+    HOURS = 3_600_000
+    DAYS = 86_400_000
+
+
 @total_ordering
 class Time:
     """A length of time in milliseconds: the older of Flink's two classes, and the one that windows take.
@@ -120,6 +131,17 @@ class Time:
     def to_milliseconds(self) -> int:
         """Return the length in milliseconds."""
         return self._milliseconds
+
+    @staticmethod
+    def of(size: int, unit: TimeUnit) -> Time:
+        """Create a length of that many units.
+
+        >>> Time.of(10, TimeUnit.SECONDS)
+        Time.milliseconds(10000)
+        """
+        if not isinstance(unit, TimeUnit):
+            raise TypeError(f"Time.of() takes a number and a TimeUnit, such as TimeUnit.SECONDS; got {unit!r}")
+        return Time(_whole(size, unit.name.lower()) * unit.value)
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
