@@ -539,8 +539,9 @@ class UntrustedFileError(CorruptFileError):
     def __str__(self) -> str:
         path, found, option = self.args
         return (
-            f"cannot trust {path!r}: found {found}, but {option} is set and a signature of that key is expected; "
-            "restore a checkpoint that was taken with this key, or give the key that signed this one"
+            f"cannot trust {path!r}: found {found}, expected a signature of the key that is given by {option}; "
+            "restore a checkpoint that was taken with this key, give the key that signed this one, or sign it, if you "
+            "trust it, with `tamias savepoint sign`"
         )
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "assemble",
     "decode_metadata",
     "encode_metadata",
+    "is_signed",
 ]
 
 # docs/formats/metadata.md
@@ -41,6 +42,7 @@ LONGEST_HEADER = 100
 # The last field of a signed document. An older release ignores the field, and reads the file.
 _SIGNATURE = ',\n "hmac_sha256": "{}"\n}}'
 _SIGNATURE_BYTES = len(_SIGNATURE.format("0" * 64))
+_BEFORE_SIGNATURE, _AFTER_SIGNATURE = _SIGNATURE.format("\0").encode("ascii").split(b"\0")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 CheckpointKind = Literal["checkpoint", "savepoint"]
@@ -303,13 +305,18 @@ def decode_metadata(data: bytes, where: str, key: SigningKey | None = None) -> C
     return metadata
 
 
+def is_signed(data: bytes) -> bool:
+    """Return whether the bytes of a `_metadata` file end with a signature, of whichever key."""
+    suffix = data[-_SIGNATURE_BYTES:]
+    return suffix.startswith(_BEFORE_SIGNATURE) and suffix.endswith(_AFTER_SIGNATURE)
+
+
 def _check_signature(data: bytes, body: bytes, where: str, key: SigningKey) -> None:
     signed, suffix = body[:-_SIGNATURE_BYTES], body[-_SIGNATURE_BYTES:]
-    before, after = _SIGNATURE.format("\0").encode("ascii").split(b"\0")
-    if not (suffix.startswith(before) and suffix.endswith(after)):
+    if not is_signed(body):
         raise UntrustedFileError(where, "no signature", options.SIGNING_KEY_FILE.key)
     version = data.split(b" ", 2)[1].decode("ascii")
-    signature = suffix[len(before) : -len(after)].decode("ascii", "replace")
+    signature = suffix[len(_BEFORE_SIGNATURE) : -len(_AFTER_SIGNATURE)].decode("ascii", "replace")
     if not key.matches(_signed_bytes(version, signed), signature):
         raise UntrustedFileError(where, "a signature of another key or of other bytes", options.SIGNING_KEY_FILE.key)
 

@@ -38,18 +38,18 @@ class SigningKey:
         raise TypeError("a signing key stays in the driver's process and cannot be pickled")
 
 
-def read_signing_key(path: str | None) -> SigningKey | None:
-    """Read the key that `tamias.checkpoint.signing-key-file` names; None without a path.
+def read_signing_key(path: str | None, option: str = options.SIGNING_KEY_FILE.key) -> SigningKey | None:
+    """Read the key in a file; None without a path. `option` is what names the file, for messages.
 
     Raises:
         ConfigurationError: The file cannot be read, belongs to another user, is open to other users, or is too short.
     """
     if path is None:
         return None
-    secret = read_key_file(path, options.SIGNING_KEY_FILE.key)
+    secret = read_key_file(path, option)
     if len(secret) < LEAST_KEY_BYTES:
         raise ConfigurationError(
-            f"{options.SIGNING_KEY_FILE.key}: {path!r} holds {len(secret)} bytes; a key needs at least "
+            f"{option}: {path!r} holds {len(secret)} bytes; a key needs at least "
             f"{LEAST_KEY_BYTES} random bytes (head -c {LEAST_KEY_BYTES} /dev/urandom)"
         )
     return SigningKey(secret)

@@ -8,6 +8,8 @@
     tamias savepoint list DIRECTORY
     tamias savepoint show PATH
     tamias savepoint dispose PATH
+    tamias savepoint sign PATH [--key-file FILE]
+    tamias savepoint verify PATH [--key-file FILE]
     tamias --version
 
 Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments, 130 for an interrupt. `run` exits with the code of
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
     _add_jobs(commands)
-    _add_savepoint(commands.add_parser("savepoint", help="trigger, list, show and dispose of savepoints"))
+    _add_savepoint(commands.add_parser("savepoint", help="trigger, list, show, dispose of, sign and verify savepoints"))
     return parser
 
 
@@ -191,9 +193,23 @@ def _add_savepoint(parser: argparse.ArgumentParser) -> None:
         one = commands.add_parser(name, help=help_text)
         one.add_argument("path", metavar=argument)
         one.set_defaults(command=lambda given, command=command: command(given.path))
+    for name, with_key, help_text in (
+        (
+            "sign",
+            savepoints.sign,
+            "sign a savepoint that was taken without a key, so that jobs with the key restore it",
+        ),
+        ("verify", savepoints.verify, "check the signature and every file of a savepoint or checkpoint"),
+    ):
+        one = commands.add_parser(name, help=help_text)
+        one.add_argument("path", metavar="PATH")
+        one.add_argument(
+            "--key-file", metavar="FILE", help=f"the key; else the file that {options.SIGNING_KEY_FILE.key} names"
+        )
+        one.set_defaults(command=lambda given, command=with_key: command(given.path, given.key_file))
 
 
 def _dispose_or_explain(parser: argparse.ArgumentParser, path: str | None) -> int:
     if path is None:
-        parser.error("a command is missing: trigger, list, show or dispose")
+        parser.error("a command is missing: trigger, list, show, dispose, sign or verify")
     return savepoints.dispose(path)

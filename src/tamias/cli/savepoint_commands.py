@@ -1,4 +1,4 @@
-"""`tamias savepoint list`, `show` and `dispose`: commands for savepoints, which need no job."""
+"""`tamias savepoint list`, `show`, `dispose`, `sign` and `verify`: commands for savepoints, which need no job."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from tamias.checkpoint.describe import describe, size_text
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.savepoint_files import Found, dispose_savepoint, find_checkpoints
+from tamias.checkpoint.savepoint_signing import sign_savepoint, verify_savepoint
 from tamias.checkpoint.signing import SigningKey, read_signing_key
 from tamias.config import options
 from tamias.config.starting_configuration import starting_configuration
+from tamias.errors import ConfigurationError
 from tamias.storage.locations import plain, scheme_of, shown
 
-__all__ = ["absolute", "dispose", "list_all", "print_table", "show"]
+__all__ = ["absolute", "dispose", "list_all", "print_table", "show", "sign", "verify"]
 
 
 def absolute(path: str) -> str:
@@ -67,6 +69,30 @@ def dispose(path: str) -> int:
     dispose_savepoint(absolute(path), key)
     print(f"disposed of {metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r}, {shown(path)}")
     return 0
+
+
+def sign(path: str, key_file: str | None) -> int:
+    """Sign a savepoint or retained checkpoint."""
+    metadata = sign_savepoint(absolute(path), _needed_key(key_file)).metadata
+    print(f"signed {metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r}, {shown(path)}")
+    return 0
+
+
+def verify(path: str, key_file: str | None) -> int:
+    """Verify the signature and all files of a savepoint or checkpoint."""
+    metadata = verify_savepoint(absolute(path), _needed_key(key_file)).metadata
+    print(
+        f"verified {metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r}, {shown(path)}: signed with "
+        f"this key, {size_text(metadata.state_bytes)} of state unchanged"
+    )
+    return 0
+
+
+def _needed_key(key_file: str | None) -> SigningKey:
+    key = read_signing_key(key_file, "--key-file") if key_file is not None else _configured_key()
+    if key is None:
+        raise ConfigurationError(f"no key: give --key-file FILE, or set {options.SIGNING_KEY_FILE.key} in config.yaml")
+    return key
 
 
 def _configured_key() -> SigningKey | None:

@@ -68,11 +68,15 @@ def read_state(store: FileStore, state_file: StateFile) -> bytes:
         _check_payload(where, state_file.inline, state_file)
         return _inflated(where, state_file.inline, state_file)
     where = f"{store.url}/{state_file.path}"
+    return state_in(_read_file(store, state_file, where), state_file, where)
+
+
+def _read_file(store: FileStore, state_file: StateFile, where: str) -> bytes:
+    assert state_file.path is not None
     try:
-        data = store.read(state_file.path)
+        return store.read(state_file.path)
     except FileNotFoundError:
         raise CorruptFileError(where, "no such file", _expected(state_file)) from None
-    return state_in(data, state_file, where)
 
 
 def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
@@ -98,6 +102,21 @@ def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
         found = "compressed" if flags == COMPRESSED else "not compressed"
         raise CorruptFileError(where, f"state that is {found}", "the opposite, which the metadata says")
     return _inflated(where, payload, state_file)
+
+
+def hashed_state(store: FileStore, state_file: StateFile) -> StateFile:
+    """Check a payload, and return its description with the SHA-256 that a signature protects.
+
+    Raises:
+        CorruptFileError: The payload is missing or damaged.
+    """
+    if state_file.path is None:
+        read_state(store, state_file)
+        return state_file  # the signature covers the bytes themselves
+    where = f"{store.url}/{state_file.path}"
+    data = _read_file(store, state_file, where)
+    state_in(data, state_file, where)  # on the same bytes: a second read could return others
+    return replace(state_file, sha256=hashlib.sha256(memoryview(data)[STATE_HEADER_BYTES:]).hexdigest())
 
 
 def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
