@@ -7,6 +7,7 @@ tamias has checked their checksum and origin.
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 import threading
@@ -138,6 +139,45 @@ def test_damaged_bytes_raise_no_errors_but_those_of_tamias(name: str) -> None:
             assert str(error)
 
     check()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_hundred_thousand_damaged_inputs_raise_no_errors_but_those_of_tamias(name: str) -> None:
+    """Together the decoders read more than a million inputs. Hypothesis would take hours to make as many."""
+    read, good = DECODERS[name]
+    chance = random.Random(28)
+    for number in range(100_000):
+        data = _spoiled_at_random(good, chance)
+        try:
+            read(data)
+        except TamiasError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"input {number} of {name}: {data!r}") from error
+
+
+def _spoiled_at_random(good: bytes, chance: random.Random) -> bytes:
+    if chance.random() < 0.1:
+        return chance.randbytes(chance.randrange(100))
+    for _ in range(chance.randint(1, 3)):
+        start = chance.randrange(len(good) + 1)
+        match chance.randrange(5):
+            case 0:  # cut
+                good = good[:start]
+            case 1:  # one bit
+                good = (
+                    good[:start]
+                    + bytes(b ^ 1 << chance.randrange(8) for b in good[start : start + 1])
+                    + good[start + 1 :]
+                )
+            case 2:  # a number that is too large, or negative
+                good = good[:start] + chance.choice((b"\xff" * 4, b"\x7f" * 8, b"-1", b"9" * 30)) + good[start + 4 :]
+            case 3:  # a part twice
+                good = good[:start] + good[start // 2 :]
+            case _:
+                good = good[:start] + chance.randbytes(chance.randrange(8)) + good[start + chance.randrange(8) :]
+    return good
 
 
 @given(st.data())
