@@ -6,12 +6,13 @@
     worker     `kill -9` of Spark's Python workers
     driver     `kill -9` of the driver; a loop starts the next one, which continues under the same job id
     restart    no fault: the job is stopped with a savepoint, and a new driver starts from it
+    rescale    the same, with parallelism 3 in place of 2, or the reverse
     executor   `kill -9` of an executor's Java process and of its slots, on a standalone cluster of two workers
 
 The job counts per key at parallelism 2, with a state of 100 bytes for each key, which is filled first, and a checkpoint
 every half second. It reads a fixed number of records a second and notes the time of every record at its sink. An
-output is new if its record had not been output before the fault. The restart strategy waits no time. The tables show
-the median and the worst of the runs. Everything runs on one machine.
+output is new if its record had not been output by the attempt that the fault ended. The restart strategy waits no
+time. The table shows the median and the worst of the runs. Everything runs on one machine.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +49,23 @@ from tamias.datastream.state import ValueStateDescriptor
 
 REPOSITORY = Path(__file__).parent.parent
 PER_SECOND = 200
-NOTE = struct.Struct("<qq")  # nanoseconds of the monotonic clock, number of the record
+NOTE = struct.Struct("<qqq")  # when the sink was opened and when it got the record, in nanoseconds; its number
 MARK = "TAMIAS_RECOVERY_TIME"  # a variable that the executors of a job have
 PATIENCE_S = 300.0
-FAULTS = ("slot", "worker", "driver", "restart", "executor")
+FAULTS = ("slot", "worker", "driver", "restart", "rescale", "executor")
+
+
+@dataclass(frozen=True)
+class Life:
+    """What one driver is started with."""
+
+    folder: str
+    backend: str
+    keys: int
+    master: str
+    job_id: str
+    parallelism: int = 2
+    restore: str | None = None
 
 
 # ------------------------------------------------------------------------------------------------------ in the driver
@@ -75,43 +90,46 @@ class Note(SinkFunction):
 
     def open(self, runtime_context: Any) -> None:
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._opened_ns = time.monotonic_ns()
 
     def invoke(self, value: int, context: Any) -> None:
-        os.write(self._file, NOTE.pack(time.monotonic_ns(), value))
+        os.write(self._file, NOTE.pack(self._opened_ns, time.monotonic_ns(), value))
 
     def close(self) -> None:
         os.close(self._file)
 
 
-def drive(folder: Path, *, backend: str, keys: int, master: str, job_id: str, restore: str) -> None:
+def drive(life: Life) -> None:
     """Run the job until it is told by SIGTERM to stop with a savepoint, and print the savepoint's path."""
     settings = {
-        "state.backend.type": {"heap": "hashmap"}.get(backend, backend),
-        "execution.checkpointing.dir": str(folder / "checkpoints"),
-        "spark.master": master,
-        "$internal.pipeline.job-id": job_id,
+        "state.backend.type": {"heap": "hashmap"}.get(life.backend, life.backend),
+        "execution.checkpointing.dir": f"{life.folder}/checkpoints",
+        "spark.master": life.master,
+        "$internal.pipeline.job-id": life.job_id,
     }
-    if not master.startswith("local"):
+    if not life.master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        settings |= {"spark.executor.memory": "512m", f"spark.executorEnv.{MARK}": str(folder)}
+        settings |= {"spark.executor.memory": "512m", f"spark.executorEnv.{MARK}": life.folder}
         settings |= {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"], "spark.ui.enabled": "false"}
     configuration = Configuration()
     for key, value in settings.items():
         configuration.set_string(key, value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(life.parallelism)
+    env.set_max_parallelism(128)
     env.enable_checkpointing(500)
     env.get_checkpoint_config().set_externalized_checkpoint_retention(
         ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
     )
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1_000, 0))
-    if restore:
-        env.set_restore_path(restore)
+    if life.restore is not None:
+        env.set_restore_path(life.restore)
     no_watermarks = WatermarkStrategy.no_watermarks()
-    filling = env.from_source(NumberSequenceSource(-keys, -1), no_watermarks, "filling").uid("filling")
+    filling = env.from_source(NumberSequenceSource(-life.keys, -1), no_watermarks, "filling").uid("filling")
     ticks = DataGeneratorSource(lambda n: n, 2**40, RateLimiterStrategy.per_second(PER_SECOND))
     numbers = filling.union(env.from_source(ticks, no_watermarks, "ticks").uid("ticks").set_parallelism(1))
+    keys = life.keys
     counted = numbers.key_by(lambda n: n % keys).process(Count(), Types.LONG()).uid("count")
-    counted.filter(lambda n: n >= 0).add_sink(Note(str(folder / "notes"))).uid("notes")
+    counted.filter(lambda n: n >= 0).add_sink(Note(f"{life.folder}/notes")).uid("notes")
     client = env.execute_async("recovery time")
     told = {"stop": False}
     signal.signal(signal.SIGTERM, lambda *_: told.update(stop=True))
@@ -119,7 +137,7 @@ def drive(folder: Path, *, backend: str, keys: int, master: str, job_id: str, re
         progress = client.get_progress()
         print(json.dumps({"checkpoints": progress.checkpoints_completed, "slots": progress.slot_pids}), flush=True)
         time.sleep(0.05)
-    print(json.dumps({"savepoint": client.stop_with_savepoint(False, str(folder)).result()}), flush=True)
+    print(json.dumps({"savepoint": client.stop_with_savepoint(False, life.folder).result()}), flush=True)
 
 
 # ------------------------------------------------------------------------------------------------------ from outside
@@ -130,21 +148,38 @@ class Job:
 
     def __init__(self, folder: Path, backend: str, keys: int, cluster: Cluster | None) -> None:
         self.folder = folder
-        self._arguments = (backend, str(keys), cluster.master if cluster is not None else "local[2]")
-        self._drivers = self._jobs = 0
+        self._life = Life(
+            folder=str(folder),
+            backend=backend,
+            keys=keys,
+            master=cluster.master if cluster is not None else "local[2]",
+            job_id=f"{1:032x}",
+        )
+        self._drivers = 0
         self._notes = folder / "notes"
         self.start()
 
-    def start(self, restore: str = "") -> None:
-        """Start a driver that continues the job, or that starts a new job from a savepoint."""
+    def restart(self, *, rescaled: bool) -> None:
+        """Stop the job with a savepoint, and start a new job from it."""
+        self.process.terminate()
+        self.process.wait()
+        parallelism = 5 - self._life.parallelism if rescaled else self._life.parallelism
+        self._life = replace(
+            self._life,
+            restore=self.said()["savepoint"],
+            job_id=f"{int(self._life.job_id, 16) + 1:032x}",
+            parallelism=parallelism,
+        )
+        self.start()
+
+    def start(self) -> None:
+        """Start a driver that continues the job."""
         self._drivers += 1
-        self._jobs += bool(restore)
         self._output = self.folder / f"driver-{self._drivers}.out"
         path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
         with self._output.open("wb") as output, (self.folder / f"driver-{self._drivers}.log").open("wb") as log:
-            arguments = [str(self.folder), *self._arguments, f"{self._jobs:032x}", restore]
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.recovery_time", "--drive", *arguments],
+                [sys.executable, "-m", "benchmarks.recovery_time", "--drive", json.dumps(asdict(self._life))],
                 stdout=output,
                 stderr=log,
                 env=os.environ | {"PYTHONPATH": path},
@@ -155,33 +190,26 @@ class Job:
         whole = [line for line in self._output.read_text().split("\n")[:-1] if line.startswith("{")]
         return json.loads(whole[-1]) if whole else {}
 
-    def newest(self) -> int:
-        """Return the largest number that was output so far, -1 if there is none."""
-        return max((number for _, number in self._read(0)), default=-1)
-
-    def await_new_output(self, number: int, since_ns: int) -> float:
-        """Wait for an output beyond a number; return the seconds from a moment to it."""
-        at = self._notes.stat().st_size
+    def await_new_output(self, since_ns: int) -> float:
+        """Return the seconds from a moment to the first new output of an attempt that started after it."""
         limit = time.monotonic() + PATIENCE_S
         while time.monotonic() < limit:
-            for noted_ns, found in self._read(max(0, at - NOTE.size * 100)):
-                if found > number and noted_ns > since_ns:
-                    return (noted_ns - since_ns) / 1e9
-            time.sleep(0.005)
+            notes = list(self._read())
+            old = max((number for opened_ns, _, number in notes if opened_ns <= since_ns), default=-1)
+            new = [at_ns for opened_ns, at_ns, number in notes if opened_ns > since_ns and number > old]
+            if new:
+                return (min(new) - since_ns) / 1e9
+            time.sleep(0.1)
         raise SystemExit(f"no new output within {PATIENCE_S:.0f} s; the logs are in {self.folder}")
 
     def settle(self) -> None:
-        """Wait until the job outputs what it reads, and has completed two more checkpoints."""
-        until(lambda: self.newest() >= 0)
+        """Wait until the job has output something and completed two more checkpoints."""
+        until(lambda: any(True for _ in self._read()))
         before = self.said().get("checkpoints", 0)
         until(lambda: self.said().get("checkpoints", 0) >= before + 2)
 
-    def _read(self, start: int) -> Iterator[tuple[int, int]]:
-        if not self._notes.exists():
-            return
-        with self._notes.open("rb") as file:
-            file.seek(start - start % NOTE.size)
-            data = file.read()
+    def _read(self) -> Iterator[tuple[int, int, int]]:
+        data = self._notes.read_bytes() if self._notes.exists() else b""
         yield from NOTE.iter_unpack(data[: len(data) - len(data) % NOTE.size])
 
     def end(self) -> None:
@@ -205,7 +233,6 @@ def kill(pids: list[int]) -> None:
 
 def recover(job: Job, fault: str) -> float:
     """Let one fault happen, and return the seconds to the first new output."""
-    before = job.newest()
     since_ns = time.monotonic_ns()
     match fault:
         case "slot":
@@ -218,11 +245,9 @@ def recover(job: Job, fault: str) -> float:
         case "driver":
             job.end()
             job.start()
-        case "restart":
-            job.process.terminate()
-            job.process.wait()
-            job.start(job.said()["savepoint"])
-    return job.await_new_output(max(before, job.newest() if fault == "restart" else before), since_ns)
+        case "restart" | "rescale":
+            job.restart(rescaled=fault == "rescale")
+    return job.await_new_output(since_ns)
 
 
 @contextmanager
@@ -246,11 +271,10 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=200_000)
     parser.add_argument("--backends", default="heap,rocksdb")
     parser.add_argument("--only", default=",".join(FAULTS))
-    parser.add_argument("--drive", nargs=6, help=argparse.SUPPRESS)  # this process is the driver of a job
+    parser.add_argument("--drive", help=argparse.SUPPRESS)  # this process is the driver of a job
     given = parser.parse_args()
     if given.drive is not None:
-        folder, backend, keys, master, job_id, restore = given.drive
-        drive(Path(folder), backend=backend, keys=int(keys), master=master, job_id=job_id, restore=restore)
+        drive(Life(**json.loads(given.drive)))
         return
     wanted = given.only.split(",")
     print("| fault | backend | runs | median s | worst s |\n|---|---|---|---|---|")
