@@ -38,6 +38,7 @@ __all__ = [
     "RecordTypeError",
     "RestoreError",
     "SlotLostError",
+    "SparkSessionLostError",
     "StateError",
     "StateMigrationError",
     "StateMigrationException",
@@ -430,6 +431,23 @@ class EpochStalledError(TamiasError):
             f"inside user code; not answered: {shown or 'none, but Spark did not end its job'}; look for Spark tasks "
             "that do not get a core, and for Python workers (pyspark.daemon) that are stopped or blocked; "
             "tamias.epoch.stall-timeout sets the limit"
+        )
+
+
+class SparkSessionLostError(TamiasError):
+    """The driver's Spark session is gone. No attempt of the job can succeed in this driver."""
+
+    retryable = False
+
+    def __init__(self, why: str, log_path: str | None) -> None:
+        super().__init__(why, log_path)
+
+    def __str__(self) -> str:
+        why, log_path = self.args
+        log = f"; Spark's log: {log_path}" if log_path else ""
+        return (
+            f"the driver has lost its Spark session: {why}; start the program again: a job with checkpoints continues "
+            f"from the last one, under the same job id or from its path{log}"
         )
 
 

@@ -230,7 +230,7 @@ class Campaign:
             return False
         if any(words in driver.failed for words in INJECTED) or "no longer owns checkpoint directory" in driver.failed:
             return False
-        if driver in self._without_java:
+        if driver in self._without_java and "its Java process has ended" in driver.failed:
             return False
         raise CampaignFailed(f"the job failed: {driver.failed}\n{self._told()}")
 

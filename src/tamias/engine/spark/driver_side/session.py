@@ -85,6 +85,15 @@ def expects_cluster(configuration: dict[str, str]) -> bool:
     return not _master(configuration).startswith("local")
 
 
+def loss_of(context: Any) -> str | None:
+    """Return why a session can run no further job, or None if it can."""
+    try:
+        stopped = context._jsc is None or context._jsc.sc().isStopped()
+    except Exception:  # py4j raises many types when nothing answers
+        return "its Java process has ended"
+    return "it was stopped" if stopped else None
+
+
 def kill_python_processes(context: Any) -> None:
     """Kill the Python daemon and workers of an embedded Spark. Their tasks fail; Spark starts a new daemon."""
     descendants = context._jvm.java.lang.ProcessHandle.current().descendants().toList()

@@ -19,10 +19,16 @@ from tamias.engine.slots.slot_engine import SlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.cluster import cluster_slots
-from tamias.engine.spark.driver_side.session import SparkLog, expects_cluster, kill_python_processes, spark_context
+from tamias.engine.spark.driver_side.session import (
+    SparkLog,
+    expects_cluster,
+    kill_python_processes,
+    loss_of,
+    spark_context,
+)
 from tamias.engine.spark.driver_side.shuffle import collected, shuffled
 from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route
-from tamias.errors import DeploymentError
+from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.regions import regions
@@ -162,6 +168,9 @@ class SparkEngine(SlotEngine):
         lost = self._lost_slot()
         if lost is not None:
             return lost
+        why = loss_of(self._context)
+        if why is not None:
+            return SparkSessionLostError(why, self.keep_log())
         lines = [line.strip() for line in str(error).splitlines()]
         telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
         reason = telling.partition(" at org.apache.")[0][:300]
