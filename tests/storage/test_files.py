@@ -196,6 +196,11 @@ def test_a_symbolic_link_that_stays_inside_is_followed(tmp_path):
     assert store.read("latest/a") == b"x"
 
 
+def test_a_disk_that_answers_with_an_error_has_not_said_that_a_file_is_missing(tmp_path):
+    with pytest.raises(OSError, match="File name too long"):
+        LocalFiles(tmp_path).exists("x" * 300)
+
+
 def test_a_root_that_is_itself_a_link_is_fine(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -8,6 +8,7 @@ import traceback
 
 import botocore.exceptions
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from tamias.errors import ConfigurationError
 from tamias.storage.arrow_access import ArrowAccess
@@ -328,3 +329,42 @@ def test_a_rename_whose_answer_is_lost_was_a_rename():
     hdfs.lose_answer = True
     store.publish("a", b"x")
     assert hdfs.files == {"/dir/a": b"x"}
+
+
+class Failing(LocalFileSystem):
+    """A file system that answers with an error about everything named `lost`."""
+
+    def info(self, path, **kwargs):
+        self._fail_if_lost(path)
+        return super().info(path, **kwargs)
+
+    def ls(self, path, detail=False, **kwargs):
+        self._fail_if_lost(path)
+        return super().ls(path, detail=detail, **kwargs)
+
+    def _fail_if_lost(self, path):
+        if "lost" in str(path):
+            raise OSError(errno.EIO, "Input/output error")
+
+
+def test_an_error_of_the_storage_is_not_taken_for_a_missing_file(tmp_path):
+    """A newest checkpoint that seems to be missing would be passed over, and committed output would be repeated."""
+    (tmp_path / "lost").write_text("")
+    access = FsspecAccess(Failing(use_listings_cache=False), whole_puts=False)
+    assert access.exists(str(tmp_path)) and not access.exists(str(tmp_path / "nothing"))
+    with pytest.raises(OSError, match="Input/output error"):
+        access.exists(str(tmp_path / "lost"))
+
+
+def test_a_directory_that_cannot_be_listed_is_not_left_out(tmp_path):
+    """A source would end without the records of the files in it."""
+    for name in ("a/one", "lost/two", "three"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    good = FsspecAccess(LocalFileSystem(use_listings_cache=False), whole_puts=False)
+    found = sorted(entry.path for entry in good.files_below(str(tmp_path), recursive=True))
+    assert found == ["a/one", "lost/two", "three"]
+    assert [entry.path for entry in good.files_below(str(tmp_path), recursive=False)] == ["three"]
+    assert good.files_below(str(tmp_path / "nothing"), recursive=True) == []
+    with pytest.raises(OSError, match="Input/output error"):
+        FsspecAccess(Failing(use_listings_cache=False), whole_puts=False).files_below(str(tmp_path), recursive=True)

@@ -85,7 +85,11 @@ class FsspecAccess:
 
     def exists(self, path: str) -> bool:
         self._fs.invalidate_cache()
-        return bool(self._fs.exists(path))
+        try:
+            self._fs.info(path)  # fsspec's own `exists` takes every error for a missing file
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def names(self, path: str) -> list[str]:
         self._fs.invalidate_cache()
@@ -99,10 +103,26 @@ class FsspecAccess:
 
     def files_below(self, path: str, *, recursive: bool) -> list[FileEntry]:
         self._fs.invalidate_cache()
-        found = self._fs.find(path, maxdepth=None if recursive else 1, detail=True)
         inside = path.strip("/") + "/"
-        entries = ((name.strip("/"), int(info["size"])) for name, info in found.items())
-        return [FileEntry(name[len(inside) :], size) for name, size in entries if name.startswith(inside)]
+        found: list[FileEntry] = []
+        directories = [path]
+        while directories:  # fsspec's own `find` leaves out a directory that cannot be listed
+            for name, info in self._entries(directories.pop()):
+                if not name.startswith(inside):
+                    continue
+                if info["type"] != "directory":
+                    found.append(FileEntry(name[len(inside) :], int(info["size"])))
+                elif recursive:
+                    directories.append(info["name"])
+        return found
+
+    def _entries(self, directory: str) -> list[tuple[str, Any]]:
+        """Return what stands in a directory, without the marker object of the directory itself."""
+        try:
+            found = [(str(info["name"]).strip("/"), info) for info in self._fs.ls(directory, detail=True)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [(name, info) for name, info in found if name != directory.strip("/")]
 
     def download(self, path: str, target: str) -> None:
         if self._fs.isdir(path):

@@ -80,7 +80,11 @@ class LocalFiles:
         sync_directory(os.path.dirname(target))
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(self._locate(path))
+        try:
+            os.stat(self._locate(path))  # `os.path.exists` takes every error for a missing file
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def size(self, path: str) -> int:
         found = os.stat(self._locate(path))
