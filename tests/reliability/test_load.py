@@ -73,6 +73,44 @@ def test_a_million_keys_that_come_and_go_leave_nothing_behind(backend: str, shap
     assert max(found[4_000:]) < 1.5 * max(found[100:2_000])
 
 
+# ---------------------------------------------------------------------------------------------------------- many keys
+
+
+class CountAgain(KeyedProcessFunction):
+    """Counts the records of a key; emits the counts of every hundredth key, and every count above 2."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        if count > 2 or (count == 2 and value % 100 == 0):
+            yield value, count
+
+
+def many_keys(keys: int, directory: Path, backend: str) -> None:
+    """Send every key twice. The job restores all keys between the first and the second time, and once more."""
+    env = environment(directory, parallelism=2, restarts=5, state__backend__type=backend)
+    records = list(range(keys)) * 2
+    source = env.from_source(ScriptedSource([records], [keys // 20]), WatermarkStrategy.no_watermarks(), "keys")
+    counts = source.uid("keys").set_parallelism(1).key_by(lambda n: n).process(CountAgain()).uid("count")
+    run = run_scripted(counts, Script(crashes=[Crash("after-epoch", 20), Crash("in-epoch", 4 * 30)]))
+    assert run.handle.progress().restarts == 2
+    assert sorted(run.records) == [(key, 2) for key in range(0, keys, 100)]
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_many_keys_are_restored_between_their_first_and_second_record(backend: str, tmp_path: Path) -> None:
+    many_keys(20_000, tmp_path, backend)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_ten_million_keys_are_restored_between_their_first_and_second_record(backend: str, tmp_path: Path) -> None:
+    many_keys(10_000_000, tmp_path, backend)
+
+
 # ------------------------------------------------------------------------------------------------------------ hot key
 
 
