@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import compress
+from math import ceil
 from operator import itemgetter
 from typing import Any
 
@@ -41,7 +42,7 @@ class AsyncWaitOperator(RuntimeOperator):
         self._function = spec.function
         self._queue: Queue = OrderedQueue() if spec.ordered else UnorderedQueue()
         self._filling: Request | None = None  # the batch that is being filled
-        self._due_ms: int | None = None  # when the batch is sent even if it is not full
+        self._due: float | None = None  # on the monotonic clock: when the batch is sent even if it is not full
         self._sent = 0  # requests whose results have not all left
         self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
         self.requests: Requests | None = None
@@ -73,7 +74,7 @@ class AsyncWaitOperator(RuntimeOperator):
             self._filling = Request()
             self._sent += 1
             if self._spec.batch_timeout_ms is not None:
-                self._due_ms = self.environment.clock.now_ms() + self._spec.batch_timeout_ms
+                self._due = self.environment.clock.monotonic() + self._spec.batch_timeout_ms / 1000
         pending = PendingRecord(stored(value), time)
         pending.request = self._filling
         self._filling.records.append(pending)
@@ -81,15 +82,15 @@ class AsyncWaitOperator(RuntimeOperator):
         if len(self._filling.records) >= (self._spec.batch_size or 1):
             self._send()
         else:
-            self._send_if_due(self.environment.clock.now_ms())
+            self._send_if_due()
 
-    def _send_if_due(self, now_ms: int) -> None:
-        if self._due_ms is not None and now_ms >= self._due_ms:
+    def _send_if_due(self) -> None:
+        if self._due is not None and self.environment.clock.monotonic() >= self._due:
             self._send()
 
     def _send(self) -> None:
         assert self.requests is not None and self._filling is not None
-        request, self._filling, self._due_ms = self._filling, None, None
+        request, self._filling, self._due = self._filling, None, None
         self.requests.send(request)
 
     def on_watermark(self, watermark_ms: int) -> None:
@@ -147,7 +148,7 @@ class AsyncWaitOperator(RuntimeOperator):
         repeated, self._to_repeat = self._to_repeat, []
         for value, time in repeated:  # before the first record of the attempt
             self._add(value, time)
-        self._send_if_due(now_ms)
+        self._send_if_due()
         self._let_out()
 
     def end_epoch(self) -> None:
@@ -164,11 +165,14 @@ class AsyncWaitOperator(RuntimeOperator):
         return self._sent - (self._filling is not None)
 
     def next_timer_ms(self) -> int | None:
-        return self.environment.clock.now_ms() if self._in_flight else self._due_ms
+        clock = self.environment.clock
+        if self._in_flight:
+            return clock.now_ms()
+        return None if self._due is None else clock.now_ms() + max(0, ceil((self._due - clock.monotonic()) * 1000))
 
     # ------------------------------------------------------------------------------------------- the end
 
-    def may_finish(self, now_ms: int) -> bool:
+    def may_finish(self) -> bool:
         """Return whether all answers have arrived. Until then epochs continue, and checkpoints with them."""
         assert self.requests is not None
         if self._filling is not None:

@@ -42,7 +42,7 @@ class FeedbackHead(RuntimeOperator):
         self._max_wait_ms = spec.max_wait_ms
         self._tag = spec.tag
         self._queue = environment.feedback_queues.setdefault(LoopSubtask(spec.loop, environment.index), deque())
-        self._waiting_since_ms: int | None = None  # since the input ended and nothing was fed back
+        self._waiting_since: float | None = None  # on the monotonic clock: the input ended, nothing is fed back
         self._over = False
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -64,26 +64,31 @@ class FeedbackHead(RuntimeOperator):
         out = self.out if self._tag is None else self.side_out.get(self._tag)
         waiting = range(len(self._queue))  # a tail in this subtask may add to the queue meanwhile
         for _ in compress(waiting, self.relief):
-            self._waiting_since_ms = None
+            self._waiting_since = None
             value, time = self._queue.popleft()
             if out is not None:
                 out(value, time)
 
-    def may_finish(self, now_ms: int) -> bool:
-        if self._waiting_since_ms is None:
-            self._waiting_since_ms = now_ms
+    def may_finish(self) -> bool:
+        if self._waiting_since is None:
+            self._waiting_since = self.environment.clock.monotonic()
         return self._over
 
-    def open_loop(self, now_ms: int) -> int | None:
-        waited_ms = now_ms - self._waiting_since_ms if self._waiting_since_ms is not None else -1
-        return None if 0 < self._max_wait_ms <= waited_ms else self._loop
+    def open_loop(self) -> int | None:
+        left_ms = self._left_ms()
+        return None if left_ms is not None and left_ms <= 0 else self._loop
+
+    def _left_ms(self) -> int | None:
+        """Return how long the loop still waits for records; None if it does not wait, or waits for ever."""
+        if self._waiting_since is None or self._max_wait_ms == 0:
+            return None
+        return self._max_wait_ms - round((self.environment.clock.monotonic() - self._waiting_since) * 1000)
 
     def next_timer_ms(self) -> int | None:
         if self._queue:
             return self.environment.clock.now_ms()
-        if self._waiting_since_ms is None or self._max_wait_ms == 0:
-            return None
-        return self._waiting_since_ms + self._max_wait_ms
+        left_ms = self._left_ms()
+        return None if left_ms is None else self.environment.clock.now_ms() + left_ms
 
 
 class FeedbackTail(RuntimeOperator):
@@ -116,7 +121,7 @@ class FeedbackTail(RuntimeOperator):
         super().before_snapshot(checkpoint_id, now_ms)
         self.states.get_list_state(_UNDER_WAY).update(list(self._queue))
 
-    def open_loop(self, now_ms: int) -> int | None:
+    def open_loop(self) -> int | None:
         return self._loop if self._queue else None
 
     def next_timer_ms(self) -> int | None:

@@ -182,11 +182,11 @@ class RuntimeOperator(ABC):
     def end_key(self) -> None:  # noqa: B027
         """Complete the current key, after its last record. BATCH mode only."""
 
-    def may_finish(self, now_ms: int) -> bool:
+    def may_finish(self) -> bool:
         """Return whether the operator gets no more records. Asked in every epoch once the input has ended."""
         return True
 
-    def open_loop(self, now_ms: int) -> int | None:
+    def open_loop(self) -> int | None:
         """Return the feedback loop that this operator keeps open, if any."""
         return None
 

@@ -51,7 +51,7 @@ class SourceFunctionOperator(SourceHead):
             self._thread = threading.Thread(target=self._run, name=f"source {self.operator.name}", daemon=True)
             self._thread.start()
         clock = self.environment.clock
-        stop_ms = clock.now_ms() + budget.max_ms
+        deadline = clock.monotonic() + budget.max_ms / 1000
         while True:
             ended = self._context.finished  # read first: the records collected last are then seen below
             items = self._context.take(wait_s=0.002 if not progress.records else 0.0)
@@ -65,7 +65,7 @@ class SourceFunctionOperator(SourceHead):
                 progress.bytes_read += self._read_size.measure(records) * len(items) // len(records)
             yield from _runs(items, progress)
             spent = progress.records >= budget.max_records or progress.bytes_read >= budget.max_bytes
-            if spent or clock.now_ms() >= stop_ms:
+            if spent or clock.monotonic() >= deadline:
                 progress.backlog = True
                 return
 

@@ -32,7 +32,7 @@ class SplitSourceOperator(SourceHead):
         self._readers: dict[str, tuple[Split, SplitReader]] = {}
         self._known: set[str] = set()  # all splits ever discovered, by any subtask, so that none is read twice
         self._done: dict[str, Split] = {}
-        self._next_discovery_ms: int | None = None
+        self._next_discovery: float | None = None  # on the monotonic clock
         self._read_size = ReadSize(BATCH_RECORDS)
         self.watermarks: SplitWatermarks | None = None
         self.alignment: WatermarkAlignment | None = None
@@ -77,8 +77,12 @@ class SplitSourceOperator(SourceHead):
         super().open()
         if self._restored is None:
             self._discover()
-        interval = self._source.discovery_interval_ms
-        self._next_discovery_ms = None if interval is None else self.environment.clock.now_ms() + interval
+        self._plan_discovery()
+
+    def _plan_discovery(self) -> None:
+        interval_ms = self._source.discovery_interval_ms
+        if interval_ms is not None:
+            self._next_discovery = self.environment.clock.monotonic() + interval_ms / 1000
 
     def _discover(self) -> None:
         parallelism = self.environment.vertex.parallelism
@@ -100,10 +104,10 @@ class SplitSourceOperator(SourceHead):
 
     def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         clock = self.environment.clock
-        stop_ms = clock.now_ms() + budget.max_ms
-        if self._next_discovery_ms is not None and clock.now_ms() >= self._next_discovery_ms:
+        deadline = clock.monotonic() + budget.max_ms / 1000
+        if self._next_discovery is not None and clock.monotonic() >= self._next_discovery:
             self._discover()
-            self._next_discovery_ms = clock.now_ms() + (self._source.discovery_interval_ms or 0)
+            self._plan_discovery()
         if self.watermarks is not None:
             for split_id in self._readers:
                 self.watermarks.add(split_id)
@@ -113,7 +117,7 @@ class SplitSourceOperator(SourceHead):
             for split_id, (split, reader) in list(self._readers.items()):
                 left = budget.max_records - progress.records
                 left_bytes = budget.max_bytes - progress.bytes_read
-                if left <= 0 or left_bytes <= 0 or clock.now_ms() >= stop_ms:
+                if left <= 0 or left_bytes <= 0 or clock.monotonic() >= deadline:
                     progress.backlog = True
                     return
                 if self._is_too_far_ahead(budget):

@@ -98,10 +98,7 @@ class OperatorLifecycle:
 
     def may_finish(self) -> bool:
         """Ask every operator whether it may finish. An operator that may not begins to wait when it is asked."""
-        now_ms = self._environment.clock.now_ms()
-        answers = [
-            operator.may_finish(now_ms) for operator in self.operators
-        ]  # every operator is asked, whatever the first answers
+        answers = [operator.may_finish() for operator in self.operators]  # every operator is asked
         return all(answers)
 
     def finish(self) -> None:
@@ -114,8 +111,7 @@ class OperatorLifecycle:
 
     def open_loops(self) -> frozenset[int]:
         """Return the feedback loops that operators keep open."""
-        now_ms = self._environment.clock.now_ms()
-        return frozenset(n for n in (operator.open_loop(now_ms) for operator in self.operators) if n is not None)
+        return frozenset(n for n in (operator.open_loop() for operator in self.operators) if n is not None)
 
     # ---------------------------------------------------------------------------------- notifications and close
 
