@@ -19,7 +19,6 @@ import random
 import sys
 import time
 from collections import Counter
-from itertools import chain
 
 from tests.mutation.mutants import Mutant, every_mutant, sample
 from tests.mutation.reach import Reach, ReachingTest, measure
@@ -55,7 +54,6 @@ def main() -> int:
     for room in arguments.room or ROOMS:
         mutants = _survivors(room) if arguments.again else _draw(room, seed, arguments.per_room)
         results[room] = Counter()
-        _check_without_mutants(mutants, room, workspace, reach, arguments.seconds)
         for number, mutant in enumerate(mutants, 1):
             started = time.monotonic()
             outcome = _judge(mutant, room, workspace, reach, arguments.seconds)
@@ -105,15 +103,6 @@ def _survivors(room: str) -> list[Mutant]:
         if mutant.identity in wanted
     }
     return list(found.values())
-
-
-def _check_without_mutants(
-    mutants: list[Mutant], room: str, workspace: Workspace, reach: Reach, seconds: float
-) -> None:
-    """Run the tests that will judge these mutants once as they are: a test that always fails would kill them all."""
-    chosen = {test for mutant in mutants for test in chain(*_tests(mutant, room, workspace, reach, seconds))}
-    if chosen:
-        workspace.check_that_tests_pass(sorted(chosen, key=lambda test: (test.seconds, test)))
 
 
 def _judge(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, seconds: float) -> Outcome:

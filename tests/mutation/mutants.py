@@ -4,8 +4,8 @@ A site is a place in the code. One mutant is drawn for a site, so that a compari
 weighs no more than a removed call.
 
 Left alone is what no test can judge: annotations and unions of types, decorators, assertions (`assert_never` among
-them), `__repr__`, log lines, the fault points of the campaign, and constants whose name ends with a unit of time or
-size, since no test asserts timings.
+them), `__repr__`, log lines, the fault points of the campaign, and constants and defaults whose name ends with
+a unit of time or size, since no test asserts timings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cosmic_ray.mutating import mutate_code
 from tests.mutation.operators import OPERATORS, Position
 
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-_TUNED = re.compile(r"^_?[A-Z0-9_]+_(S|MS|BYTES)$")
+_TUNED = re.compile(r"^\w+_(s|ms|bytes)$", re.IGNORECASE)
 _SILENT_CALLS = ("_LOG", "_log", "point", "assert_never")  # point: of tamias.faults
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -152,12 +152,18 @@ def _is_left_alone(node: Any) -> bool:
             return True
         if around.type == "if_stmt" and around.children[1].get_code().strip() == "TYPE_CHECKING":
             return True
-        if around.type == "expr_stmt" and _TUNED.match(around.children[0].get_code().strip()):
+        if around.type == "expr_stmt" and _is_tuning(around):
             return True
         if _is_silent_call(around):
             return True
         child, around = around, around.parent
     return False
+
+
+def _is_tuning(statement: Any) -> bool:
+    """Return whether a statement sets a constant, or the default of a field, whose name ends with a unit."""
+    name = statement.children[0].get_code().strip()
+    return bool(_TUNED.match(name)) and not parso.tree.search_ancestor(statement, "funcdef")
 
 
 def _is_silent_call(node: Any) -> bool:

@@ -28,9 +28,7 @@ _SETTINGS = """\
 source = tamias
 parallel = true
 sigterm = true
-patch =
-    subprocess
-    _exit
+patch = _exit
 context = ${{PYTEST_CURRENT_TEST-}}
 data_file = {folder}/data
 """
@@ -120,10 +118,10 @@ def _run(workspace: Path, files: list[Path]) -> dict[str, dict[str, Any]]:
     (data / "settings").write_text(_SETTINGS.format(folder=data))
     environment = os.environ | {"CI": "1", "PYTHONPATH": f"{workspace / 'src'}{os.pathsep}{workspace}"}
     names = [str(path.relative_to(workspace)) for path in files]
-    options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutation.seconds", "-m", CHOSEN, "--cov=tamias"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutation.recorder", "-m", CHOSEN, "--cov=tamias"]
     options += [f"--cov-config={data / 'settings'}", "--cov-context=test", "--cov-report="]
     command = [sys.executable, "-m", "pytest", *options, "--hypothesis-profile=fast", *names]
-    environment["TAMIAS_MUTATION_SECONDS"] = str(data / "seconds.json")
+    environment["TAMIAS_MUTATION_MEASURED"] = str(data)
     if subprocess.run(command, cwd=workspace, env=environment, check=False).returncode:
         raise SystemExit("mutation: the tests fail without a mutant; make them pass first")
     return split_by_file(

@@ -53,6 +53,7 @@ def test_a_mutant_changes_what_the_code_does(before, after):
         "def f(a):\n    assert_never(a)",
         "def __repr__(self):\n    return str(self.a + 1)",
         "_POLL_MS = 5",
+        "class A:\n    wait_s: float = 5.0",
         "if TYPE_CHECKING:\n    a = 1",
     ],
 )

@@ -18,6 +18,9 @@ from enum import Enum
 from pathlib import Path
 from typing import NoReturn
 
+import pytest
+from hypothesis import Phase, settings
+
 from tests.mutation.mutants import Mutant
 from tests.mutation.reach import CHOSEN, ReachingTest
 
@@ -26,7 +29,7 @@ _COPIED = ("src", "tests", "pyproject.toml")
 _IMPORTED_ONCE = ("pytest", "hypothesis", "hypothesis.stateful", "pytest_timeout", "pytest_cov", "xdist", "cloudpickle")
 _IMPORTED_IF_THERE = ("pyarrow.fs", "rocksdict", "fsspec", "fastavro", "yaml")
 _TEST_S = 30  # a test that takes longer with a mutant than this, or than ten times what it took, has timed out
-NO_TESTS_COLLECTED = 5  # every other code is a failure: the same tests have passed without a mutant
+_NO_TESTS = 5  # pytest's code; every other one but 0 is a failure
 _OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "--tb=line", "-m", CHOSEN]
 
 
@@ -46,6 +49,8 @@ class Workspace:
         self.root = folder / "copy"
         self._scratch = folder / "scratch"
         self._output = folder / "output"
+        self._failed = folder / "failed"  # the test that failed, if one did
+        self._passed: set[ReachingTest] = set()
 
     def refresh(self) -> None:
         """Copy what changed in the repository; compiled files of what did not change stay."""
@@ -63,7 +68,18 @@ class Workspace:
         return self.root / "src" / "tamias" / path
 
     def try_out(self, mutant: Mutant, tests: list[ReachingTest]) -> Outcome:
-        """Run these tests with the mutant in place."""
+        """Run these tests with the mutant in place. A test that fails without it as well does not count."""
+        while tests:
+            outcome = self._with_mutant(mutant, tests)
+            failed = self._failed.read_text() if self._failed.exists() else ""
+            noticed = [test for test in tests if test.node_id == failed]
+            if outcome is Outcome.SURVIVED or not noticed or self._passes(noticed[0]):
+                return outcome
+            print(f"{failed} fails without a mutant, too", flush=True)
+            tests = [test for test in tests if test not in noticed]
+        return Outcome.SURVIVED
+
+    def _with_mutant(self, mutant: Mutant, tests: list[ReachingTest]) -> Outcome:
         place = self.source(mutant.path)
         original = place.read_text()
         place.write_text(mutant.code)
@@ -74,13 +90,15 @@ class Workspace:
         finally:
             place.write_text(original)
 
-    def check_that_tests_pass(self, tests: list[ReachingTest]) -> None:
-        """Run tests without a mutant, as they are run with one; raise `SystemExit` when they fail."""
-        if self._run(tests) is not Outcome.SURVIVED:
-            raise SystemExit(f"mutation: tests fail without a mutant:\n{self._output.read_text(errors='replace')}")
+    def _passes(self, test: ReachingTest) -> bool:
+        """Return whether a test passes without a mutant; asked once for each test."""
+        if test not in self._passed and self._run([test]) is Outcome.SURVIVED:
+            self._passed.add(test)
+        return test in self._passed
 
     def _run(self, tests: list[ReachingTest]) -> Outcome:
         shutil.rmtree(self._scratch, ignore_errors=True)
+        self._failed.unlink(missing_ok=True)
         spent = sum(test.seconds for test in tests)
         timeout = max(_TEST_S, 10 * max(test.seconds for test in tests))
         child = os.fork()
@@ -95,7 +113,7 @@ class Workspace:
         code = os.WEXITSTATUS(status)
         if code == 0:
             return Outcome.SURVIVED
-        if code == NO_TESTS_COLLECTED:
+        if code == _NO_TESTS:
             raise SystemExit(f"mutation: pytest ran no test:\n{output}")
         return Outcome.TIMED_OUT if f"Timeout (>{timeout:.1f}s)" in output else Outcome.KILLED
 
@@ -116,10 +134,8 @@ class Workspace:
             sys.path = paths + [path for path in sys.path if path not in here]
             for name in [name for name in sys.modules if name == "tests" or name.startswith("tests.")]:
                 del sys.modules[name]  # those of the repository; the child imports those of the copy
-            import pytest
-
             options = [*_OPTIONS, f"--timeout={timeout}", f"--basetemp={self._scratch}", "--hypothesis-profile=fast"]
-            code = int(pytest.main([*options, *tests], plugins=[_NoShrinking()]))
+            code = int(pytest.main([*options, *tests], plugins=[_NoShrinking(), _FirstFailure(self._failed)]))
             sys.stdout.flush()
         finally:
             os._exit(code)
@@ -129,12 +145,21 @@ class _NoShrinking:
     """A plugin of pytest: one failing example is enough, and looking for the smallest would take a minute."""
 
     def pytest_collection_finish(self) -> None:
-        from hypothesis import Phase, settings
-
         fast = settings.get_profile("fast")
         phases = (Phase.explicit, Phase.generate)
         settings.register_profile("fast", fast, phases=phases, derandomize=True, database=None)
         settings.load_profile("fast")
+
+
+class _FirstFailure:
+    """A plugin of pytest that notes the test which fails."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._place.write_text(report.nodeid)
 
 
 def import_what_no_mutant_changes() -> None:

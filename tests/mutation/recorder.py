@@ -1,4 +1,4 @@
-"""A plugin of pytest that writes how long each test took, its fixtures included, when the run is over."""
+"""A plugin of pytest, for the run that measures: how long tests take, and coverage in the processes that they start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import pytest
 
 _S3_START_S = 5.0  # the first test that needs the S3 server pays for its start; alone, each of them would be the first
 
+_folder = Path(os.environ["TAMIAS_MUTATION_MEASURED"])
 _seconds: defaultdict[str, float] = defaultdict(float)
+
+# Coverage starts with every Python process that finds this variable. It is set here, and not for pytest itself, which
+# measures by contexts of its own. The settings name the current test, which pytest keeps in a variable as well.
+os.environ["COVERAGE_PROCESS_START"] = str(_folder / "settings")
 
 
 @pytest.hookimpl
@@ -27,4 +32,4 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl
 def pytest_sessionfinish() -> None:
-    Path(os.environ["TAMIAS_MUTATION_SECONDS"]).write_text(json.dumps(_seconds))
+    (_folder / "seconds.json").write_text(json.dumps(_seconds))
