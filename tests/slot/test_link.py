@@ -348,6 +348,26 @@ def test_a_listener_of_another_kind_is_refused_with_its_greeting() -> None:
     server.close()
 
 
+def test_a_connection_that_proves_nothing_is_closed_at_once() -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    peers: list[socket.socket] = []
+
+    def greet() -> None:
+        peers.append(server.accept()[0])
+        peers[0].sendall(b"x" * 200)
+
+    threading.Thread(target=greet, daemon=True).start()
+    with pytest.raises(DeploymentError) as refused:
+        connect(server.getsockname(), SECRET)
+    peers[0].settimeout(10)
+    assert answered(peers[0]) == b""
+    with pytest.raises(OSError, match=r"Connection reset|Broken pipe"):  # and not only by its side of the conversation
+        for _ in range(1_000):
+            peers[0].sendall(b"x" * 65_536)
+    assert refused.value is not None
+    server.close()
+
+
 def test_a_message_that_is_announced_larger_than_any_is_not_read() -> None:
     ours, theirs = socket.socketpair()
     theirs.sendall((1 << 63).to_bytes(8, "little"))

@@ -92,6 +92,23 @@ def test_a_failing_accept_is_not_the_end(code: str) -> None:
     acceptor.close()
 
 
+@pytest.mark.parametrize(("code", "told"), [("EMFILE", 0), ("ECONNABORTED", 0), ("EPERM", 3)])
+def test_only_an_error_that_does_not_pass_by_itself_is_logged(
+    code: str, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    sock = Failing(socket.AF_INET)
+    sock.bind(("127.0.0.1", 0))
+    sock.listen()
+    sock.errors = [getattr(errno, code)] * 3
+    heard = threading.Event()
+    acceptor = Acceptor(sock, lambda accepted: heard.set(), "test")
+    acceptor.start()
+    with socket.create_connection(sock.getsockname()):
+        assert heard.wait(10)
+    acceptor.close()
+    assert caplog.text.count("a connection could not be accepted, the listener goes on") == told
+
+
 def test_a_closed_listener_frees_its_port_and_ends_its_thread(listener: Listener) -> None:
     threads = [thread for thread in threading.enumerate() if thread.name == "test"]
     listener.close()
