@@ -126,7 +126,9 @@ def drive(life: Life) -> None:
     no_watermarks = WatermarkStrategy.no_watermarks()
     filling = env.from_source(NumberSequenceSource(-life.keys, -1), no_watermarks, "filling").uid("filling")
     ticks = DataGeneratorSource(lambda n: n, 2**40, RateLimiterStrategy.per_second(PER_SECOND))
-    numbers = filling.union(env.from_source(ticks, no_watermarks, "ticks").uid("ticks").set_parallelism(1))
+    numbers = filling.union(
+        env.from_source(ticks, no_watermarks, "ticks", Types.LONG()).uid("ticks").set_parallelism(1)
+    )
     keys = life.keys
     counted = numbers.key_by(lambda n: n % keys).process(Count(), Types.LONG()).uid("count")
     counted.filter(lambda n: n >= 0).add_sink(Note(f"{life.folder}/notes")).uid("notes")
@@ -177,7 +179,8 @@ class Job:
         self._drivers += 1
         self._output = self.folder / f"driver-{self._drivers}.out"
         path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-        with self._output.open("wb") as output, (self.folder / f"driver-{self._drivers}.log").open("wb") as log:
+        self._log = self._output.with_suffix(".log")
+        with self._output.open("wb") as output, self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.recovery_time", "--drive", json.dumps(asdict(self._life))],
                 stdout=output,
@@ -192,21 +195,29 @@ class Job:
 
     def await_new_output(self, since_ns: int) -> float:
         """Return the seconds from a moment to the first new output of an attempt that started after it."""
-        limit = time.monotonic() + PATIENCE_S
-        while time.monotonic() < limit:
+        new: list[int] = []
+
+        def found() -> bool:
             notes = list(self._read())
             old = max((number for opened_ns, _, number in notes if opened_ns <= since_ns), default=-1)
-            new = [at_ns for opened_ns, at_ns, number in notes if opened_ns > since_ns and number > old]
-            if new:
-                return (min(new) - since_ns) / 1e9
-            time.sleep(0.1)
-        raise SystemExit(f"no new output within {PATIENCE_S:.0f} s; the logs are in {self.folder}")
+            new[:] = [at_ns for opened_ns, at_ns, number in notes if opened_ns > since_ns and number > old]
+            return bool(new)
+
+        self._until(found)
+        return (min(new) - since_ns) / 1e9
 
     def settle(self) -> None:
         """Wait until the job has output something and completed two more checkpoints."""
-        until(lambda: any(True for _ in self._read()))
+        self._until(lambda: any(True for _ in self._read()))
         before = self.said().get("checkpoints", 0)
-        until(lambda: self.said().get("checkpoints", 0) >= before + 2)
+        self._until(lambda: self.said().get("checkpoints", 0) >= before + 2)
+
+    def _until(self, condition: Callable[[], bool]) -> None:
+        limit = time.monotonic() + PATIENCE_S
+        while not condition():
+            if time.monotonic() > limit or self.process.poll() is not None:
+                raise SystemExit(f"the job makes no progress:\n{self._log.read_text()[-3000:]}")
+            time.sleep(0.1)
 
     def _read(self) -> Iterator[tuple[int, int, int]]:
         data = self._notes.read_bytes() if self._notes.exists() else b""
@@ -215,14 +226,6 @@ class Job:
     def end(self) -> None:
         self.process.kill()
         self.process.wait()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > limit:
-            raise SystemExit("the job makes no progress")
-        time.sleep(0.05)
 
 
 def kill(pids: list[int]) -> None:
