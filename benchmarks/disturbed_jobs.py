@@ -31,7 +31,7 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimite
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.slot.deployment_codec import call_in_slots
 
-CHECKPOINT_TIMEOUT_MS = 1_000
+CHECKPOINT_TIMEOUT_MS = 2_000
 PER_SECOND = 5_000
 WORK_NS = 20_000
 START_S = 5.0
