@@ -51,7 +51,7 @@ def main() -> None:
             client.cancel()
         return result
 
-    SparkEngine.run_epoch = timed
+    SparkEngine.run_epoch = timed  # type: ignore[assignment, method-assign]
     env = environment(2)
     silent = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(0.001))
     stream = env.from_source(silent, WatermarkStrategy.no_watermarks(), "silent")

@@ -102,7 +102,7 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
     for run in runs:
         subtask.intake.process(run, None)
     if backend == "rocksdb":  # the heap has nothing to flush
-        subtask.operators[0].backend.rocks.flush()
+        subtask.operators[0].backend.rocks.flush()  # type: ignore[union-attr]
     taken = time.process_time() - started
     host.shutdown()
     return records / taken
@@ -149,7 +149,7 @@ def checkpoint(
     captured = backend.snapshot(checkpoint_id)
     stood_still = time.perf_counter() - started
     captured.key_groups = groups
-    files = captured.write(target)
+    files = captured.write(target)  # type: ignore[arg-type]
     backend.snapshot_completed(checkpoint_id)
     figure = {
         "bytes": target.bytes_written,
@@ -238,7 +238,7 @@ def saved(backend: str, folder: str, store: FileStore, keys: int, parallelism: i
         made = make(backend, folder, groups)
         fill(made, (key for key in range(keys) if groups[0] <= key_group(key, GROUPS) <= groups[1]), 1)
         parts.append(checkpoint(made, 1, store, groups)[0])
-        infos = made.infos()
+        infos = made.infos()  # type: ignore[assignment]
         made.close()
     return parts, infos
 
@@ -251,8 +251,8 @@ def _plan(parts: list[KeyedFiles], infos: Any, groups: tuple[int, int]) -> Opera
 def restored(backend: str, folder: str, store: FileStore, plan: OperatorRestore, groups: tuple[int, int]) -> float:
     """Return the seconds until one restored subtask can read its first key."""
     started = time.perf_counter()
-    made = make(backend, folder, groups)
-    made.restore(plan, store, groups)
+    made = make(backend, folder, groups)  # type: ignore[arg-type]
+    made.restore(plan, store, groups)  # type: ignore[arg-type]
     made.value_state(ValueStateDescriptor("count"))
     taken = time.perf_counter() - started
     made.close()
@@ -287,7 +287,7 @@ def resident(folder: str, keys: int, records: int) -> Iterator[Figure]:
     started, again = time.perf_counter(), min(keys, 1_000_000)
     for _ in range(again):
         cell[0] = f"user-{chance.randrange(keys)}"
-        state.update(state.value() + 1)
+        state.update(state.value() + 1)  # type: ignore[operator]
     highest = max(highest, resident_mb())
     backend.close()
     yield {

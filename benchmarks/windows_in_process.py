@@ -123,7 +123,7 @@ def measure(draw: Callable[[Any], Any], records: int, keys: int, *, checkpoints:
     ]
     started = time.perf_counter()
     for run in runs:
-        subtask.intake.process(run[1], run[2])
+        subtask.intake.process(run[1], run[2])  # type: ignore[arg-type]
         advance(subtask, run[2][-1] - 1)
     taken = time.perf_counter() - started
     host.shutdown()
@@ -213,7 +213,7 @@ def sizes(function: str, windows: int, each: int, *, in_slices: bool) -> tuple[f
     assert subtask.operators[0].backend is not None
     tracemalloc.start()
     for number, values, times in slides(keys, each, windows + 1):
-        subtask.intake.process(values, times)
+        subtask.intake.process(values, times)  # type: ignore[arg-type]
         del values, times
         tables = subtask.operators[0].backend.heap.by_name  # type: ignore[attr-defined]
         changed = {name: table.take_changed() for name, table in tables.items()}

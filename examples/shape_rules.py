@@ -116,14 +116,14 @@ def main(arguments: list[str] | None = None) -> int:
             colour, first, second = what
             counts[name] += 1
             wrong += not is_right(rules[name], colour, first, second)
-            print(f"    {drawn(*first, colour=colour)} - {drawn(*second, colour=colour)}   {name}", flush=True)
+            print(f"    {drawn(first, colour)} - {drawn(second, colour)}   {name}", flush=True)
     print("\nmatches: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) + f"; {wrong} wrong")
     return 1 if wrong else 0
 
 
 def tell(name: str, first: str | None, second: str | None) -> None:
     """Print the new content of a rule."""
-    text = "is withdrawn" if first is None else f"is {SHAPES[first]} then {SHAPES[second]}"
+    text = "is withdrawn" if first is None or second is None else f"is {SHAPES[first]} then {SHAPES[second]}"
     print(f"\n  from now on {name!r} {text}", flush=True)
 
 
@@ -133,8 +133,9 @@ def is_right(rule: tuple[str, str], colour: str, first: tuple[int, str], second:
     return first[0] < second[0] and seen == [(colour, rule[0]), (colour, rule[1])]
 
 
-def drawn(number: int, form: str, colour: str) -> str:
+def drawn(shape: tuple[int, str], colour: str) -> str:
     """Return a shape with its number: coloured on a terminal, elsewhere with the name of the colour."""
+    number, form = shape
     if sys.stdout.isatty():
         return f"\033[{COLOURS[colour]}m{SHAPES[form]}\033[0m {number:>3}"
     return f"{colour:>6} {SHAPES[form]} {number:>3}"

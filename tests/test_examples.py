@@ -84,9 +84,9 @@ def test_shapes_are_matched_by_the_rules_that_hold_when_they_come() -> None:
         [("house", "triangle", "diamond")],  # drops the shapes that waited for the old rule
         [("eyes", None, None)],
     ]
-    job = module.matches(by_epoch(env, shapes, "shapes"), by_epoch(env, rules, "rules"))
+    job = module.matches(by_epoch(env, shapes, "shapes"), by_epoch(env, rules, "rules"))  # type: ignore[arg-type]
     found = run_scripted(job).records
-    assert [news[1:] for news in found if news[0] == "rule"] == [rule for (rule,) in rules]
+    assert [news[1:] for news in found if news[0] == "rule"] == [rule for (rule,) in rules]  # type: ignore[misc]
     assert sorted(news[1:] for news in found if news[0] == "match") == [
         ("eyes", "red", (4, "circle"), (5, "circle")),
         ("eyes", "red", (5, "circle"), (7, "circle")),

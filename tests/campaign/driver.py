@@ -164,7 +164,7 @@ def main() -> None:
     run = Run(**json.loads(sys.argv[1]))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # a driver that hangs can be asked for its stacks
-    socket.gethostname = lambda: run.host  # type: ignore[assignment]
+    socket.gethostname = lambda: run.host
     engine = (
         contextlib.nullcontext()
         if run.engine in ("spark", "cluster")

@@ -58,7 +58,7 @@ DRIVER_STOPS = (
     "before-notify",
     "notified",
 )
-SLOT_STOPS = ("epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-file")
+SLOT_STOPS: tuple[str, ...] = ("epoch", "snapshot", "state-file", "state-written", "notify", "sink-commit", "sink-file")
 SLOT_STOPS += ("sink-committed",)
 # Where one side is stopped while the other is killed: steps of the driver for a killed slot, and the reverse.
 DRIVER_STANDS = ("driver-epoch", "before-metadata", "publish", "after-metadata", "before-notify", "notified")

@@ -27,9 +27,8 @@ def operator(uid, spec=None):
 
 
 def vertex(number, *uids, parallelism=1, max_parallelism=128, explicit=False, source=False):
-    operators = tuple(
-        operator(uid, SourceFunctionSpec(None) if source and not i else None) for i, uid in enumerate(uids)
-    )
+    reads = SourceFunctionSpec(None)  # type: ignore[arg-type]  # no job runs it
+    operators = tuple(operator(uid, reads if source and not i else None) for i, uid in enumerate(uids))
     return Vertex(
         id=VertexId(number),
         name="->".join(uids),

@@ -22,7 +22,7 @@ def snapshot(subtask, *paths, finished=False, union=False):
     files = tuple(StateFile(size=1, crc32=0, path=path) for path in paths)
     states = (StateInfo("offsets", "list-union"),) if union else ()
     operator = OperatorSnapshot("op", "uid", "source", keyed=KeyedFiles(0, 127, files), states=states)
-    return SubtaskSnapshot(*subtask, operators=(operator,), finished=finished, bytes_written=10)
+    return SubtaskSnapshot(subtask.vertex, subtask.subtask, operators=(operator,), finished=finished, bytes_written=10)
 
 
 class Driven:

@@ -29,9 +29,15 @@ def rewrite(files, path, change):
     files.write(path, data)
 
 
+def chosen(directory, **more):
+    found = choose_checkpoint(directory, **more)
+    assert found is not None
+    return found
+
+
 def test_the_newest_checkpoint_is_chosen():
     directory = with_checkpoints(MemoryFiles(), 9, 10, 11)
-    found = choose_checkpoint(directory)
+    found = chosen(directory)
     assert found.restore_point.metadata == directory.load(11)
     assert found.passed_over == ()
 
@@ -71,7 +77,7 @@ def test_any_damage_to_any_file_makes_it_use_the_one_before_and_say_so(kind, cap
         else:
             rewrite(directory.files, path, change)
         caplog.clear()
-        found = choose_checkpoint(directory)
+        found = chosen(directory)
         assert found.restore_point.metadata.checkpoint_id == 1
         if kind == "missing" and path.endswith("_metadata"):
             continue  # without metadata the checkpoint never existed
@@ -91,9 +97,9 @@ def test_two_hundred_random_bit_flips_are_all_found():
         path = rng.choice(of_second)
         original = directory.files.read(path)
         directory.files.replace(path, _flip(original, rng.randrange(len(original) * 8)))
-        assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 1
+        assert chosen(directory).restore_point.metadata.checkpoint_id == 1
         directory.files.replace(path, original)
-    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 2
+    assert chosen(directory).restore_point.metadata.checkpoint_id == 2
 
 
 def test_when_none_can_be_read_the_job_fails_rather_than_starting_empty():
@@ -108,7 +114,7 @@ def test_when_none_can_be_read_the_job_fails_rather_than_starting_empty():
 
 def test_what_a_slot_could_not_read_is_not_tried_again():
     directory = with_checkpoints(MemoryFiles(), 1, 2)
-    found = choose_checkpoint(directory, exclude={2})
+    found = chosen(directory, exclude={2})
     assert found.restore_point.metadata.checkpoint_id == 1
     assert found.passed_over[0][0] == 2
     with pytest.raises(RestoreError):
@@ -119,7 +125,7 @@ def test_a_hiccup_of_the_storage_does_not_cost_a_good_checkpoint():
     store = FaultyFiles(MemoryFiles())
     directory = with_checkpoints(store, 1, 2)
     store.add(Fault("list", ""), Fault("read", "chk-2/_metadata"), Fault("read", "shared/2-*"))
-    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 2
+    assert chosen(directory).restore_point.metadata.checkpoint_id == 2
 
 
 def test_a_storage_that_does_not_answer_is_no_reason_to_repeat_what_was_committed():
@@ -130,7 +136,7 @@ def test_a_storage_that_does_not_answer_is_no_reason_to_repeat_what_was_committe
         CheckpointError, match=r"cannot be read at present.*injected.*delete the checkpoint's directory"
     ):
         choose_checkpoint(directory)
-    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 2
+    assert chosen(directory).restore_point.metadata.checkpoint_id == 2
 
 
 def test_beyond_what_is_cheap_only_existence_and_size_are_checked():
@@ -185,7 +191,7 @@ def test_a_file_swapped_with_that_of_another_job_is_found(tmp_path):
     content = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(content)
-    assert choose_checkpoint(directory).restore_point.metadata.checkpoint_id == 1
+    assert chosen(directory).restore_point.metadata.checkpoint_id == 1
 
 
 def started(store, name="one", **kwargs):

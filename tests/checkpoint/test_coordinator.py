@@ -115,7 +115,7 @@ def test_savepoints_come_first_then_forced_then_older():
     for number, (kind, forced) in enumerate(
         [("checkpoint", False), ("checkpoint", True), ("savepoint", False), ("savepoint", True), ("savepoint", False)]
     ):
-        job.coordinator.handle(CheckpointRequested(0, kind=kind, forced=forced, request_id=str(number)))
+        job.coordinator.handle(CheckpointRequested(0, kind=kind, forced=forced, request_id=str(number)))  # type: ignore[arg-type]
     order = [job.epoch(now_ms)[0].request_id for now_ms in range(5)]
     assert order == ["3", "2", "4", "1", "0"]
 
@@ -224,7 +224,7 @@ def test_metadata_that_cannot_be_written_is_a_failure():
     actions = job.coordinator.handle(MetadataFailed(1, "quota exceeded", 1100))
     assert kinds(actions) == [NotifyAborted, DiscardFiles, FailJob]
     assert actions[1] == DiscardFiles(1, ("shared/1-0", "shared/1-1"), directory=True)
-    assert "quota exceeded" in actions[2].why
+    assert "quota exceeded" in actions[2].why  # type: ignore[union-attr]
 
 
 def test_by_default_the_first_failure_fails_the_job_with_threshold_and_cause():
@@ -331,7 +331,7 @@ def test_an_older_one_with_all_answers_is_written_when_the_newer_one_fails():
             job.answer(checkpoint_id, subtask)
     actions = job.coordinator.handle(MetadataFailed(2, "quota", 3000))
     assert kinds(actions) == [NotifyAborted, DiscardFiles, WriteMetadata]
-    assert actions[-1].checkpoint_id == 1
+    assert actions[-1].checkpoint_id == 1  # type: ignore[union-attr]
 
 
 def test_a_failing_job_is_not_asked_to_write_anything_more():

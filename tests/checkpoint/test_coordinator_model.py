@@ -33,7 +33,7 @@ SUBTASKS = frozenset({SubtaskId(0, 0), SubtaskId(0, 1), SubtaskId(1, 0)})
 def answer(checkpoint_id, subtask, *, finished):
     file = StateFile(size=1, crc32=0, path=f"shared/{checkpoint_id}-{subtask[0]}-{subtask[1]}")
     operator = OperatorSnapshot("op", None, "op", keyed=KeyedFiles(0, 1, (file,)))
-    return SubtaskSnapshot(*subtask, operators=(operator,), finished=finished)
+    return SubtaskSnapshot(subtask.vertex, subtask.subtask, operators=(operator,), finished=finished)
 
 
 class CoordinatorMachine(RuleBasedStateMachine):
@@ -105,7 +105,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
                         assert self.over[action.checkpoint_id] == "aborted"
                 case FailJob():
                     assert index == len(actions) - 1, "nothing is asked of a failing job"
-                    assert self.failures == self.settings.tolerable_failures + 1
+                    assert self.failures == self.settings.tolerable_failures + 1  # type: ignore[operator]
                     self.failing, self.failures = True, 0
         tolerable = self.settings.tolerable_failures
         assert tolerable is None or self.failures <= tolerable
@@ -213,11 +213,11 @@ class CoordinatorMachine(RuleBasedStateMachine):
             if self.running:
                 self.finished |= {s for s, finished in self.answered[checkpoint_id].items() if finished}
             self.completion_ms, self.failures = self.now_ms, 0
-            self.handle(MetadataWritten(checkpoint_id, self.now_ms))
+            self.handle(MetadataWritten(checkpoint_id, self.now_ms))  # type: ignore[arg-type]
             assert not [i for i in self.open() if i < checkpoint_id], "older ones are subsumed"
             assert self.coordinator.last_completed_id == checkpoint_id
         else:
-            self.handle(MetadataFailed(checkpoint_id, "quota", self.now_ms))
+            self.handle(MetadataFailed(checkpoint_id, "quota", self.now_ms))  # type: ignore[arg-type]
 
     @invariant()
     def both_agree_about_what_is_under_way(self):

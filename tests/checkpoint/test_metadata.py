@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, assemble, decode_metadata, encode_metadata
 from tamias.errors import CorruptFileError
+from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
 from tamias.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, graph, metadata, snapshots, texts, vertex
@@ -189,7 +190,7 @@ def test_a_subtask_that_finished_before_takes_no_part_but_keeps_its_place():
     job = graph(vertex(0, "source", parallelism=2, source=True))
     answers = snapshots(job, MemoryFiles(), 3)
     result = assemble(
-        job, job_id=JOB, checkpoint_id=3, timestamp_ms=5, snapshots=answers[1:], finished=frozenset({(0, 0)})
+        job, job_id=JOB, checkpoint_id=3, timestamp_ms=5, snapshots=answers[1:], finished=frozenset({SubtaskId(0, 0)})
     )
     assert result.operators[0].finished == (True, False)
     assert result.operators[0].subtasks == (None, answers[1].operators[0])

@@ -168,7 +168,7 @@ class Interruption:
     def __call__(self):
         self.count += 1
         if self.count == self._at:
-            self._other()
+            self._other()  # type: ignore[misc]
 
 
 def test_whenever_the_second_driver_takes_over_there_is_one_history():
@@ -266,7 +266,7 @@ def test_a_job_that_has_finished_is_not_begun_again(store):
     faulty = FaultyFiles(store)
     directory, _ = start(faulty, "one")
     complete(directory, 1)
-    faulty.add(Fault("delete_tree", "*", error=KeyboardInterrupt()))  # its driver dies here
+    faulty.add(Fault("delete_tree", "*", error=KeyboardInterrupt()))  # type: ignore[arg-type]  # its driver dies here
     with pytest.raises(KeyboardInterrupt):
         directory.delete_everything(finished=True)
     with pytest.raises(JobHasFinished, match="has finished, and all its output is committed; to run it again"):
@@ -321,7 +321,8 @@ def test_a_start_that_arrives_late_does_not_take_back_what_a_newer_driver_starte
     first, _ = start(store, "one")
     complete(first, 1)
     second = opened(store, name="two", take_over=True)
-    assert choose_checkpoint(second).restore_point.metadata.checkpoint_id == 1
+    found = choose_checkpoint(second)
+    assert found is not None and found.restore_point.metadata.checkpoint_id == 1
     # Both sleep before their next call, the first in `complete(2)`, the second in `start_from(1)`. The first wakes up.
     late = replace(metadata(JOB_GRAPH, first.files, 2), term=1)
     first.files.publish("chk-2/_metadata", encode_metadata(late))

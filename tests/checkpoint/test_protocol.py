@@ -143,7 +143,7 @@ class SmallJob:
     def __init__(self, files, sink, *, name, num_retained=2, step=lambda: None):
         self.sink = sink
         self.step = step  # called before every effect on the external system
-        self.directory = CheckpointDirectory(files, JOB, janitor=PromptJanitor())
+        self.directory = CheckpointDirectory(files, JOB, janitor=PromptJanitor())  # type: ignore[arg-type]
         self.directory.initialise(driver(name), 0, take_over=True)
         self.retention = Retention(num_retained)
         found = choose_checkpoint(self.directory)
@@ -152,7 +152,8 @@ class SmallJob:
         if found is not None:
             restored_id = found.restore_point.metadata.checkpoint_id
             plan = plan_restore(JOB_GRAPH, found.restore_point.metadata, self.directory.url)
-            (kept,) = plan.subtasks[(0, 0)].operators[0].operator_state
+            (kept,) = plan.subtasks[SubtaskId(0, 0)].operators[0].operator_state
+            assert kept is not None
             try:
                 state = json.loads(read_state(self.directory.files, kept))
             except CorruptFileError:

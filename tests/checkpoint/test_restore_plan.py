@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
 from tamias.errors import RestoreError
+from tamias.graph.addresses import SubtaskId
 from tamias.keygroups import key_group_range
 from tamias.state.snapshots import SubtaskSnapshot
 from tamias.storage.memory import MemoryFiles
@@ -23,6 +24,12 @@ def count(parallelism=1, max_parallelism=128, **kwargs):
     return vertex(0, "count", parallelism=parallelism, max_parallelism=max_parallelism, source=True, **kwargs)
 
 
+def restored_count(subtask):
+    part = subtask.of(operator("count").id)
+    assert part is not None
+    return part
+
+
 # ------------------------------------------------------------------------------------------ matching
 
 
@@ -33,7 +40,7 @@ def test_an_unchanged_job_gets_each_subtask_its_own_back():
     assert (plan.directory, plan.checkpoint_id) == ("dir", 7)
     assert set(plan.subtasks) == {(0, 0), (1, 0), (1, 1)}
     for index in range(2):
-        part = plan.subtasks[(1, index)].of(operator("count").id)
+        part = restored_count(plan.subtasks[SubtaskId(1, index)])
         own = stored.operator(operator("count").id).subtasks[index]
         assert part.keyed == (own.keyed,)
         assert part.states == own.states
@@ -47,15 +54,15 @@ def test_operators_are_found_by_id_wherever_they_run_now():
     stored = taken(graph(vertex(0, "source", "count", source=True)))
     job = graph(vertex(0, "source", source=True), vertex(1, "count"))
     plan = plan_restore(job, stored, "dir")
-    assert plan.subtasks[(0, 0)].of(operator("source").id) is not None
-    assert plan.subtasks[(1, 0)].of(operator("count").id) is not None
-    assert plan.subtasks[(1, 0)].of(operator("source").id) is None
+    assert plan.subtasks[SubtaskId(0, 0)].of(operator("source").id) is not None
+    assert plan.subtasks[SubtaskId(1, 0)].of(operator("count").id) is not None
+    assert plan.subtasks[SubtaskId(1, 0)].of(operator("source").id) is None
 
 
 def test_a_new_operator_starts_empty():
     stored = taken(graph(vertex(0, "source", source=True)))
     plan = plan_restore(graph(vertex(0, "source", source=True), vertex(1, "new")), stored, "dir")
-    assert plan.subtasks[(1, 0)].operators == ()
+    assert plan.subtasks[SubtaskId(1, 0)].operators == ()
 
 
 def test_state_that_nobody_takes_is_refused_with_its_name_and_what_to_do():
@@ -66,7 +73,7 @@ def test_state_that_nobody_takes_is_refused_with_its_name_and_what_to_do():
     for part in ("'old'", "'older'", operator("old").id, "uid", "ignore-unclaimed-state"):
         assert part in str(caught.value)
     plan = plan_restore(job, stored, "dir", allow_non_restored_state=True)
-    assert len(plan.subtasks[(0, 0)].operators) == 1
+    assert len(plan.subtasks[SubtaskId(0, 0)].operators) == 1
 
 
 def test_an_operator_that_is_gone_and_had_no_state_is_no_loss():
@@ -132,7 +139,7 @@ def test_every_key_group_reaches_its_new_subtask_from_exactly_one_old_one(before
     seen = []
     for index in range(after):
         first, last = key_group_range(maximum, after, index)
-        part = plan.subtasks[(0, index)].of(operator("count").id)
+        part = restored_count(plan.subtasks[SubtaskId(0, index)])
         own = [g for k in part.keyed for g in range(max(first, k.key_group_first), min(last, k.key_group_last) + 1)]
         assert own == list(range(first, last + 1))
         assert all(k.key_group_first <= last and first <= k.key_group_last for k in part.keyed), "no file in vain"
@@ -151,7 +158,7 @@ def stored_with_finished(job, *finished, absent=()):
 
 
 def flags(plan, vertex_id, parallelism):
-    return [plan.subtasks[(vertex_id, index)].finished for index in range(parallelism)]
+    return [plan.subtasks[SubtaskId(vertex_id, index)].finished for index in range(parallelism)]
 
 
 def test_a_finished_subtask_stays_finished_at_the_same_parallelism():
@@ -169,7 +176,7 @@ def test_after_rescaling_a_half_finished_operator_everyone_runs_and_shares_what_
     stored = stored_with_finished(graph(count(parallelism=2)), absent=[(0, 0)])
     plan = plan_restore(graph(count(parallelism=3)), stored, "dir")
     assert flags(plan, 0, 3) == [False] * 3
-    part = plan.subtasks[(0, 0)].of(operator("count").id)
+    part = restored_count(plan.subtasks[SubtaskId(0, 0)])
     assert part.operator_state[0] is None
     assert part.operator_state[1] is not None
 
@@ -190,6 +197,6 @@ def test_a_finished_operator_behind_one_that_runs_is_refused():
 def test_a_snapshot_without_operators_is_planned_for():
     job = graph(count())
     stored = assemble(job, job_id=JOB, checkpoint_id=7, timestamp_ms=0, snapshots=[SubtaskSnapshot(0, 0)])
-    part = plan_restore(job, stored, "dir").subtasks[(0, 0)].of(operator("count").id)
+    part = restored_count(plan_restore(job, stored, "dir").subtasks[SubtaskId(0, 0)])
     assert part.keyed == ()
     assert part.operator_state == (None,)

@@ -160,7 +160,7 @@ def difference(theirs: tuple[Parameter, ...], ours: Any) -> str | None:
         if position >= len(given):
             return f"{parameter.name} is missing"
         mine = given[position]
-        stars = {mine.VAR_POSITIONAL: "*", mine.VAR_KEYWORD: "**"}.get(mine.kind, "")
+        stars = "*" if mine.kind is mine.VAR_POSITIONAL else "**" if mine.kind is mine.VAR_KEYWORD else ""
         if stars + mine.name != parameter.name:
             return f"parameter {position} is called {parameter.name} there and {stars}{mine.name} here"
         if parameter.default is not None and default_text(mine.default) != parameter.default:

@@ -165,7 +165,7 @@ def test_an_encoder_writes_a_line_per_record():
 
 def test_bytes_pass_as_they_are():
     schema = ByteArraySchema()
-    assert schema.serialize(bytearray(b"a")) == schema.deserialize(b"a") == b"a"
+    assert schema.serialize(bytearray(b"a")) == schema.deserialize(b"a") == b"a"  # type: ignore[arg-type]
     assert schema.get_produced_type() == Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 

@@ -97,13 +97,13 @@ def test_numbers_without_meaning_are_refused_at_the_call(make):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: RestartStrategies.fixed_delay_restart(1.5, 1),
-        lambda: RestartStrategies.fixed_delay_restart("3", 1),
+        lambda: RestartStrategies.fixed_delay_restart(1.5, 1),  # type: ignore[arg-type]
+        lambda: RestartStrategies.fixed_delay_restart("3", 1),  # type: ignore[arg-type]
         lambda: RestartStrategies.fixed_delay_restart(True, 1),
-        lambda: RestartStrategies.failure_rate_restart(0.5, 1000, 1),
-        lambda: RestartStrategies.exponential_delay_restart(1, 10, "2", 100, 0.1),
-        lambda: RestartStrategies.exponential_delay_restart(1, 10, 2, 100, None),
-        lambda: RestartStrategies.exponential_delay_restart(1, 10, 2, 100, 0.1, 2.5),
+        lambda: RestartStrategies.failure_rate_restart(0.5, 1000, 1),  # type: ignore[arg-type]
+        lambda: RestartStrategies.exponential_delay_restart(1, 10, "2", 100, 0.1),  # type: ignore[arg-type]
+        lambda: RestartStrategies.exponential_delay_restart(1, 10, 2, 100, None),  # type: ignore[arg-type]
+        lambda: RestartStrategies.exponential_delay_restart(1, 10, 2, 100, 0.1, 2.5),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_number_is_refused_at_the_call(make):

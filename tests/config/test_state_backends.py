@@ -90,7 +90,7 @@ def test_the_old_rocksdb_backend_may_be_told_by_another_where_checkpoints_go(env
     assert settings.checkpoints.max_state_bytes == 10
     assert env.get_state_backend() is backend
     with pytest.raises(TypeError, match="FsStateBackend or a MemoryStateBackend"):
-        RocksDBStateBackend(checkpoint_stream_backend=HashMapStateBackend())
+        RocksDBStateBackend(checkpoint_stream_backend=HashMapStateBackend())  # type: ignore[arg-type]
 
 
 def test_what_the_rocksdb_backend_is_told_reaches_the_slots(env, tmp_path):
@@ -128,14 +128,14 @@ def test_the_getters_give_what_was_set():
         (lambda b: b.set_predefined_options("DEFAULT"), "PredefinedOptions"),
         (lambda b: b.set_options("NoDots"), "import path"),
         (lambda b: b.set_number_of_transfer_threads(0), "at least 1"),
-        (lambda b: EmbeddedRocksDBStateBackend("/a/path"), "True or False"),
+        (lambda b: EmbeddedRocksDBStateBackend("/a/path"), "True or False"),  # type: ignore[arg-type]
         # As Java's constructors take them: the message says what to write instead.
-        (lambda b: MemoryStateBackend(1024, False), "did you mean max_state_size=1024"),
-        (lambda b: MemoryStateBackend(None, False), "did you mean using_asynchronous_snapshots=False"),
-        (lambda b: MemoryStateBackend(max_state_size="5 mb"), "a number of bytes, got '5 mb'"),
-        (lambda b: MemoryStateBackend(using_asynchronous_snapshots="no"), "True or False, got 'no'"),
-        (lambda b: FsStateBackend("/a/path", False), "did you mean using_asynchronous_snapshots=False"),
-        (lambda b: FsStateBackend("/a/path", using_asynchronous_snapshots="no"), "True or False, got 'no'"),
+        (lambda b: MemoryStateBackend(1024, False), "did you mean max_state_size=1024"),  # type: ignore[arg-type]
+        (lambda b: MemoryStateBackend(None, False), "did you mean using_asynchronous_snapshots=False"),  # type: ignore[arg-type]
+        (lambda b: MemoryStateBackend(max_state_size="5 mb"), "a number of bytes, got '5 mb'"),  # type: ignore[arg-type]
+        (lambda b: MemoryStateBackend(using_asynchronous_snapshots="no"), "True or False, got 'no'"),  # type: ignore[arg-type]
+        (lambda b: FsStateBackend("/a/path", False), "did you mean using_asynchronous_snapshots=False"),  # type: ignore[arg-type]
+        (lambda b: FsStateBackend("/a/path", using_asynchronous_snapshots="no"), "True or False, got 'no'"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_meant_is_refused(call, why):

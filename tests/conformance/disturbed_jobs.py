@@ -39,7 +39,7 @@ from tests.conformance.external_system import TransactionalSink
 
 def examples(count):
     """Return the number of examples: `count` in an ordinary run, more under a profile with more examples."""
-    return max(1, count * settings.default.max_examples // 40)
+    return max(1, count * settings().max_examples // 40)
 
 
 KEYS = ("a", "b", 7, ("t", 1), 1.5, -1, "", 0.0, True, ("t", 2.0), b"k")

@@ -42,7 +42,7 @@ class TransactionalSink(TwoPhaseCommitSinkFunction):
         self.system.calls.append("begin")
         return transaction
 
-    def invoke(self, transaction, value, context):
+    def invoke(self, transaction, value, context):  # type: ignore[override]
         self.system.open[transaction].append(value)
 
     def pre_commit(self, transaction):

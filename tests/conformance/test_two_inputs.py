@@ -85,7 +85,7 @@ def weighed(epochs):
         for key, number in events:
             totals[key] = totals.get(key, 0) + number * sum(rules.values())
             timers[number, key] = None
-            results.append((key, totals[key], sorted(rules.items()), seen))
+            results.append((key, totals[key], sorted(rules.items()), seen))  # type: ignore[arg-type]
     return results + [(key, "timer", number) for number, key in sorted(timers, key=lambda timer: timer[0])]
 
 
@@ -135,7 +135,7 @@ def matched(epochs):
                 else:
                     mine.append(number)
                     timers[number, key] = None
-    return results + [(key, "timer", number) for number, key in sorted(timers, key=lambda timer: timer[0])]
+    return results + [(key, "timer", number) for number, key in sorted(timers, key=lambda timer: timer[0])]  # type: ignore[misc]
 
 
 def draw_match(env, epochs):

@@ -121,7 +121,7 @@ def test_committing_again_does_nothing(tmp_path):
     job.begin_checkpoint()
     committables = [c for _, c in job.subtasks[0].waiting]
     for _ in range(3):
-        job.subtasks[0].committer.commit(pickle.loads(pickle.dumps(committables)))
+        job.subtasks[0].committer.commit(pickle.loads(pickle.dumps(committables)))  # type: ignore[union-attr]
     assert visible_lines(tmp_path) == ["a"]
 
 
@@ -325,13 +325,13 @@ def test_paths_of_other_file_systems_are_refused():
 def test_wrong_parts_are_refused_where_they_are_given(tmp_path):
     builder = FileSink.for_row_format(tmp_path, Encoder.simple_string_encoder())
     with pytest.raises(TypeError, match="Encoder"):
-        FileSink.for_row_format(tmp_path, str)
+        FileSink.for_row_format(tmp_path, str)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="with_bucket_assigner"):
-        builder.with_bucket_assigner("yyyy")
+        builder.with_bucket_assigner("yyyy")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="with_rolling_policy"):
-        builder.with_rolling_policy(60)
+        builder.with_rolling_policy(60)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="with_output_file_config"):
-        builder.with_output_file_config("part")
+        builder.with_output_file_config("part")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="above 0"):
         builder.with_bucket_check_interval(0)
     with pytest.raises(ValueError, match="without '/'"):

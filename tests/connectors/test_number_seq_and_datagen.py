@@ -140,6 +140,6 @@ def test_invalid_counts_are_refused(count):
 
 def test_a_generator_that_is_not_a_function_is_refused():
     with pytest.raises(TypeError, match="a function or a GeneratorFunction"):
-        DataGeneratorSource("x", 1)
+        DataGeneratorSource("x", 1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="RateLimiterStrategy"):
-        DataGeneratorSource(str, 1, 10)
+        DataGeneratorSource(str, 1, 10)  # type: ignore[arg-type]

@@ -26,6 +26,7 @@ class Subtask:
         committables, states = restored
         self.committer = sink.create_committer()
         if committables:
+            assert self.committer is not None
             self.committer.commit([committable for _, committable in committables])
         context = WriterContext(subtask_index=index, subtask_count=count, attempt=0, job_id="j", operator_id="o")
         self.writer: Any = sink.create_writer(context, states)
@@ -38,6 +39,7 @@ class Subtask:
     def completed(self, checkpoint_id: int) -> None:
         due = [c for i, c in self.waiting if i <= checkpoint_id]
         if due:
+            assert self.committer is not None
             self.committer.commit(due)
         self.waiting = [(i, c) for i, c in self.waiting if i > checkpoint_id]
 

@@ -42,7 +42,7 @@ class Till(TwoPhaseCommitSinkFunction):
     def begin_transaction(self):
         return [next(Till.numbers), []]
 
-    def invoke(self, transaction, value, context):
+    def invoke(self, transaction, value, context):  # type: ignore[override]
         transaction[1].append(value)
 
     def pre_commit(self, transaction):
@@ -164,7 +164,7 @@ class Lives:
         ended_so = last is not None and last.future is not None and last.error is None
         if run.status is JobStatus.FINISHED and not ended_so:
             return True
-        self.origin = last.path if ended_so else self._retained()
+        self.origin = last.path if ended_so else self._retained()  # type: ignore[union-attr]
         self.job_id = JobID.generate()
         return False
 
@@ -189,7 +189,7 @@ class Lives:
 
     def _script(self, deeds, *, driver_dies):
         chance = self.chance
-        crashes = [Crash(chance.choice(POINTS), chance.randint(1, 12)) for _ in range(chance.choice([0, 0, 1, 2, 3]))]
+        crashes = [Crash(chance.choice(POINTS), chance.randint(1, 12)) for _ in range(chance.choice([0, 0, 1, 2, 3]))]  # type: ignore[arg-type]
         return Script(
             checkpoints=[*(chance.random() < 0.7 for _ in range(7)), True],
             crashes=crashes,
@@ -207,7 +207,7 @@ class Lives:
             ask, epoch = Ask(self.base / "savepoints"), self.chance.randint(1, 6)
             deeds[epoch] = ask
             if self.chance.random() < 0.4:
-                deeds[epoch + 2] = lambda handle, ask=ask: _dispose(ask)
+                deeds[epoch + 2] = lambda handle, ask=ask: _dispose(ask)  # type: ignore[assignment]
         return deeds
 
     def _retained(self):

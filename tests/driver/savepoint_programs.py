@@ -1,5 +1,7 @@
 """Programs and helpers for the tests of savepoints and checkpoint options: scripted, in process, on a virtual clock."""
 
+from typing import Any
+
 from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction
@@ -54,7 +56,7 @@ class Ask:
     def __init__(self, directory=None, then="go on", native=False):
         self.directory = None if directory is None else str(directory)
         self.then, self.native = then, native
-        self.future = None
+        self.future: Any = None
 
     def __call__(self, handle):
         self.future = handle.request_savepoint(self.directory, then=self.then, native=self.native)
@@ -86,7 +88,7 @@ class Ledger(TwoPhaseCommitSinkFunction):
     def begin_transaction(self):
         return []
 
-    def invoke(self, transaction, value, context):
+    def invoke(self, transaction, value, context):  # type: ignore[override]
         transaction.append(value)
 
     def pre_commit(self, transaction):

@@ -36,7 +36,7 @@ def checkpoint(tmp_path):
     """Return a retained checkpoint of a cancelled job."""
     run = start_scripted(program(tmp_path / "before"), Script(deeds={4: lambda handle: handle.cancel()}))
     assert run.status is JobStatus.CANCELED
-    return Path(run.handle.progress().last_checkpoint_path)
+    return Path(str(run.handle.progress().last_checkpoint_path))
 
 
 def files_of(directory):
@@ -66,7 +66,7 @@ def test_the_first_checkpoint_of_its_own_refers_to_nothing_of_what_the_job_start
     directory = tmp_path / "new"
     stop = Script(deeds={3: lambda handle: handle.cancel()})
     run = start_scripted(program(directory), stop, restore_path=str(checkpoint))
-    first = Path(run.handle.progress().last_checkpoint_path)
+    first = Path(str(run.handle.progress().last_checkpoint_path))
     metadata = resolve(str(first))[1]
     assert metadata.paths() and all((first.parent / path).is_file() for path in metadata.paths())
     old = decode_metadata((checkpoint / "_metadata").read_bytes(), "old")

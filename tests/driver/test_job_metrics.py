@@ -139,7 +139,7 @@ def test_a_client_before_the_first_epoch_knows_of_the_job_alone():
         def metrics(self):
             return {}
 
-    assert JobClient(Handle()).get_metrics() == {}
+    assert JobClient(Handle()).get_metrics() == {}  # type: ignore[arg-type]
 
 
 def test_values_of_subtasks_come_together_by_their_kind():

@@ -510,7 +510,7 @@ def test_a_job_that_is_cancelled_leaves_nothing_of_a_savepoint_under_way(places,
     # The second epoch carries the savepoint, whose snapshots arrive too late; or the savepoint is never started.
     deeds = {asked_after: ask, 3: lambda handle: (ask(handle) if asked_after == 3 else None, handle.cancel())}
     env = environment(checkpoints, data_inline_threshold=0)
-    script = Script(deeds=deeds, late_snapshots=dict.fromkeys(range(1, 99), 50))
+    script = Script(deeds=deeds, late_snapshots=dict.fromkeys(range(1, 99), 50))  # type: ignore[arg-type]
     run = start_scripted(counting(numbers(env)), script)
     assert run.status is JobStatus.CANCELED
     assert "the job is over (CANCELED)" in ask.error

@@ -76,18 +76,18 @@ def test_a_type_is_a_type_information(given):
 
 def test_functions_of_states_are_checked():
     with pytest.raises(TypeError, match=r"'r': Add is a class; pass an object of it: Add\(\)"):
-        ReducingStateDescriptor("r", Add, Types.INT())
+        ReducingStateDescriptor("r", Add, Types.INT())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"'a'.*AggregateFunction"):
-        AggregatingStateDescriptor("a", lambda a, b: a, Types.INT())
+        AggregatingStateDescriptor("a", lambda a, b: a, Types.INT())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="ReduceFunction"):
-        ReducingStateDescriptor("r", 5, Types.INT())
+        ReducingStateDescriptor("r", 5, Types.INT())  # type: ignore[arg-type]
 
     class Plus(MapFunction):
         def map(self, value):
             return value
 
     with pytest.raises(TypeError, match="ReduceFunction"):
-        ReducingStateDescriptor("r", Plus(), Types.INT())
+        ReducingStateDescriptor("r", Plus(), Types.INT())  # type: ignore[arg-type]
 
 
 def test_descriptors_are_equal_by_kind_and_name():
@@ -102,7 +102,7 @@ def test_a_disabled_time_to_live_is_none():
     descriptor.enable_time_to_live(disabled)
     assert descriptor.ttl_config is None
     with pytest.raises(TypeError, match="StateTtlConfig"):
-        descriptor.enable_time_to_live(Time.seconds(1))
+        descriptor.enable_time_to_live(Time.seconds(1))  # type: ignore[arg-type]
 
 
 def test_ttl_defaults():
@@ -115,8 +115,8 @@ def test_ttl_defaults():
     cleanup = config.get_cleanup_strategies()
     assert cleanup.is_cleanup_in_background()
     assert not cleanup.in_full_snapshot()
-    assert cleanup.get_incremental_cleanup_strategy().get_cleanup_size() == 5
-    assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_query_time_after_num_entries() == 1000
+    assert cleanup.get_incremental_cleanup_strategy().get_cleanup_size() == 5  # type: ignore[union-attr]
+    assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_query_time_after_num_entries() == 1000  # type: ignore[union-attr]
 
 
 def test_ttl_builder_keeps_what_it_is_told():
@@ -137,8 +137,8 @@ def test_ttl_builder_keeps_what_it_is_told():
     assert config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
     cleanup = config.get_cleanup_strategies()
     assert cleanup.in_full_snapshot()
-    assert cleanup.get_incremental_cleanup_strategy().run_cleanup_for_every_record()
-    assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_periodic_compaction_time() == Duration.of_days(1)
+    assert cleanup.get_incremental_cleanup_strategy().run_cleanup_for_every_record()  # type: ignore[union-attr]
+    assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_periodic_compaction_time() == Duration.of_days(1)  # type: ignore[union-attr]
     assert pickle.loads(pickle.dumps(config)).get_ttl() == Time.seconds(5)
 
 
@@ -176,7 +176,7 @@ def test_an_invalid_ttl_setting_is_refused_by_its_call(call, why):
 def test_the_periodic_compaction_time_may_be_any_length_of_time():
     config = StateTtlConfig.new_builder(Time.seconds(1)).cleanup_in_rocksdb_compact_filter(9, Time.seconds(3)).build()
     strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
-    assert strategy.get_periodic_compaction_time() == Duration.of_seconds(3)
+    assert strategy.get_periodic_compaction_time() == Duration.of_seconds(3)  # type: ignore[union-attr]
 
 
 def test_map_state_works_like_a_dict():

@@ -79,4 +79,4 @@ def test_a_gauge_that_raises_does_not_spoil_the_report(caplog):
     assert group.snapshot() == {"good": 1}
     assert "'bad' raised" in caplog.text
     with pytest.raises(TypeError, match="function without arguments"):
-        group.gauge("worse", 5)
+        group.gauge("worse", 5)  # type: ignore[arg-type]

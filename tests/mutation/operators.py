@@ -36,7 +36,7 @@ _REPLACED = (
 )
 
 
-class RemoveCall(Operator):  # type: ignore[misc]
+class RemoveCall(Operator):
     """Replace a statement that is a call by `pass`."""
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
@@ -53,7 +53,7 @@ class RemoveCall(Operator):  # type: ignore[misc]
         return ()
 
 
-class RemoveAssignment(Operator):  # type: ignore[misc]
+class RemoveAssignment(Operator):
     """Replace an assignment to an attribute or an item by `pass`, except while an object is made."""
 
     _MAKERS = ("__init__", "__post_init__", "__setstate__")
@@ -77,7 +77,7 @@ class RemoveAssignment(Operator):  # type: ignore[misc]
         return ()
 
 
-class SwapMembership(Operator):  # type: ignore[misc]
+class SwapMembership(Operator):
     """Replace `in` by `not in`, and the reverse."""
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
@@ -94,7 +94,7 @@ class SwapMembership(Operator):  # type: ignore[misc]
         return ()
 
 
-class NegateFilter(Operator):  # type: ignore[misc]
+class NegateFilter(Operator):
     """Negate the condition of a comprehension."""
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
@@ -110,7 +110,7 @@ class NegateFilter(Operator):  # type: ignore[misc]
         return ()
 
 
-class SwapMinMax(Operator):  # type: ignore[misc]
+class SwapMinMax(Operator):
     """Replace a call of `min` by one of `max`, and the reverse."""
 
     _OTHER = {"min": "max", "max": "min"}

@@ -1,5 +1,7 @@
 """Every kind of function can take part in checkpoints: it is notified, snapshotted and restored."""
 
+from typing import Any
+
 import pytest
 
 from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
@@ -80,7 +82,7 @@ class Listed(Told, ListCheckpointed):
         return [self.calls]
 
 
-def functions(base):
+def functions(base: Any):
     """One function of each kind that counts its calls."""
 
     class Map(base, MapFunction):

@@ -52,7 +52,7 @@ class Traced(TwoPhaseCommitSinkFunction):
         LOG.append(f"begin {self.attempt}.{self.begun}")
         return f"{self.attempt}.{self.begun}"
 
-    def invoke(self, transaction, value, context):
+    def invoke(self, transaction, value, context):  # type: ignore[override]
         LOG.append(f"write {value} in {transaction}")
 
     def pre_commit(self, transaction):
@@ -196,7 +196,7 @@ def test_an_error_in_run_fails_the_job_also_right_at_the_end(env):
     for count in range(5):
         with pytest.raises(JobExecutionError, match="at the end") as caught:
             collect_locally(env.add_source(Fails(*[("collect", n) for n in range(count)]), "failing"))
-        assert "failing" in caught.value.operator_name
+        assert "failing" in str(caught.value.operator_name)
 
 
 def test_more_than_the_buffer_holds_is_handed_over_while_the_lock_is_held(env):

@@ -64,7 +64,7 @@ class Folder(TwoPhaseCommitSinkFunction):
         Path(self.path, name + ".open").touch()
         return name
 
-    def invoke(self, transaction, value, context):
+    def invoke(self, transaction, value, context):  # type: ignore[override]
         with Path(self.path, transaction + ".open").open("a") as file:
             print(value, file=file)
 
@@ -179,7 +179,7 @@ class Traced(TwoPhaseCommitSinkFunction):
     def begin_transaction(self):
         return f"t{next(Traced.names)}"
 
-    def invoke(self, transaction, value, context):
+    def invoke(self, transaction, value, context):  # type: ignore[override]
         LOG.append(("write", transaction, value))
 
     def pre_commit(self, transaction):
@@ -298,7 +298,7 @@ def test_a_transaction_that_is_almost_too_old_is_warned_of(log, caplog):
 def test_settings_that_mean_nothing_are_refused():
     for bad in (-1, 1.5, True):
         with pytest.raises((TypeError, ValueError), match="transaction timeout"):
-            Traced().set_transaction_timeout(bad)
+            Traced().set_transaction_timeout(bad)  # type: ignore[arg-type]
     for bad in (-0.1, 1.1):
         with pytest.raises(ValueError, match="from 0 to 1"):
             Traced().enable_transaction_timeout_warnings(bad)

@@ -16,6 +16,7 @@ from tamias.datastream import (
 from tamias.driver.epoch_runner import least_by_group
 from tamias.errors import UserFunctionError
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.graph.specs import WindowSpec
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.operators.windows.local_run import Run, collected, environment, graph_of
 from tests.program.drawn_operators import operator_of
@@ -148,7 +149,7 @@ def test_ingestion_time_extractor():
 
 def test_something_else_is_refused():
     with pytest.raises(TypeError, match="WatermarkStrategy"):
-        environment().from_collection([1]).assign_timestamps_and_watermarks(Ascending)
+        environment().from_collection([1]).assign_timestamps_and_watermarks(Ascending)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------- sources with splits
@@ -366,7 +367,9 @@ def test_the_time_characteristic_decides_what_a_time_window_is():
     env = environment()
 
     def assigner(windowed):
-        return operator_of(env, windowed.reduce(max)).spec.assigner
+        spec = operator_of(env, windowed.reduce(max)).spec
+        assert isinstance(spec, WindowSpec)
+        return spec.assigner
 
     keyed = env.from_collection([1]).key_by(lambda v: v)
     assert isinstance(assigner(keyed.time_window(Time.seconds(2), Time.seconds(1))), SlidingEventTimeWindows)

@@ -19,6 +19,7 @@ from tamias.datastream import (
 )
 from tamias.errors import ConfigurationError, InvalidProgramError, RecordTypeError
 from tamias.functions.source_contract import Batch, Split
+from tamias.graph.specs import SourceSpec
 from tamias.testing.drawn_job import drawn_job
 
 
@@ -330,7 +331,9 @@ def test_each_reader_has_objects_of_its_own():
 
 
 def source_of(stream):
-    return drawn_job(stream).graph.vertices[0].operators[0].spec.source
+    spec = drawn_job(stream).graph.vertices[0].operators[0].spec
+    assert isinstance(spec, SourceSpec)
+    return spec.source
 
 
 def test_iterables_of_all_kinds_are_collections(env):

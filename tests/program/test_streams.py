@@ -486,7 +486,7 @@ def test_one_kind_of_checkpointed_function_at_a_time(pairs):
         def map(self, value):
             return value
 
-        def snapshot_state(self, context):
+        def snapshot_state(self, context):  # type: ignore[override]
             pass
 
         def initialize_state(self, context):
@@ -573,7 +573,7 @@ def test_all_places_that_take_functions_check_them(env, pairs, keyed):
         def invoke(self, value, context):
             pass
 
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, ts: lock)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, ts: lock)  # type: ignore[arg-type, return-value]
     for call in (
         lambda: pairs.filter(lambda x: lock),
         lambda: pairs.flat_map(lambda x: lock),

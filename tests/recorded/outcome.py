@@ -99,6 +99,7 @@ _RESULTS = {"values": _values, "stdout": _stdout, "files": _files, "plan": _plan
 
 def _failure(phase: str, problem: Exception) -> dict[str, Any]:
     text = str(problem)
+    error: str | None
     error, message = type(problem).__name__, text
     found: dict[str, Any] = {"outcome": "failure", "phase": phase}
     java = _java_root_cause(text)

@@ -36,11 +36,11 @@ def rewrite(savepoint: Path, change: Callable[[Document], object]) -> None:
 def keyed(document: Document) -> Document:
     """Return the entry of the subtask's keyed state."""
     parts = [part for operator in document["operators"] for part in operator["subtasks"] if part and part["keyed"]]
-    return dict(parts[0])["keyed"]  # type: ignore[no-any-return]
+    return dict(parts[0])["keyed"]
 
 
 def first_file(document: Document) -> Document:
-    return keyed(document)["files"][0]  # type: ignore[no-any-return]
+    return keyed(document)["files"][0]
 
 
 def replace_state(file: Path, payload: bytes) -> Document:

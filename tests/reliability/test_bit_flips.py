@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def flipped(data: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-def outcome(stream: DataStream, **settings: object) -> Run | TamiasError:
+def outcome(stream: DataStream, **settings: Any) -> Run | TamiasError:
     SEEN.clear()
     try:
         return run_scripted(stream, **settings)

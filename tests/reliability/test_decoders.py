@@ -35,7 +35,7 @@ from tamias.state.state_files import COMPRESSED, read_state
 from tamias.storage.memory import MemoryFiles
 from tamias.types.by_value import dumps
 
-EXAMPLES = settings.default.max_examples * 5
+EXAMPLES = settings().max_examples * 5
 
 
 def state_file(data: bytes) -> Any:

@@ -31,7 +31,7 @@ class Broken(TwoPhaseCommitSinkFunction):
     def begin_transaction(self):
         return []
 
-    def invoke(self, transaction, value, context):
+    def invoke(self, transaction, value, context):  # type: ignore[override]
         self._fail_in("invoke")
         transaction.append(value)
 

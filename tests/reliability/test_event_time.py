@@ -93,7 +93,7 @@ def storm(timers: int, directory: Path, backend: str) -> None:
     env = environment(directory, restarts=5, state__backend__type=backend)
     chunk = 20_000
     runs = [[(n, 0, None) for n in range(start, min(start + chunk, timers))] for start in range(0, timers, chunk)]
-    runs += [[(-1, 0, 1_000_000)], [(-2, 0, None)]]
+    runs += [[(-1, 0, 1_000_000)], [(-2, 0, None)]]  # type: ignore[list-item]
     source = env.from_source(EpochSource(runs), WatermarkStrategy.no_watermarks(), "records").uid("records")
     fired = timed(source).key_by(lambda n: n).process(Storm()).uid("storm")
     due = len(runs) - 1  # the epoch in which the timers are due

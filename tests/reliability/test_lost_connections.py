@@ -39,9 +39,9 @@ class Cut(ProcessEngine):
             case "data":
                 lost = self.links[::2]
             case "requests":
-                lost = [slot.control for slot in half]
+                lost = [slot.control for slot in half]  # type: ignore[misc]
             case "events":
-                lost = [slot.events for slot in half]
+                lost = [slot.events for slot in half]  # type: ignore[misc]
             case "lifeline":
                 lost = [slot.process.lifeline for slot in half]  # type: ignore[attr-defined]  # they registered
         for link in lost:

@@ -138,9 +138,9 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "lateness below zero": (lambda env: window(env).allowed_lateness(-1), "-1"),
     "a trigger that is none": (lambda env: window(env).trigger("count"), "'count'"),
     "a side output without a name": (lambda env: OutputTag("", Types.LONG()), "OutputTag needs an id"),
-    "a sink without a path": (lambda env: FileSink.for_row_format("", None), "path"),
+    "a sink without a path": (lambda env: FileSink.for_row_format("", None), "path"),  # type: ignore[arg-type]
     "a source that is none": (
-        lambda env: env.from_source([1, 2], WatermarkStrategy.no_watermarks(), "numbers"), "needs a Source"),
+        lambda env: env.from_source([1, 2], WatermarkStrategy.no_watermarks(), "numbers"), "needs a Source"),  # type: ignore[arg-type]
     "a setting that cannot be read": (wrong_setting, r"execution\.checkpointing\.interval"),
     "a savepoint that is not there": (unknown_restore_path, "/nowhere/chk-7"),
     "one uid for two operators": (one_uid_twice, "'mine'"),

@@ -245,7 +245,7 @@ def test_a_file_that_broke_off_is_sent_again_from_its_start(cache, folder):
     (folder / "large").write_bytes(content)
     files = (CachedFile("large", str(folder / "large")),)
     slot = SlotStandIn(cache)
-    slot.answer = lambda: OSError("no space left") if len(slot.requests) == 2 else None
+    slot.answer = lambda: OSError("no space left") if len(slot.requests) == 2 else None  # type: ignore[method-assign]
     assert isinstance(send_files(slot, files), OSError)
     assert send_files(slot, files) is None
     cache.fetch(files)
@@ -267,7 +267,7 @@ def test_files_go_to_all_slots_though_some_fail_and_again_to_those_that_failed(f
     try:
         failure = engine.deploy(Deployment("ab" * 16, graph, 0))
         assert sorted(sent) == [0, 1, 2]
-        assert "slot 0: disk 0 is full; slot 2: disk 2 is full" in str(failure.error)
+        assert "slot 0: disk 0 is full; slot 2: disk 2 is full" in str(failure.error)  # type: ignore[union-attr]
         sent.clear()
         broken.clear()
         assert engine.deploy(Deployment("ab" * 16, graph, 1)) is None

@@ -134,7 +134,7 @@ def test_snapshots_of_an_attempt_that_is_over_are_not_written(host):
     events = queue.SimpleQueue()
     writer = SnapshotWriter(events.put)
     writer.begin(deployment(host.graph))
-    writer.add(Slow(captured))
+    writer.add(Slow(captured))  # type: ignore[arg-type]
     assert written.wait(30)
     writer.add(captured)  # waits in the queue behind the first
     writer.begin(deployment(host.graph, attempt=1))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
     graph = env.job_graph("job")
     events = queue.SimpleQueue()
     settings = LocalCopySettings(write=True, read=True, directories=(str(tmp_path / "local"),))
-    common = {
+    common: dict[str, Any] = {
         "checkpoint_directory": str(tmp_path / "remote"),
         "inline_threshold": 0,
         "local_copies": settings,
@@ -195,6 +196,7 @@ def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
     )
     host = SlotHost(0, SystemClock(), events.put, str(tmp_path / "new slot"))
     host.deploy(Deployment(JOB, graph, 1, restore=restore, **common), subtasks)
+    assert host.local_copies is not None
     assert host.local_copies.used == sum(len(files) for _, _, files in os.walk(tmp_path / "remote"))
     host.shutdown()
     assert local_paths(tmp_path) == []
@@ -340,13 +342,13 @@ def test_names_that_no_copy_has_are_left_alone(tmp_path, remote):
 @pytest.mark.parametrize("job_id", ["../../home", "", "ab" * 15, "AB" * 16])
 def test_a_job_id_is_checked_before_it_becomes_part_of_a_path(job_id):
     with pytest.raises(ValueError, match="32 lower case hexadecimal digits"):
-        LocalCopies(LocalCopySettings(**BOTH), job_id, 0)
+        LocalCopies(LocalCopySettings(**BOTH), job_id, 0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrapped", ["copying", "reading"])
 def test_the_store_around_the_copies_does_what_the_store_does(tmp_path, remote, wrapped):
     local = copies(tmp_path)
-    store = local.copying(remote) if wrapped == "copying" else local.reading(remote, RestorePlan({}, str(tmp_path)))
+    store = local.copying(remote) if wrapped == "copying" else local.reading(remote, RestorePlan({}, str(tmp_path)))  # type: ignore[arg-type]
     assert (store.url, store.address) == (remote.url, remote.address)
     assert (store.exclusive, store.in_process) == (remote.exclusive, remote.in_process)
     store.make_dirs("folder")

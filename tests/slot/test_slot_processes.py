@@ -26,7 +26,7 @@ RECORDS = 2_000
 
 
 def environment(parallelism: int = 2, *, heartbeat_ms: int = 100, timeout_ms: int = 1_500) -> Any:
-    heartbeat = {"heartbeat__interval": f"{heartbeat_ms} ms", "heartbeat__timeout": f"{timeout_ms} ms"}
+    heartbeat: dict[str, Any] = {"heartbeat__interval": f"{heartbeat_ms} ms", "heartbeat__timeout": f"{timeout_ms} ms"}
     return live_jobs.environment(parallelism=parallelism, restarts=10, **heartbeat)
 
 

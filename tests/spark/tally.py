@@ -92,8 +92,8 @@ def verify(records: int, folder: Path) -> list[str]:
     if doubled:
         wrong.append(f"{len(doubled)} doubled: {doubled[:5]}")
     sums: Counter[str] = Counter()
-    for number in range(records):
-        sums[record(number)[0]] += number
+    for each in range(records):
+        sums[record(each)[0]] += each
     for key, found in counts.items():
         if sorted(found) != list(range(1, len(found) + 1)):
             wrong.append(f"the counts of {key} are not 1..{len(found)}")

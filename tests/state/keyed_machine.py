@@ -6,6 +6,7 @@ It draws operations, snapshots, aborts, restores and rescalings. `test_keyed_bac
 
 import copy
 import itertools
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -139,7 +140,7 @@ def operation(**strategies):
 class KeyedBackendMachine(RuleBasedStateMachine):
     """An operator with some subtasks. The model holds for each state what a dictionary would."""
 
-    backends = ()  # the factories of subtasks, used in turn
+    backends: tuple[Any, ...] = ()  # the factories of subtasks, used in turn
 
     def __init__(self):
         super().__init__()
@@ -316,7 +317,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
                 self.store.delete(path)
 
     def delete_unreferenced(self):
-        keep = {file.path for part in self.completed[1] for file in part.files}
+        keep = {file.path for part in self.completed[1] for file in part.files}  # type: ignore[index]
         keep |= {path for pending in self.pending for path in pending[4]}
         # A pending snapshot may build on files of the checkpoint that was the newest when it was captured.
         keep |= {f.path for pending in self.pending for part in pending[3] or () for f in part.files}
@@ -398,4 +399,4 @@ class KeyedBackendMachine(RuleBasedStateMachine):
     def shown(state, expected):
         if expected is None:
             return {"default": ["none yet"], "list": [], "map": {}}.get(state)
-        return {"aggregating": tuple, "folding": lambda seen: {"seen": seen}}.get(state, lambda same: same)(expected)
+        return {"aggregating": tuple, "folding": lambda seen: {"seen": seen}}.get(state, lambda same: same)(expected)  # type: ignore[operator]

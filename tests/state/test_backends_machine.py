@@ -30,7 +30,7 @@ def the_lists_and_maps_of_a_few_elements_are_large_ones():
 def case_of(machine, share):
     """Return a test case with a part of the usual examples, because opening RocksDB is slow."""
     case = machine.TestCase
-    examples = max(MORE * settings.default.max_examples // share, 1)
+    examples = max(MORE * settings().max_examples // share, 1)
     case.settings = settings(max_examples=examples, stateful_step_count=30)
     return case
 

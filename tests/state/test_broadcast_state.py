@@ -51,7 +51,7 @@ def test_nothing_put_at_once_changes_nothing(store):
 def test_changing_a_value_that_was_put_or_read_does_not_change_the_state(store):
     value = [1]
     store.put("a", value)
-    value.append("spoiled")
+    value.append("spoiled")  # type: ignore[arg-type]
     store.get("a").append("spoiled")
     next(store.values()).append("spoiled")
     next(store.items())[1].append("spoiled")

@@ -366,7 +366,7 @@ def test_values_of_all_subtasks_are_described_together():
 
 def namedtuple_in_module():
     module = program("")
-    module.Pair = namedtuple("Pair", "left", module=MODULE)
+    module.Pair = namedtuple("Pair", "left", module=MODULE)  # type: ignore[misc]
     return module.Pair
 
 

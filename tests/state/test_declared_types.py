@@ -224,9 +224,9 @@ def test_a_value_that_does_not_fit_the_declared_type_is_refused_when_it_is_writt
     type_info, good, bad = FITS[case]
     backend = BACKENDS["heap"]()
     backend.cell[0] = "key"
-    value = backend.value_state(ValueStateDescriptor("value", type_info))
-    elements = backend.list_state(ListStateDescriptor("list", type_info))
-    entries = backend.map_state(MapStateDescriptor("map", Types.STRING(), type_info))
+    value = backend.value_state(ValueStateDescriptor("value", type_info))  # type: ignore[arg-type]
+    elements = backend.list_state(ListStateDescriptor("list", type_info))  # type: ignore[arg-type]
+    entries = backend.map_state(MapStateDescriptor("map", Types.STRING(), type_info))  # type: ignore[arg-type]
     value.update(good)
     elements.add(good)
     entries.put("k", good)

@@ -1,6 +1,7 @@
 """Operator state: its encoding, and its redistribution after a restore."""
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,8 @@ def split(*lists, name="s"):
 
 
 def shares(old, parallelism, name="s"):
-    return ["".join(e.decode() for e in redistribute(old, parallelism, i)[name][1]) for i in range(parallelism)]
+    taken: list[Any] = [redistribute(old, parallelism, i)[name][1] for i in range(parallelism)]
+    return ["".join(element.decode() for element in elements) for elements in taken]
 
 
 # ------------------------------------------------------------------------------------------------------------- encoding
@@ -41,7 +43,7 @@ def test_states_read_back_as_written(states):
 
 
 def test_names_may_be_any_text():
-    states = {"": ("split", [b""]), "naïve 状态": ("broadcast", [(b"", b"")])}
+    states: Any = {"": ("split", [b""]), "naïve 状态": ("broadcast", [(b"", b"")])}
     assert decode_operator_state(encode_operator_state(states)) == states
 
 
@@ -92,14 +94,14 @@ def test_an_unchanged_parallelism_hands_back_each_its_own():
 
 
 def test_union_gives_everything_to_everyone_in_the_old_order():
-    old = [{"u": ("union", [b"a", b"b"])}, {"u": ("union", [b"c"])}]
+    old: Any = [{"u": ("union", [b"a", b"b"])}, {"u": ("union", [b"c"])}]
     for parallelism in (1, 2, 3):
         for index in range(parallelism):
             assert redistribute(old, parallelism, index) == {"u": ("union", [b"a", b"b", b"c"])}
 
 
 def test_broadcast_copies_go_round():
-    old = [{"b": ("broadcast", [(b"copy", b"0")])}, {"b": ("broadcast", [(b"copy", b"1")])}]
+    old: Any = [{"b": ("broadcast", [(b"copy", b"0")])}, {"b": ("broadcast", [(b"copy", b"1")])}]
     copies = [redistribute(old, 5, i)["b"][1][0][1] for i in range(5)]
     assert copies == [b"0", b"1", b"0", b"1", b"0"]
     assert redistribute(old, 1, 0)["b"][1] == [(b"copy", b"0")]
@@ -107,7 +109,7 @@ def test_broadcast_copies_go_round():
 
 
 def test_remainders_of_the_next_name_go_on_where_the_last_ended():
-    old = [{"x": ("split", [b"1"]), "y": ("split", [b"2", b"3"]), "z": ("split", [b"4"])}]
+    old: Any = [{"x": ("split", [b"1"]), "y": ("split", [b"2", b"3"]), "z": ("split", [b"4"])}]
     got = [{name: elements for name, (_, elements) in redistribute(old, 3, i).items()} for i in range(3)]
     assert got == [
         {"x": [b"1"], "y": [], "z": [b"4"]},
@@ -121,12 +123,12 @@ def test_finished_subtasks_contribute_nothing():
     assert redistribute([None, *split("ab")], 2, 0) == {}
     assert redistribute([None, *split("ab")], 2, 1) == {"s": ("split", [b"a", b"b"])}
     assert redistribute([None, None], 2, 1) == {}
-    broadcast = [None, {"b": ("broadcast", [(b"k", b"v")])}]
+    broadcast: Any = [None, {"b": ("broadcast", [(b"k", b"v")])}]
     assert [redistribute(broadcast, 2, i)["b"][1] for i in range(2)] == [[(b"k", b"v")]] * 2
 
 
 def test_a_name_with_two_modes_is_refused():
-    old = [{"x": ("split", [b"1"])}, {"x": ("union", [b"2"])}]
+    old: Any = [{"x": ("split", [b"1"])}, {"x": ("union", [b"2"])}]
     with pytest.raises(StateMigrationError, match="'x'"):
         redistribute(old, 1, 0)
 

@@ -98,8 +98,8 @@ def test_the_names_of_lists_and_of_broadcast_states_are_told_apart():
 
 def test_a_broadcast_map_takes_pairs_and_takes_all_of_a_dict_or_nothing():
     rules = OperatorStates().get_broadcast_state(MapStateDescriptor("rules", Types.STRING(), Types.INT()))
-    rules.put_all([("a", 1)])
-    rules.put_all(None)
+    rules.put_all([("a", 1)])  # type: ignore[arg-type]
+    rules.put_all(None)  # type: ignore[arg-type]
     with pytest.raises(StateError, match="cannot hold 'x'"):
         rules.put_all({"b": 2, "c": "x"})
     assert dict(rules.items()) == {"a": 1}

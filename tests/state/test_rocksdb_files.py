@@ -163,7 +163,7 @@ def metadata_of(checkpoint_id, files):
 
 
 def test_files_go_when_no_retained_checkpoint_refers_to_them(job):
-    retention, kept = Retention(num_retained=1), {}
+    retention, kept = Retention(num_retained=1), set()
     for checkpoint_id in range(1, 13):
         job.write(KEYS, checkpoint_id)
         job.checkpoint()

@@ -1,7 +1,6 @@
 """Expiring state in RocksDB: the sweep of entries that are not read, and snapshots without expired entries."""
 
 import os
-from typing import ClassVar
 
 import pytest
 
@@ -203,7 +202,9 @@ def test_a_period_of_0_is_none(kept):
 class ClockOfReadings(ManualClock):
     """A clock that shows a list of times, one with each look at it."""
 
-    readings: ClassVar[list[int]] = []
+    def __init__(self):
+        super().__init__()
+        self.readings: list[int] = []
 
     def now_ms(self):
         return self.readings.pop(0) if self.readings else super().now_ms()

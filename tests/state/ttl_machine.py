@@ -6,6 +6,7 @@ another configuration.
 
 import itertools
 import pickle
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -61,7 +62,7 @@ class TtlMachine(RuleBasedStateMachine):
     """
 
     kind = ""
-    backends = (heap,)  # the factories of subtasks, used in turn
+    backends: tuple[Any, ...] = (heap,)  # the factories of subtasks, used in turn
 
     def __init__(self):
         super().__init__()
@@ -313,7 +314,7 @@ class TtlMachine(RuleBasedStateMachine):
         """Restore after a while, at another parallelism and perhaps with another configuration."""
         self.clock.advance(down_ms)
         self.config = changed or self.config
-        checkpoint_id, files, infos, model = self.saved
+        checkpoint_id, files, infos, model = self.saved  # type: ignore[misc]
         self.model = {
             key: [(entry, Stamped(stamp, value, maybe_gone=doubt)) for entry, stamp, value, doubt in parts]
             for key, parts in model.items()

@@ -37,7 +37,7 @@ def store(request, tmp_path):
             access = FsspecAccess(LocalFileSystem(use_listings_cache=False), whole_puts=False)
             return RemoteFiles(access, str(tmp_path / "tree"), "sftp://host/tree")
         case "arrow tree":  # opened like HDFS, except for the rules of renaming
-            access = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)
+            access = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)  # type: ignore[assignment]
             return RemoteFiles(access, str(tmp_path / "tree"), "hdfs://host/tree")
         case "s3":
             return open_files(request.getfixturevalue("s3_url")("dir"))

@@ -39,6 +39,7 @@ def test_what_a_killed_process_left_goes_with_the_next_folder(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
     )
+    assert process.stdout is not None
     left = process.stdout.readline().strip()
     folder = LocalFolder(str(tmp_path))
     assert os.path.exists(f"{left}/state"), "the process that owns the folder is alive"

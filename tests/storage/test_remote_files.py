@@ -104,7 +104,7 @@ def test_a_library_that_repeats_the_secret_is_not_quoted():
         def get(self, path):
             raise RuntimeError("403 for user:pass7word and pass7word at sftp://user:pass7word@host")
 
-    store = RemoteFiles(Careless(), "dir", "sftp://user:pass7word@host/dir", patience=Patience(tries=1))
+    store = RemoteFiles(Careless(), "dir", "sftp://user:pass7word@host/dir", patience=Patience(tries=1))  # type: ignore[arg-type]
     with pytest.raises(OSError) as raised:
         store.read("a")
     assert "pass7word" not in str(raised.value)

@@ -3,10 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamias.graph.addresses import ChannelId
 from tamias.subtask.input_channels import InputChannels
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-ONE, TWO = (0, 0), (0, 1)
+ONE, TWO = ChannelId(0, 0), ChannelId(0, 1)
 
 
 def test_the_watermark_is_the_least_of_all_channels():
@@ -74,7 +75,7 @@ events = st.lists(
 
 @given(events)
 def test_time_never_goes_back_and_never_passes_an_active_channel_in_step(script):
-    channels = [(0, n) for n in range(3)]
+    channels = [ChannelId(0, n) for n in range(3)]
     inputs = InputChannels(channels)
     reached, idle, last = dict.fromkeys(channels, MIN_TIMESTAMP), dict.fromkeys(channels, False), MIN_TIMESTAMP
     for kind, number, value in script:
@@ -96,7 +97,7 @@ def test_time_never_goes_back_and_never_passes_an_active_channel_in_step(script)
 
 @given(events)
 def test_the_last_watermark_of_all_channels_is_everybody_s(script):
-    channels = [(0, n) for n in range(3)]
+    channels = [ChannelId(0, n) for n in range(3)]
     inputs = InputChannels(channels)
     for kind, number, value in script:
         (inputs.advance if kind == "advance" else inputs.set_idle)(channels[number], value)

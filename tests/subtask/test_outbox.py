@@ -7,7 +7,7 @@ import pytest
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import JobExecutionError
 from tamias.graph.channels import senders_of, targets_of
-from tamias.graph.job_graph import Exchange, Operator, Vertex
+from tamias.graph.job_graph import Exchange, Operator, OperatorId, Vertex, VertexId
 from tamias.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
 from tamias.subtask.outbox import BLOB_BYTES, FULL_RUN, ExchangeWriter, Router
 from tamias.subtask.wire.frames import END, RECORDS, WATERMARK
@@ -15,11 +15,11 @@ from tamias.testing.local_run import collect_locally
 
 
 def vertex(parallelism):
-    return Vertex(0, "v", (Operator("0" * 32, None, "map", MapSpec(str)),), (), parallelism, 128)
+    return Vertex(VertexId(0), "v", (Operator(OperatorId("0" * 32), None, "map", MapSpec(str)),), (), parallelism, 128)
 
 
 def targets(partitioning, senders, receivers):
-    exchange = Exchange(0, 0, 0, 1, partitioning)
+    exchange = Exchange(0, VertexId(0), 0, VertexId(1), partitioning)
     return [targets_of(exchange, vertex(senders), vertex(receivers), i) for i in range(senders)]
 
 
@@ -45,7 +45,7 @@ def test_rescale_leaves_nobody_out_and_both_ends_agree(senders, receivers):
     found = targets(Rescale(), senders, receivers)
     assert all(found)
     assert {t for each in found for t in each} == set(range(receivers))
-    exchange = Exchange(0, 0, 0, 1, Rescale())
+    exchange = Exchange(0, VertexId(0), 0, VertexId(1), Rescale())
     for j in range(receivers):
         expected = [i for i in range(senders) if j in found[i]]
         assert senders_of(exchange, vertex(senders), vertex(receivers), j) == expected
@@ -58,7 +58,7 @@ def test_other_partitionings_connect_to_their_own_or_to_all():
 
 
 def writer(partitioning=None, receivers=1, sender=0, blob_bytes=BLOB_BYTES):
-    exchange = Exchange(3, 0, 0, 1, partitioning or Forward())
+    exchange = Exchange(3, VertexId(0), 0, VertexId(1), partitioning or Forward())
     return ExchangeWriter(exchange, list(range(receivers)), sender=sender, blob_bytes=blob_bytes)
 
 

@@ -525,12 +525,12 @@ def test_functions_are_opened_and_closed_once():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: OneInputHarness(CoMapFunction), "CoMapFunction|unexpected|argument"),
-        (lambda: OneInputHarness(7), "takes a function or a callable"),
+        (lambda: OneInputHarness(CoMapFunction), "CoMapFunction|unexpected|argument"),  # type: ignore[arg-type]
+        (lambda: OneInputHarness(7), "takes a function or a callable"),  # type: ignore[arg-type]
         (lambda: OneInputHarness(Larger()), "Larger is not a function of one input"),
         (lambda: OneInputHarness(Odd(), output_type=Types.INT()), "leave out output_type"),
         (lambda: OneInputHarness(lambda s: s, output_type=Types.INT()), "output_type= is for a function"),
-        (lambda: KeyedOneInputHarness(lambda s: s, lambda v: v), "a keyed harness takes a function"),
+        (lambda: KeyedOneInputHarness(lambda s: s, lambda v: v), "a keyed harness takes a function"),  # type: ignore[arg-type]
     ],
 )
 def test_what_a_harness_cannot_run_is_refused(make, says):

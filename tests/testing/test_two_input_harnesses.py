@@ -234,4 +234,4 @@ def test_a_function_of_one_input_is_refused_where_two_are_needed():
     with pytest.raises(TypeError, match="One is not a function of two inputs"):
         TwoInputHarness(One())
     with pytest.raises(TypeError, match="a keyed harness takes a function"):
-        KeyedTwoInputHarness(lambda a, b: a, lambda v: v, lambda v: v)
+        KeyedTwoInputHarness(lambda a, b: a, lambda v: v, lambda v: v)  # type: ignore[arg-type]

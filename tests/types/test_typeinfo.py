@@ -81,7 +81,7 @@ def test_a_row_type_knows_its_fields():
     with pytest.raises(ValueError, match="twice"):
         Types.ROW_NAMED(["a", "a"], [INT, STRING])
     with pytest.raises(TypeError, match=r"Types\.INT\(\)"):
-        Types.TUPLE([int])
+        Types.TUPLE([int])  # type: ignore[list-item]
 
 
 DAY = datetime.date(2020, 1, 2)
@@ -428,7 +428,7 @@ class Unequal:
     def __eq__(self, other):
         raise ValueError("ambiguous")
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
 def test_values_are_never_compared():

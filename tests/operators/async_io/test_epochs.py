@@ -289,7 +289,7 @@ def test_at_the_end_of_the_input_a_pause_before_an_attempt_ends(started):
     subtasks = run.engine.hosts[0].subtasks.values()
     (operator,) = (o for subtask in subtasks for o in subtask.operators if isinstance(o, AsyncWaitOperator))
     run.step(1)
-    step_until(run, lambda: operator.requests.pause_count == 1)
+    step_until(run, lambda: operator.requests is not None and operator.requests.pause_count == 1)
     service.answer = lambda value: [value]
     while not run.finished:
         run.step()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ class _AfterRecords(WatermarkGenerator):
         pass
 
 
-def timed(env: StreamExecutionEnvironment, events: list[Event]) -> DataStream:
+def timed(env: StreamExecutionEnvironment, events: Sequence[Event]) -> DataStream:
     """Return a stream of values with their timestamps, and watermarks exactly where the events have them."""
     strategy = WatermarkStrategy.for_generator(lambda _: _AfterRecords()).with_timestamp_assigner(lambda e, _: e[1])
     stream = env.from_collection(events).assign_timestamps_and_watermarks(strategy).set_parallelism(1)

@@ -3,6 +3,7 @@
 import math
 import os
 from functools import reduce
+from typing import Any
 from unittest import mock
 
 from hypothesis import HealthCheck
@@ -19,7 +20,7 @@ from tamias.operators.windows import layout_choice
 
 LATE = OutputTag("late")
 MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))
-SLOW_IS_FINE = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+SLOW_IS_FINE: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def ms(n):
@@ -111,8 +112,9 @@ FUNCTIONS = {
 functions = st.sampled_from(sorted(FUNCTIONS))
 
 
-def program(stream, function, size, slide, offset, lateness, late=None):  # noqa: PLR0917
+def program(stream, function, window, *, lateness, late=None):
     """Return windows over records that are pairs of a key and a number."""
+    size, slide, offset = window
     stream = stream.map(lambda v: v, output_type=PAIR) if function == "sum" else stream
     windowed = stream.key_by(lambda v: v[0]).window(SlidingEventTimeWindows.of(ms(size), ms(slide), ms(offset)))
     windowed = windowed.allowed_lateness(lateness)

@@ -9,6 +9,7 @@ from tamias.datastream import OutputTag, ProcessFunction
 from tamias.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from tamias.datastream.window import CountTrigger, EventTimeSessionWindows, TumblingEventTimeWindows
 from tamias.errors import InvalidProgramError, UserFunctionError
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tests.operators.windows.local_run import collected, collected_with_crashes, environment, timed
 
 LEFT_LATE, RIGHT_LATE = OutputTag("left late"), OutputTag("right late")
@@ -216,6 +217,7 @@ def test_the_records_of_an_interval_join_go_when_no_partner_can_come():
     (operator,) = [
         s.operators[0] for h in run.engine.hosts for s in h.subtasks.values() if s.operators[0].backend is not None
     ]
+    assert isinstance(operator.backend, HeapStateBackend)
     kept = {name: table.whole() for name, table in operator.backend.heap.by_name.items()}
     run.close()
     assert len(kept["_join/left"].values[0]) <= 3

@@ -111,5 +111,5 @@ def test_all_other_windows_ask_their_trigger(asked):
 )
 def test_a_layout_stores_windows_with_their_default_trigger(assigner, contents, layout):
     asked = spec(assigner, contents=contents)
-    make_layout = layout_for(asked, default_arithmetic(asked), Types.LONG())
+    make_layout = layout_for(asked, default_arithmetic(asked), Types.LONG())  # type: ignore[arg-type]
     assert isinstance(make_layout, partial) and make_layout.func is layout

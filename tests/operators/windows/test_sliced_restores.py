@@ -56,7 +56,7 @@ def collected_in_attempts(build, cuts, layout):
             run = Run(graph_of(build(env).uid("windows")), directory=directory, state_backend=backend)
             run.attempt = attempt
             with keeps():
-                run.deploy(metadata and plan_restore(run.graph, metadata, directory, allow_non_restored_state=False))
+                run.deploy(metadata and plan_restore(run.graph, metadata, directory, allow_non_restored_state=False))  # type: ignore[arg-type]
             for epoch in range(epochs):
                 run.checkpoint(attempt * 100 + epoch + 1, epoch_records)
                 metadata = run.metadata
@@ -92,7 +92,7 @@ def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # n
 
     def run(layout):
         turns = itertools.cycle(lateness)
-        build = lambda env: program(timed(env, events), function, *window, lateness=next(turns))  # noqa: E731
+        build = lambda env: program(timed(env, events), function, window, lateness=next(turns))  # noqa: E731
         return of_keys(collected_in_attempts(build, cuts, layout))
 
     assert run(lambda attempt: layout[attempt]) == run(always_in_panes)
@@ -118,7 +118,7 @@ def test_keys_that_had_come_to_different_times_go_on_from_there_in_one_subtask()
     """One of two subtasks has left slices: its windows are in panes up to a much later time than those of the other."""
     values = [(key, number) for number in range(4) for key in "abcdefgh"]
     events = [((key, number), number * 2, None) for key, number in values]
-    events[20:20] = [(("a", math.nan), 3, 3)]
+    events[20:20] = [(("a", math.nan), 3, 3)]  # type: ignore[list-item]
 
     def build(env):
         keyed = timed(env, events).key_by(lambda v: v[0])
@@ -179,7 +179,7 @@ def test_a_checkpoint_has_what_changed_and_no_more():
     events += [(("7", n), 19, None) for n in range(3)]
     stream = timed(environment(checkpoints=True), events)
     with in_slices(), tempfile.TemporaryDirectory() as directory:
-        run = Run(graph_of(program(stream, "all records", 20, 1, 0, 0)), directory=directory)
+        run = Run(graph_of(program(stream, "all records", (20, 1, 0), lateness=0)), directory=directory)
         run.deploy()
         run.checkpoint(1, max_records=1000)
         (operator,) = window_operators(run)

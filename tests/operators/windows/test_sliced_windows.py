@@ -52,7 +52,7 @@ from tests.operators.windows.sliced_programs import (
 def test_windows_in_slices_give_what_the_reference_says(stream, window, lateness, function, epoch_records):
     events = events_of(stream)
     with in_slices():
-        result = program(timed(environment(), timed_values(events)), function, *window, lateness=lateness, late=LATE)
+        result = program(timed(environment(), timed_values(events)), function, window, lateness=lateness, late=LATE)
         late = result.get_side_output(LATE).map(lambda v: ("late", None, v))
         records = collected(result.union(late), max_records=epoch_records)
     for key, wanted in evaluate(events, ("sliding", *window), ("event",), None, lateness).items():
@@ -77,7 +77,7 @@ def test_windows_of_many_slices_follow_one_another(stream, window, lateness, fun
         at = now + step if step < 0 else now
         events.append(("a", ("a", i - i % 5), at, now - 2 if marks else None))
     with in_slices():
-        records = collected(program(timed(environment(), timed_values(events)), function, *window, lateness=lateness))
+        records = collected(program(timed(environment(), timed_values(events)), function, window, lateness=lateness))
     wanted = evaluate(events, ("sliding", *window), ("event",), None, lateness)["a"]
     assert shown(records) == shown([("a", at, FUNCTIONS[function][1](values)) for at, values in wanted.fired])
 
@@ -88,7 +88,7 @@ def test_keys_come_in_the_same_order_too(stream, window, lateness, function):
     events = timed_values(events_of(stream))
 
     def run():
-        return shown(collected(program(timed(environment(), events), function, *window, lateness=lateness)))
+        return shown(collected(program(timed(environment(), events), function, window, lateness=lateness)))
 
     with in_slices():
         sliced = run()
@@ -119,7 +119,9 @@ def test_what_is_chosen_is_the_same_for_values_that_no_order_holds_for(stream, w
 
 def run_of(events, function, size, slide, *, lateness=0, late=None):
     with in_slices():
-        return collected(program(timed(environment(), events), function, size, slide, 0, lateness, late))
+        return collected(
+            program(timed(environment(), events), function, (size, slide, 0), lateness=lateness, late=late)
+        )
 
 
 def test_a_late_record_is_in_order_of_arrival():
@@ -179,7 +181,7 @@ def test_functions_cannot_spoil_accumulators_for_other_windows():
 def test_records_are_in_order_of_arrival_after_a_restore_too():
     events = [(("a", n), at, None) for n, at in enumerate((7, 2, 6, 1, 8))]
     with in_slices(), tempfile.TemporaryDirectory() as directory:
-        stream = program(timed(environment(checkpoints=True), events), "all records", 10, 5, 0, 0)
+        stream = program(timed(environment(checkpoints=True), events), "all records", (10, 5, 0), lateness=0)
         run = Run(graph_of(stream), directory=directory)
         run.deploy()
         plan = run.checkpoint(1, max_records=3)
@@ -307,7 +309,7 @@ def test_by_the_clock_windows_in_slices_fire_when_it_has_passed_them():
 def test_in_batch_mode_windows_in_slices_fire_key_by_key():
     events = [(("b", 1), 1, 50), (("a", 2), 12, 50), (("b", 3), 3, None), (("a", 4), 2, None)]
     with in_slices():
-        records = collected(program(timed(environment(batch=True), events), "all records", 10, 5, 0, 0))
+        records = collected(program(timed(environment(batch=True), events), "all records", (10, 5, 0), lateness=0))
     assert records == [
         ("a", (-5, 5), [("a", 4)]),
         ("a", (0, 10), [("a", 4)]),

@@ -20,6 +20,7 @@ from tamias.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from tamias.state.heap.heap_backend import HeapStateBackend
 from tests.operators.windows.local_run import Run, collected, environment, graph_of, timed
 from tests.operators.windows.window_programs import Show, Stamped, Values, ascending, ms, windows
 
@@ -160,6 +161,7 @@ def test_a_window_that_is_over_leaves_nothing_behind():
                     for s in h.subtasks.values()
                     if s.operators[0].backend is not None
                 ]
+                assert isinstance(operator.backend, HeapStateBackend)
                 left = {name: table.whole().keys for name, table in operator.backend.heap.by_name.items()}
                 run.close()
                 assert {name for name, keys in left.items() if keys} <= {
