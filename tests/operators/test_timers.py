@@ -264,7 +264,7 @@ def test_a_table_of_timers_is_a_set_of_pairs_fired_in_order(steps):
             model.discard((time, key))
         elif step == "fire":
             found = []
-            table.fire(time, lambda k, t, found=found: found.append((t, k)), relief=repeat(True))
+            table.fire(time, lambda k, t, found=found: found.append((t, k)), relief=repeat(True))  # type: ignore[misc]
             due = {timer for timer in model if timer[0] <= time}
             assert set(found) == due and [t for t, _ in found] == sorted(t for t, _ in due)
             model -= due
@@ -290,6 +290,6 @@ def test_a_timer_may_delete_another_one_of_its_own_time():
     table.add(("k", (0, 5)), 4)
     table.add(("k", (1, 5)), 4)
     fired = []
-    table.fire(4, lambda entry, time: (fired.append(entry), table.remove(("k", (1, 5)), 4)), relief=repeat(True))
+    table.fire(4, lambda entry, time: (fired.append(entry), table.remove(("k", (1, 5)), 4)), relief=repeat(True))  # type: ignore[arg-type]
     assert fired == [("k", (0, 5))]
     assert table.whole().keys == []

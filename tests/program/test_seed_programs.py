@@ -169,7 +169,7 @@ def test_a_negative_lateness_and_a_unit_that_is_none_are_refused(env):
     with pytest.raises(ValueError, match="takes a length of time from 0 on"):
         windows.allowed_lateness(Time.seconds(-1))
     with pytest.raises(TypeError, match="takes a number and a TimeUnit"):
-        Time.of(1, "seconds")
+        Time.of(1, "seconds")  # type: ignore[arg-type]
 
 
 # ----------------------------------------------------------------------------------------------------- list keys
