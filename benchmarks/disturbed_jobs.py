@@ -140,7 +140,7 @@ def hot_key(seconds: float) -> None:
             env = environment()
             source = DataGeneratorSource(lambda n: n, 2**40, RateLimiterStrategy.per_second(PER_SECOND))
             numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").set_parallelism(1)
-            stamped = numbers.map(lambda n, key_of=key_of: (key_of(n), time.monotonic_ns()))
+            stamped = numbers.map(lambda n, key_of=key_of: (key_of(n), time.monotonic_ns()))  # type: ignore[misc]
             worked = stamped.key_by(lambda r: r[0]).process(Work())
             other = worked if name.startswith("100") else worked.filter(lambda r: r[0] != 0)
             other.add_sink(NoteDelays(str(notes)))
