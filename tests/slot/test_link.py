@@ -265,6 +265,34 @@ def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str) -> N
     listener.close()
 
 
+ORDERS: dict[str, Callable[[bytes, bytes], bytes]] = {
+    "the first is dropped": lambda first, second: second,
+    "they are exchanged": lambda first, second: second + first,
+}
+
+
+@pytest.mark.parametrize("what", ORDERS)
+def test_messages_dropped_or_exchanged_on_their_way_over_tcp_are_never_returned(what: str) -> None:
+    links: list[Link] = []
+    listener = Listener(("127.0.0.1", 0), SECRET, links.append, "test")
+    listener.start()
+    assert isinstance(listener.address, tuple)
+    middle = Middle(listener.address)
+    link = connect(middle.address, SECRET)
+    until(lambda: links)
+    links[0].settimeout(10)
+    middle.seen = b""
+    middle.change = lambda data: b""
+    link.send(b"first one")
+    until(lambda: middle.seen)
+    first = middle.seen
+    middle.change = lambda data: ORDERS[what](first, data)
+    link.send(b"the second")
+    with pytest.raises(EOFError, match="changed on its way"):
+        links[0].receive()
+    listener.close()
+
+
 def test_messages_over_a_unix_socket_carry_no_digest(door: Door) -> None:
     link = connect(door.address, SECRET)
     until(lambda: door.admitted)
