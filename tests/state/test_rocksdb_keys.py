@@ -385,3 +385,27 @@ def test_integers_in_an_address_keep_their_order():
     inside = [-(2**63), -2, -1, 0, 1, 2**63 - 1]
     encoded = [entry_bytes(number)[0] for number in inside]
     assert encoded == sorted(encoded)
+
+
+@pytest.mark.parametrize(
+    ("entry", "data"),
+    [
+        ("a", b"s\0\1a"),
+        (b"a", b"b\0\1a"),
+        (1, b"i\x80" + bytes(6) + b"\1"),
+        (-1, b"i\x7f" + b"\xff" * 7),
+        (2**63, b"g\0\x09\0\x80" + bytes(7)),
+        (0.5, b"d\x3f\xe0" + bytes(6)),
+        (None, b"N"),
+        ((None, "a"), b"(\0\2Ns\0\1a"),
+        (frozenset({"b", "a"}), b"f\0\2s\0\1as\0\1b"),
+        (at(12, offset=2), b"xs\0\4times\0\x132000-01-02T10:00:00"),
+        (datetime.time(12), b"xs\0\4times\0\x0812:00:00"),
+        (datetime.date(2001, 2, 3), b"xs\0\4dates\0\x0a2001-02-03"),
+        (datetime.timedelta(seconds=1), b"xs\0\x09timedeltai\x80" + bytes(4) + b"\x0f\x42\x40"),
+        (fractions.Fraction(1, 3), b"ri\x80" + bytes(6) + b"\1i\x80" + bytes(6) + b"\3"),
+        (2j, b"ci\x80" + bytes(7) + b"i\x80" + bytes(6) + b"\2"),
+    ],
+)
+def test_the_bytes_of_an_entry_never_change_because_checkpoints_hold_them(entry, data):
+    assert entry_bytes(entry)[0] == data
