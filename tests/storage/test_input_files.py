@@ -83,6 +83,15 @@ def test_a_file_or_a_directory_is_copied_whole(directory, tmp_path):
         download(join(directory, "none"), str(tmp_path / "none"))
 
 
+def test_a_file_that_the_disk_cannot_describe_is_not_left_out(tmp_path):
+    (tmp_path / "readable").write_text("x")
+    (tmp_path / "gone").symlink_to(tmp_path / "nothing")
+    assert [os.path.basename(file.address) for file in list_files(str(tmp_path))] == ["readable"]
+    (tmp_path / "around").symlink_to(tmp_path / "around")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        list_files(str(tmp_path))
+
+
 def test_a_link_to_a_directory_above_ends_the_walk(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x").write_bytes(b"1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import urllib.request
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -128,11 +129,15 @@ def _walk(
         if skip(name):
             continue
         path = os.path.join(directory, name)
-        if os.path.isdir(path):
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            continue  # removed after the listing, or a link to nothing; any other error must not hide a file
+        if stat.S_ISDIR(found.st_mode):
             if recursive:
                 yield from _walk(path, (*parents, identity), recursive=recursive, skip=skip)
-        elif os.path.isfile(path):  # false also for a file that was removed after the listing
-            yield InputFile(path, os.path.getsize(path))
+        elif stat.S_ISREG(found.st_mode):
+            yield InputFile(path, found.st_size)
 
 
 # -------------------------------------------------------------------------------------------------------------- remote
