@@ -42,7 +42,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     limit = started + given.minutes * 60 if given.minutes is not None else math.inf
-    zygote = Zygote()
+    zygote = Zygote(on_spark=given.spark)
     try:
         with running_server() as endpoint, ThreadPoolExecutor(given.j) as players:
             play = partial(

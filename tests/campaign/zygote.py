@@ -6,6 +6,7 @@ driver) and answers with its process id and, when the driver ends, with its exit
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
@@ -22,12 +23,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Zygote:
-    """The process that drivers are forked from."""
+    """The process that drivers are forked from.
 
-    def __init__(self) -> None:
+    Args:
+        on_spark: The drivers use Spark: import PySpark once for all of them.
+    """
+
+    def __init__(self, *, on_spark: bool = False) -> None:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.campaign.zygote"],
+            [sys.executable, "-m", "tests.campaign.zygote", *(["pyspark.sql"] if on_spark else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": path},
@@ -79,6 +84,8 @@ def main() -> None:
     """Run the process. It has one thread, so that a fork of it is an ordinary process."""
     import tests.campaign.driver  # noqa: F401 - imported once for all drivers
 
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     woken, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)

@@ -23,7 +23,7 @@ CLUSTER = (2184,)
 
 @pytest.fixture(scope="module")
 def zygote() -> Iterator[Zygote]:
-    started = Zygote()
+    started = Zygote(on_spark=True)
     yield started
     started.close()
 
