@@ -279,6 +279,7 @@ def main() -> None:
     if given.drive is not None:
         drive(Life(**json.loads(given.drive)))
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # the job must not be left behind
     wanted = given.only.split(",")
     print("| fault | backend | runs | median s | worst s |\n|---|---|---|---|---|")
     for backend in given.backends.split(","):
