@@ -6,12 +6,10 @@ the job is refused, the damaged files are restored as from a backup and the job 
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
 import uuid
-from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,20 +19,17 @@ from tests.campaign.driver import LEASE_MS, Run
 from tests.campaign.driver_life import CampaignFailed, Driver
 from tests.campaign.faulty_storage import CONTROL, set_faults
 from tests.campaign.jobs import verify
+from tests.campaign.on_spark import MARKS, SparkProcesses, one_of, send
 from tests.campaign.outcome import Outcome
 from tests.campaign.schedules import Act, Scene, Schedule
 from tests.campaign.zygote import Zygote
 from tests.live_jobs import process_state
-from tests.spark.processes import descendants, executors, is_slot, java_of, python_workers, with_variable
-from tests.spark.standalone_cluster import Cluster
+from tests.spark.processes import java_of, with_variable
 
 LIVES = 20
 SETTINGS = {f.name for f in fields(Run)} & {f.name for f in fields(Schedule)}  # settings that a schedule decides
 PER_SECOND = 600  # slow enough for some checkpoints in the shortest job
-SPARK_PER_SECOND = 250  # an epoch takes longer there
 HEARTBEAT_TIMEOUT_MS = 1_500
-STALL_TIMEOUT_MS = 8_000  # longer than Spark takes to start its first Python worker
-MARKS = "TAMIAS_FAULT_DIR"  # a variable that every process of a campaign has, with a folder of its own
 
 STORAGE_FAULTS: dict[str, dict[str, Any]] = {
     "errors": {"rate": 0.1},
@@ -75,8 +70,7 @@ class Campaign:
         self._went_back: set[Driver] = set()  # drivers that started from an older checkpoint than the newest
         self._refused: set[Driver] = set()
         self._before: dict[Driver, set[Path]] = {}  # directories of jobs that existed when the driver started
-        self._without_java: set[Driver] = set()  # drivers whose Java process was killed
-        self._cluster: Cluster | None = None
+        self._spark: SparkProcesses | None = None
 
     def _where(self, s3: str | None) -> str:
         match self.schedule.storage:
@@ -92,9 +86,9 @@ class Campaign:
         """Play every scene, then start drivers without faults until the job has ended; check the output."""
         started = time.monotonic()
         try:
-            if self.schedule.engine == "cluster":
-                (self.folder / "cluster").mkdir()
-                self._cluster = Cluster(self.folder / "cluster")
+            if self.schedule.on_spark:
+                on_cluster = self.schedule.engine == "cluster"
+                self._spark = SparkProcesses(self.folder, self._marks, self._chance, on_cluster=on_cluster)
             scenes, over = list(self.schedule.scenes), False
             while not over:
                 refused = len(self._refused)
@@ -105,8 +99,8 @@ class Campaign:
             self._check_leftovers()
         finally:
             self._end_all()
-            if self._cluster is not None:
-                self._cluster.stop()
+            if self._spark is not None:
+                self._spark.stop()
             self.outcome.seconds = time.monotonic() - started
             self.outcome.faults = self._happened()
         return self.outcome
@@ -181,7 +175,7 @@ class Campaign:
             restore=restore,
             parallelism=parallelism,
             heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
-            **self._of_engine(),
+            **(self._spark.settings() if self._spark is not None else {"per_second": PER_SECOND}),
             host=self._host,
         )
         environment = {
@@ -197,13 +191,6 @@ class Campaign:
         if s.storage == "path" and self._best is not None and restore != str(self._best):
             self._went_back.add(driver)
         return driver
-
-    def _of_engine(self) -> dict[str, Any]:
-        """Return the settings that depend on the engine."""
-        if not self.schedule.on_spark:
-            return {"per_second": PER_SECOND}
-        master = self._cluster.master if self._cluster is not None else "local[2]"
-        return {"per_second": SPARK_PER_SECOND, "master": master, "stall_timeout_ms": STALL_TIMEOUT_MS}
 
     def _is_over(self, driver: Driver) -> bool:
         """Return whether the job has ended with this life.
@@ -230,7 +217,7 @@ class Campaign:
             return False
         if any(words in driver.failed for words in INJECTED) or "no longer owns checkpoint directory" in driver.failed:
             return False
-        if driver in self._without_java and "its Java process has ended" in driver.failed:
+        if self._spark is not None and self._spark.has_lost_java(driver):
             return False
         raise CampaignFailed(f"the job failed: {driver.failed}\n{self._told()}")
 
@@ -288,16 +275,8 @@ class Campaign:
                 done = act.detail != "at-point" or self._stand(driver)
                 done = done and not driver.ended()
                 if act.detail == "with-java":
-                    _send(java_of(driver.pid), signal.SIGKILL)
+                    send(java_of(driver.pid), signal.SIGKILL)
                 driver.kill()
-            case "kill-worker":
-                done = bool(_send(self._one_of(self._workers(driver)), signal.SIGKILL))
-            case "stop-workers":
-                done = self._stop_workers(driver)
-            case "kill-java":
-                done = self._kill_java(driver)
-            case "kill-executor":
-                done = self._kill_executor(with_slots=act.detail == "with-slots")
             case "stop-slot" | "thaw":
                 stop = act.what == "stop-slot"
                 victim = self._signal_slot(driver, signal.SIGSTOP) if stop else self._frozen_slot(driver)
@@ -316,16 +295,14 @@ class Campaign:
             case "storage":
                 done = self._storage_fault(driver, act.detail)
             case _:
-                raise AssertionError(act.what)
+                assert self._spark is not None, act.what
+                done = self._spark.perform(act, driver)
         (self.outcome.acts if done else self.outcome.without_effect)[act.name] += 1
         return goes_on
 
     def _signal_slot(self, driver: Driver, sign: signal.Signals) -> int | None:
         slots = [int(pid) for pid in driver.progress.get("slots", ()) if driver.is_slot(pid)]
-        return next(iter(_send(self._one_of(slots), sign)), None)
-
-    def _one_of(self, pids: list[int]) -> list[int]:
-        return [self._chance.choice(sorted(pids))] if pids else []
+        return next(iter(send(one_of(slots, self._chance), sign)), None)
 
     def _kill_slot_at_point(self, driver: Driver) -> bool:
         """Wait until a fault has stopped the driver, kill a slot, and continue the driver."""
@@ -346,7 +323,7 @@ class Campaign:
         """Continue stopped slots of a dead driver: at once, or after the next driver has completed a checkpoint."""
         if self._standing and self._chance.random() < 0.5:
             driver.until(lambda d: d.progress.get("checkpoints", 0) > 0)
-        _send([pid for pid in self._standing if driver.is_slot(pid)], signal.SIGCONT)
+        send([pid for pid in self._standing if driver.is_slot(pid)], signal.SIGCONT)
         self._standing.clear()
 
     @staticmethod
@@ -369,36 +346,7 @@ class Campaign:
         driver.until(lambda d: d.progress.get("restarts", 0) > before)
         driver.ended(self._chance.choice((0.0, 0.3)))
         if driver.is_slot(victim):
-            _send([victim], signal.SIGCONT)
-
-    def _executors(self) -> list[int]:
-        return executors(MARKS, str(self._marks))
-
-    def _workers(self, driver: Driver) -> list[int]:
-        roots = self._executors() if self._cluster is not None else [driver.pid]
-        return [pid for root in roots for pid in python_workers(root)]
-
-    def _stop_workers(self, driver: Driver) -> bool:
-        """Stop Spark's Python workers until the job has restarted; return False if the job ended before."""
-        before = driver.progress.get("restarts", 0)
-        stopped = _send(self._workers(driver), signal.SIGSTOP)
-        restarted = bool(stopped) and driver.until(lambda d: d.progress.get("restarts", 0) > before)
-        _send([pid for pid in stopped if process_state(pid) == "T"], signal.SIGCONT)
-        return restarted
-
-    def _kill_java(self, driver: Driver) -> bool:
-        """Kill the driver's Java process; the driver must end by itself, with an error."""
-        if not _send(java_of(driver.pid), signal.SIGKILL):
-            return False
-        self._without_java.add(driver)
-        driver.until(lambda d: False)
-        return driver.done is None
-
-    def _kill_executor(self, *, with_slots: bool) -> bool:
-        victims = self._one_of(self._executors())
-        if with_slots:
-            victims += [pid for victim in victims for pid in descendants(victim) if is_slot(pid)]
-        return bool(_send(victims, signal.SIGKILL))
+            send([victim], signal.SIGCONT)
 
     def _second_driver(self) -> bool:
         """Start a second driver; return whether it was refused. If not, the first driver had ended."""
@@ -477,21 +425,11 @@ class Campaign:
         for driver in self._drivers:
             if not driver.ended():
                 driver.kill()
-        _send(with_variable(MARKS, str(self._marks)), signal.SIGKILL)
+        send(with_variable(MARKS, str(self._marks)), signal.SIGKILL)
 
     def _told(self) -> str:
         logs = "\n".join(f"--- {d.log.name} (parallelism {d.run.parallelism})\n{d.tail()}" for d in self._drivers[-3:])
         return f"{self.schedule}\nagain: {self.schedule.command}\n{logs}"
-
-
-def _send(pids: list[int], sign: signal.Signals) -> list[int]:
-    """Send a signal to processes; return those that were still there."""
-    reached = []
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, sign)
-            reached.append(pid)
-    return reached
 
 
 def run_schedule(schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None) -> Outcome:
