@@ -14,7 +14,13 @@ from tamias.graph.specs import SourceFunctionSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.source_head import Budget, ReadSize, SourceHead, SourceProgress
 from tamias.operators.watermarks import SourceEvent
+from tamias.types.by_value import size_of
 
+BUFFER_RECORDS = 50_000  # records that a function may be ahead of the job
+BUFFER_BYTES = 16 << 20  # and about as many bytes
+_FIRST_LOOK = 8  # records before the first look at their size
+_GROWTH = 4
+_MOST_BETWEEN_LOOKS = 256
 _SAMPLED = 64  # items looked at, at most, to estimate the bytes of what was collected
 
 
@@ -28,8 +34,8 @@ class SourceFunctionOperator(SourceHead):
     def __init__(self, operator: Operator, spec: SourceFunctionSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         self._function: SourceFunction[Any] = spec.function
-        self._context = _Collector()
-        self._read_size = ReadSize(_Collector._CAPACITY)
+        self._context = SourceBuffer()
+        self._read_size = ReadSize(BUFFER_RECORDS)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._hold: _LockHolder | None = None  # between `cut` and `after_snapshot`
@@ -71,12 +77,10 @@ class SourceFunctionOperator(SourceHead):
 
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         # The function may hold the lock while it waits for room in the buffer: take records until the lock is free.
-        items: list[Any] = []
         self._hold = _LockHolder(self._context.lock)
         while not self._hold.acquired.wait(0.005):
-            items += self._context.take(wait_s=0.0)
-        items += self._context.take(wait_s=0.0)
-        yield from _runs(items, progress)
+            yield from _runs(self._context.take(wait_s=0.0), progress)
+        yield from _runs(self._context.take(wait_s=0.0), progress)
 
     def after_snapshot(self) -> None:
         if self._hold is not None:
@@ -114,16 +118,25 @@ class _LockHolder:
             self._thread.join()
 
 
-class _Collector(SourceContext[Any]):
-    """The buffer between a source function's thread and the job."""
+class SourceBuffer(SourceContext[Any]):
+    """The buffer between a source function's thread and the job. A function that collects into a full buffer waits.
 
-    _CAPACITY = 50_000
+    The buffer is full at `most_records`, or at about `most_bytes`: the size of a record is looked at now and then, and
+    more often the larger records are.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, most_records: int = BUFFER_RECORDS, most_bytes: int = BUFFER_BYTES) -> None:
         self.lock = threading.RLock()
+        self._most_records = most_records
+        self._most_bytes = most_bytes
         self._changed = threading.Condition(threading.Lock())
         self._items: deque[Any] = deque()
+        self._bytes = 0.0  # of the items up to the last look, as estimated
+        self._counted = 0  # items that `_bytes` covers
+        self._between_looks = _FIRST_LOOK
+        self._look_at = _FIRST_LOOK  # items in the buffer at the next look
         self._idle = False
+        self.is_full = False  # the function waits for room
         self.cancelled = False
         self.finished = False
 
@@ -158,15 +171,31 @@ class _Collector(SourceContext[Any]):
 
     def _put(self, item: Any) -> None:
         with self._changed:
-            # The function may hold the checkpoint lock here. A full buffer is emptied without the lock, so waiting
-            # for room cannot deadlock.
-            while len(self._items) >= self._CAPACITY and not self.cancelled:
-                self._changed.wait()
+            if len(self._items) >= self._look_at:
+                self._look(item)
             if self.cancelled:
                 raise _Cancelled
             self._items.append(item)
             if len(self._items) == 1:
                 self._changed.notify_all()
+
+    def _look(self, item: Any) -> None:
+        """Estimate the bytes in the buffer from an item that comes next, and wait while the buffer is full."""
+        is_event = isinstance(item, SourceEvent)
+        if is_event and len(self._items) < self._most_records:
+            return  # the next record is looked at: watermarks say nothing about the size of records
+        size_bytes = 1 if is_event else max(1, size_of(item[0]))
+        self._bytes += size_bytes * (len(self._items) - self._counted)
+        self._counted = len(self._items)
+        # The function may hold the checkpoint lock here. A full buffer is emptied without the lock, so waiting
+        # for room cannot deadlock.
+        while (len(self._items) >= self._most_records or self._bytes >= self._most_bytes) and not self.cancelled:
+            self.is_full = True
+            self._changed.wait()
+        self.is_full = False
+        affordable = int((self._most_bytes - self._bytes) / size_bytes)
+        self._between_looks = max(1, min(affordable, self._between_looks * _GROWTH, _MOST_BETWEEN_LOOKS))
+        self._look_at = min(len(self._items) + self._between_looks, self._most_records)
 
     def take(self, wait_s: float) -> list[Any]:
         """Remove and return all items; wait at most `wait_s` for the first."""
@@ -175,6 +204,7 @@ class _Collector(SourceContext[Any]):
                 self._changed.wait(wait_s)
             items = list(self._items)
             self._items.clear()
+            self._bytes, self._counted, self._look_at = 0.0, 0, self._between_looks
             self._changed.notify_all()
         return items
 

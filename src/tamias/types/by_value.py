@@ -13,6 +13,7 @@ import enum
 import fractions
 import io
 import pickle
+import sys
 import types
 import uuid
 from typing import Any
@@ -138,7 +139,12 @@ def pickled_size(value: Any) -> int:
 
 def size_of(value: Any) -> int:
     """Return about how many bytes a value has when pickled: at once for bytes and text, by pickling for the rest."""
-    return len(value) if type(value) in (bytes, str) else pickled_size(value)
+    if type(value) in (bytes, str):
+        return len(value)
+    try:
+        return pickled_size(value)
+    except Exception:  # a record that cannot be pickled may become one that can before it is sent
+        return sys.getsizeof(value)
 
 
 class _ByteCounter(io.RawIOBase):
