@@ -186,6 +186,21 @@ def test_a_job_with_large_records_keeps_its_epochs_within_the_bytes():
     assert max(limits[1:]) <= 105
 
 
+def test_a_job_that_collects_much_keeps_its_epochs_within_the_bytes():
+    EpochsSeen.seen.clear()
+    configuration = Configuration()
+    configuration.set_string("tamias.epoch.source-bytes", "1mb")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    large = env.from_collection(range(3000)).map(lambda n: f"{n:010d}" * 1000)
+    with (
+        jobs_submitted_by(partial(submit, engine_for=lambda settings: EpochsSeen)),
+        large.execute_and_collect() as texts,
+    ):
+        assert sum(1 for _ in texts) == 3000
+    assert max(limit for limit, _, _ in EpochsSeen.seen[1:]) <= 105
+
+
 def test_a_source_stopped_by_time_does_not_make_the_record_budget_run_away():
     pacer = EpochPacer()
     for _ in range(30):

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from tamias.common import Configuration
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import JobExecutionError
 from tamias.graph.channels import senders_of, targets_of
@@ -204,9 +205,21 @@ def test_records_between_watermarks_fill_a_channel_too():
     assert len(list(one.take_full())) == 1
 
 
-def test_a_record_above_every_bound_is_refused_with_its_size_and_key(monkeypatch):
-    monkeypatch.setattr("tamias.subtask.outbox.MAX_RECORD_BYTES", 50_000)
-    env = StreamExecutionEnvironment.get_execution_environment()
+def test_a_record_above_every_bound_is_refused_with_its_size_and_key():
+    env = StreamExecutionEnvironment.get_execution_environment(small_records())
     large = env.from_collection([("a", 1)]).map(lambda v: (v[0], b"x" * 60_000)).name("blow up")
     with pytest.raises(JobExecutionError, match=r"(?s)blow up.*a record of key 'a' has 60\d\d\d bytes when pickled"):
         collect_locally(large.key_by(lambda v: v[0]).map(len))
+
+
+def test_a_collected_record_above_every_bound_is_refused_with_its_size():
+    env = StreamExecutionEnvironment.get_execution_environment(small_records())
+    large = env.from_collection([1]).map(lambda v: b"x" * 60_000).name("blow up")
+    with pytest.raises(JobExecutionError, match=r"(?s)blow up.*a record has 60\d\d\d bytes when pickled"):
+        collect_locally(large)
+
+
+def small_records():
+    configuration = Configuration()
+    configuration.set_string("tamias.exchange.max-record-size", "50000 b")
+    return configuration

@@ -33,7 +33,8 @@ C = TypeVar("C", bound=str)
 
 def all_options() -> Iterator[ConfigOption[Any]]:
     """Return every option declared in this module, in the order of declaration."""
-    return (value for value in globals().values() if isinstance(value, ConfigOption))
+    # A copy: another thread may add a name to the module meanwhile.
+    return (value for value in list(globals().values()) if isinstance(value, ConfigOption))
 
 
 def _at_least(least: float) -> Callable[[Any], str | None]:
@@ -162,6 +163,14 @@ ASYNC_LINGER = _millis(
     "tamias.async-io.linger",
     50,
     "How long the end of an epoch waits for asynchronous requests; later answers leave in the next epoch.",
+)
+MAX_RECORD_BYTES = ConfigOption(
+    "tamias.exchange.max-record-size",
+    parse_memory_bytes,
+    1 << 30,
+    unit="bytes",
+    sentence="The largest record that may be sent to another subtask or to the driver, in bytes when pickled.",
+    check=_within(1024, 1 << 30),  # Spark's Python serializer stops at 2 GiB
 )
 SLOT_MEMORY = ConfigOption(
     "tamias.exchange.slot-memory",

@@ -129,7 +129,7 @@ class EpochRunner:
             wall_ms=wall_ms,
             records=sum(ack.records_in for ack in sources),
             backlog=any(ack.backlog for ack in sources),
-            bytes_read=sum(ack.bytes_out for ack in sources),
+            bytes_read=max(sum(ack.bytes_out for ack in sources), sum(ack.output_bytes for ack in acks)),
         )
 
     def _publish(self, order: EpochOrder, acks: list[Ack], wall_ms: float) -> None:

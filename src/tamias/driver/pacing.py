@@ -81,7 +81,8 @@ class EpochReport:
         wall_ms: The time from its start to its last acknowledgement.
         records: The records that all source subtasks have read.
         backlog: Whether a source subtask stopped at its budget although more records were there to read.
-        bytes_read: The bytes that all source subtasks have read, if known.
+        bytes_read: The bytes that all source subtasks have read, if known; or those of the output that the driver has
+            got, if these are more.
     """
 
     wall_ms: float

@@ -15,11 +15,12 @@ import cloudpickle
 
 from tamias.clock import Clock, SystemClock
 from tamias.engine.protocol import EpochResult, Failure
+from tamias.engine.subtask_outcome import add_output
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
-from tamias.operators.epoch import Ack, EpochOrder
+from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SlotEvent
@@ -72,6 +73,7 @@ class LocalEngine:
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         inboxes: dict[SubtaskId, list[Blob]] = {}
         acks: list[Ack] = []
+        parts: list[OutputPart] = []
         failure: Failure | None = None
         hit: frozenset[SubtaskId] = frozenset()  # subtasks that do not run: a subtask of their region has failed
         targets = {e.id: e.target for e in self._graph.exchanges}
@@ -89,12 +91,15 @@ class LocalEngine:
                         for item in host.run(subtask, self._attempt, order, blobs):
                             if isinstance(item, Ack):
                                 acks.append(pickle.loads(dumps(item)))
+                            elif isinstance(item, OutputPart):
+                                parts.append(pickle.loads(dumps(item)))
                             else:
                                 inboxes.setdefault(SubtaskId(targets[item.exchange], item.target), []).append(item)
                     except Exception as error:
                         failed = frozenset({subtask}) | (failure.subtasks if failure else frozenset())
                         failure = Failure(failure.error if failure else error, host.slot, failed)
                         hit = in_regions_of(self._graph, failed)
+        add_output(acks, parts)
         acks = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
         return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)), failure)
 

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tamias.graph.addresses import SubtaskId
+from tamias.operators.epoch import Ack, OutputPart
+
+
+@dataclass(frozen=True, slots=True)
+class PickledOutput:
+    """A pickled `OutputPart`, on its way to the driver ahead of the outcome."""
+
+    pickled: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +37,15 @@ class SubtaskFailure:
         """Unpickle the exception that was raised."""
         error: BaseException = pickle.loads(self.pickled_error)
         return error
+
+
+def add_output(acks: Iterable[Ack], parts: Iterable[OutputPart]) -> None:
+    """Put the output that left ahead of an acknowledgement before the output that came with it."""
+    by_subtask: dict[SubtaskId, list[OutputPart]] = {}
+    for part in parts:
+        by_subtask.setdefault(SubtaskId(part.vertex, part.subtask), []).append(part)
+    for ack in acks:
+        ahead = sorted(by_subtask.get(SubtaskId(ack.vertex, ack.subtask), ()), key=lambda part: part.number)
+        if ahead:
+            ack.lines = [line for part in ahead for line in part.lines] + ack.lines
+            ack.collected = [run for part in ahead for run in part.collected] + ack.collected

@@ -116,6 +116,7 @@ class ExecutionSettings:
     blob_bytes: int = 8 << 20  # the size at which output to another subtask is sent
     batch_records_in_memory: int = 500_000  # of one input; more are written to disk
     async_linger_ms: int = 50  # the wait for asynchronous requests at the end of an epoch
+    max_record_bytes: int = 1 << 30  # of a record that is sent to another subtask or to the driver
     slot_memory_bytes: int = 64 << 20  # the messages that a slot keeps in memory; others wait on its disk
     auto_watermark_interval_ms: int = 200
     held_watermark_warning_ms: int = 60_000  # 0 is off

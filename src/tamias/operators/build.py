@@ -13,6 +13,7 @@ from tamias.operators import interval_join as joins
 from tamias.operators import process_operators as process
 from tamias.operators import rolling_operators as rolling
 from tamias.operators import sink_operators as sinks
+from tamias.operators.driver_output import DriverOutput
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.source_function import SourceFunctionOperator
@@ -20,7 +21,7 @@ from tamias.operators.split_source import SplitSourceOperator
 from tamias.operators.windows.layout_choice import build_window_operator
 
 
-def build(operator: Operator, environment: SubtaskEnvironment, driver_output: sinks.DriverOutput) -> RuntimeOperator:
+def build(operator: Operator, environment: SubtaskEnvironment, driver_output: DriverOutput) -> RuntimeOperator:
     """Build one operator of a subtask."""
     match operator.spec:
         case specs.SourceSpec() as spec:

@@ -41,6 +41,17 @@ class EpochOrder:
         return self if self.savepoint is None else replace(self, savepoint=None, savepoint_apart=True)
 
 
+@dataclass(frozen=True, slots=True)
+class OutputPart:
+    """Printed lines and collected records that a subtask sends to the driver ahead of its acknowledgement."""
+
+    vertex: int
+    subtask: int
+    number: int  # parts of a subtask's epoch are numbered, since Spark may change their order
+    lines: list[str]
+    collected: list[CollectedRun]
+
+
 @dataclass(slots=True)
 class Ack:
     """One subtask's answer after an epoch."""
@@ -58,6 +69,7 @@ class Ack:
     open_loops: frozenset[int] = frozenset()  # feedback loops that this subtask keeps open
     busy_ms: float = 0.0
     bytes_out: int = 0
+    output_bytes: int = 0  # of lines and collected records
     lines: list[str] = field(default_factory=list)
     collected: list[CollectedRun] = field(default_factory=list)  # for execute_and_collect
     accumulators: dict[str, Any] = field(default_factory=dict)

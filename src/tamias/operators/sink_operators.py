@@ -19,7 +19,7 @@ from tamias.functions.sink_contract import SinkFunction, WriterContext
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
-from tamias.operators.collected_run import CollectedRun, collected_runs
+from tamias.operators.driver_output import DriverOutput
 from tamias.operators.element_context import Clocks, ElementContext
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
@@ -118,20 +118,6 @@ class WriterOperator(RuntimeOperator):
         if writer is not None:
             writer.close()
         super().close()
-
-
-class DriverOutput:
-    """The output that a subtask sends to the driver with its acknowledgement: printed lines and collected records."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.records: list[Any] = []
-
-    def take(self) -> tuple[list[str], list[CollectedRun]]:
-        """Return the lines and records added since the last call."""
-        lines, self.lines = self.lines, []
-        records, self.records = self.records, []
-        return lines, list(collected_runs(records))
 
 
 class PrintOperator(RuntimeOperator):

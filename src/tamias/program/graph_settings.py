@@ -35,6 +35,7 @@ def graph_settings(
             blob_bytes=options.BLOB_BYTES.read(configuration),
             batch_records_in_memory=options.BATCH_RECORDS_IN_MEMORY.read(configuration),
             async_linger_ms=options.ASYNC_LINGER.read(configuration),
+            max_record_bytes=options.MAX_RECORD_BYTES.read(configuration),
             slot_memory_bytes=options.SLOT_MEMORY.read(configuration),
             auto_watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(configuration),
             held_watermark_warning_ms=options.HELD_WATERMARK_WARNING.read(configuration),

@@ -28,8 +28,9 @@ from tamias.slot.snapshot_writer import SnapshotWriter
 from tamias.slot.spool import Spool, SpoolMemory
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore, open_files
+from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
-from tamias.subtask.wire.frames import Blob, ReceivedBlob
+from tamias.subtask.wire.frames import ReceivedBlob
 
 _log = logging.getLogger(__name__)
 
@@ -155,11 +156,12 @@ class SlotHost:
         attempt: int,
         order: EpochOrder,
         blobs: Iterable[ReceivedBlob],
-        send: Callable[[Blob], None] | None = None,
-    ) -> Iterator[Blob | Ack]:
-        """Run one subtask's epoch; yield the blobs that leave the subtask, then its acknowledgement.
+        send: Callable[[Emitted], None] | None = None,
+    ) -> Iterator[Emitted | Ack]:
+        """Run one subtask's epoch; yield what leaves the subtask, then its acknowledgement.
 
-        Blobs that leave while records are being emitted go to `send`, if there is one. The input may wait in a spool.
+        Blobs and output that leave while records are being emitted go to `send`, if there is one. The input may wait
+        in a spool.
 
         An epoch runs once, whatever Spark retries or speculates: a second run, and a run of another attempt, is
         refused. After a failed epoch no subtask of its region runs until the next `deploy`.

@@ -8,7 +8,9 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import EpochOrder, SavepointOrder
 
-# A slot answers RunEpoch with encoded blobs (`subtask/wire/frames.py`, first byte "B"), then with one of these.
+# A slot answers RunEpoch with encoded blobs (`subtask/wire/frames.py`, first byte "B") and parts of its output for the
+# driver, then with an acknowledgement or a failure.
+OUTPUT = b"O"  # a pickled OutputPart
 ACK = b"A"  # the pickled Ack; the last message of an epoch that succeeded
 FAILED = b"F"  # a pickled exception; the last message of an epoch that failed
 

@@ -14,7 +14,7 @@ from tamias.clock import SystemClock
 from tamias.errors import DeploymentError, SpoolError
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack
+from tamias.operators.epoch import Ack, OutputPart
 from tamias.slot.deployment_codec import decode_deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Address, Link
@@ -22,6 +22,7 @@ from tamias.slot.listener import Listener
 from tamias.slot.messages import (
     ACK,
     FAILED,
+    OUTPUT,
     Aborted,
     BeginSavepoint,
     CloseSubtasks,
@@ -39,6 +40,7 @@ from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity, SlotEvent
 from tamias.slot.spool import Spool, StoredMessage
 from tamias.slot.waiting_blobs import WaitingBlobs
+from tamias.subtask.outbox import Emitted
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
@@ -202,7 +204,7 @@ class SlotServer:
     def _run_once(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> None:
         task = _EmittedToTask(link)
 
-        def send(item: Blob | Ack) -> None:
+        def send(item: Emitted | Ack) -> None:
             self._send_to_task(task, link, item)
 
         with self._turn:
@@ -231,11 +233,8 @@ class SlotServer:
         self._begin_epoch(request.order.number)
         answer = _Answer(asked, self._host.spool())
 
-        def keep(item: Blob | Ack) -> None:
-            if isinstance(item, Ack):
-                answer.add(ACK, dumps(item))
-            else:
-                answer.add(*item.encode())
+        def keep(item: Emitted | Ack) -> None:
+            answer.add(*_encoded(item))
 
         self._in_user_code = True
         try:
@@ -266,7 +265,7 @@ class SlotServer:
             self._epoch = number
             self._answered = frozenset()
 
-    def _send_to_task(self, task: _EmittedToTask, link: Link, item: Blob | Ack) -> None:
+    def _send_to_task(self, task: _EmittedToTask, link: Link, item: Emitted | Ack) -> None:
         """Send a blob, or the acknowledgement. This waits for a task that does not take what it asked for."""
         self._in_user_code, self._sending = False, link
         try:
@@ -311,16 +310,24 @@ class _EmittedToTask:
         self._link = link
         self.gone: TaskGone | None = None  # set when the connection has failed
 
-    def send(self, item: Blob | Ack) -> None:
+    def send(self, item: Emitted | Ack) -> None:
         try:
-            if isinstance(item, Ack):
-                self._link.send(ACK, dumps(item))
-            else:
-                self._link.send(*item.encode())
+            self._link.send(*_encoded(item))
         except OSError as error:
             # A subtask's own OSErrors may be about files: remember that this one is not.
             self.gone = TaskGone("the task that asked for the epoch is gone")
             raise self.gone from error
+
+
+def _encoded(item: Emitted | Ack) -> tuple[bytes, bytes | memoryview]:
+    """Return the message for something that leaves a subtask, in two parts."""
+    match item:
+        case Ack():
+            return ACK, dumps(item)
+        case OutputPart():
+            return OUTPUT, dumps(item)
+        case Blob():
+            return item.encode()
 
 
 def _picklable(error: BaseException) -> BaseException:

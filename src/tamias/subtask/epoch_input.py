@@ -16,9 +16,9 @@ from tamias.operators.source_head import Budget, SourceHead, SourceProgress
 from tamias.operators.watermarks import SourceEvent, SourceTime
 from tamias.subtask.input_channels import InputChannels
 from tamias.subtask.intake import Intake
-from tamias.subtask.outbox import Outbox
+from tamias.subtask.outbox import Emitted, Outbox
 from tamias.subtask.time_flow import TimeFlow
-from tamias.subtask.wire.frames import END, IDLE, RECORDS, WATERMARK, Blob, Frame, ReceivedBlob, in_order
+from tamias.subtask.wire.frames import END, IDLE, RECORDS, WATERMARK, Frame, ReceivedBlob, in_order
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class EpochInput(Protocol):
     def watermark_ms(self) -> int:
         """The event time that the input has reached."""
 
-    def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Blob]:
+    def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Emitted]:
         """Push one epoch's input through the chain; yield the blobs that fill up meanwhile."""
 
 
@@ -70,7 +70,7 @@ class ChannelInput:
     def watermark_ms(self) -> int:
         return self._channels.watermark_ms
 
-    def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Blob]:
+    def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Emitted]:
         for blob in in_order(blobs, self._read_first):
             channel, input_index = blob.channel, self._input_of[blob.exchange]
             for frame in blob.frames():
@@ -132,7 +132,7 @@ class SourceInput:
         self._time_flow = time_flow
         self._outbox = outbox
 
-    def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Blob]:
+    def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Emitted]:
         if self.ended:
             return
         progress = SourceProgress(finished=self._ended_before)
@@ -151,7 +151,7 @@ class SourceInput:
         else:
             ack.group_watermarks = self._head.group_watermarks()
 
-    def _take_all(self, items: Iterable[Batch | SourceEvent]) -> Iterator[Blob]:
+    def _take_all(self, items: Iterable[Batch | SourceEvent]) -> Iterator[Emitted]:
         for item in items:
             for part in self._source_time.apply(item):
                 if isinstance(part, SourceEvent):

@@ -9,9 +9,8 @@ from tamias.codegen.chain_compiler import InputLoops
 from tamias.codegen.key_code import key_function
 from tamias.operators.operator import RuntimeOperator
 from tamias.subtask.batch_order import Held, HeldBack, KeySorter
-from tamias.subtask.outbox import FULL_RUN, Outbox
+from tamias.subtask.outbox import FULL_RUN, Emitted, Outbox
 from tamias.subtask.sort_keys import sort_key_for
-from tamias.subtask.wire.frames import Blob
 
 _FIRST_RUN = 16  # records that enter the chain first, before it is known how much they become
 _SHORT_RUN = 64  # records that need no measuring
@@ -72,7 +71,7 @@ class Intake:
                 self._run_length = min(length * _GROWTH, FULL_RUN)
             outbox.relieve()
 
-    def run_held(self, outbox: Outbox) -> Iterator[Blob]:
+    def run_held(self, outbox: Outbox) -> Iterator[Emitted]:
         """Process the held records. Keyed records come key by key, and the state of a key is dropped after its last."""
         assert self._held is not None, "holds_records is asked first"
         head = self._head

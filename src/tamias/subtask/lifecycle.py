@@ -9,10 +9,10 @@ from tamias.errors import UserFunctionError
 from tamias.functions.record_functions import Function
 from tamias.graph.specs import Custom, Hash
 from tamias.operators.build import build
+from tamias.operators.driver_output import DriverOutput
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.sink_operators import DriverOutput
 from tamias.state.operator_state_files import OperatorState, decode_operator_state, redistribute
 from tamias.state.snapshots import OperatorRestore, SubtaskRestore
 from tamias.state.state_files import read_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tamias.codegen.exchange_code import Append
 from tamias.codegen.key_code import key_function
@@ -14,12 +14,13 @@ from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import Exchange, JobGraph, Vertex
 from tamias.graph.specs import Hash, Rebalance, Rescale, Shuffle
 from tamias.keygroups import key_group, state_key, subtask_of
+from tamias.operators.driver_output import DriverOutput
+from tamias.operators.epoch import OutputPart
 from tamias.subtask.wire.frames import END, RECORDS, Blob, Frame
 from tamias.types.by_value import dumps_up_to, pickled_size, size_of
 
 FULL_RUN = 8192  # records that fill a blob, if they are small
 BLOB_BYTES = 8 << 20  # bytes that fill a blob, unless the option says otherwise
-MAX_RECORD_BYTES = 1 << 30  # Spark's Python serializer stops at 2 GiB
 _FIRST_RUN = 256  # records that fill the first blob of a channel, whose records have not been measured yet
 _GROWTH = 4  # a run grows at most this much from one blob to the next
 _SUBTASK_BYTES = 64 << 20  # bytes that all channels of an exchange may hold together
@@ -65,11 +66,21 @@ class ExchangeWriter:
     Args:
         blob_bytes: The size at which a blob leaves. A blob is larger by at most the growth of its records since the
             last blob, and never larger than twice the size, unless it holds a single record.
+        max_record_bytes: The size above which a record is refused.
     """
 
-    def __init__(self, exchange: Exchange, targets: list[int], *, sender: int, blob_bytes: int = BLOB_BYTES) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        targets: list[int],
+        *,
+        sender: int,
+        blob_bytes: int = BLOB_BYTES,
+        max_record_bytes: int = 1 << 30,
+    ) -> None:
         self.exchange = exchange
         self.sender = sender
+        self._max_record_bytes = max_record_bytes
         self._blob_bytes = max(1, min(blob_bytes, _SUBTASK_BYTES // max(1, len(targets))))
         self.channels = [OutputChannel(t, self._blob_bytes) for t in targets]
         self.timed = False
@@ -129,7 +140,7 @@ class ExchangeWriter:
         while waiting:
             part = waiting.pop()
             records = sum(len(frame[1]) for frame in part if frame[0] == RECORDS)
-            payload = dumps_up_to(part, MAX_RECORD_BYTES if records <= 1 else 2 * self._blob_bytes)
+            payload = dumps_up_to(part, self._max_record_bytes if records <= 1 else 2 * self._blob_bytes)
             if payload is None:
                 if records <= 1:
                     raise self._too_large(part)
@@ -149,7 +160,7 @@ class ExchangeWriter:
         partitioning = self.exchange.partitioning
         if isinstance(partitioning, Hash):
             key = preview(key_function(partitioning.key)(record))
-        error = RecordTooLargeError(pickled_size(record), MAX_RECORD_BYTES, key)
+        error = RecordTooLargeError(pickled_size(record), self._max_record_bytes, key)
         error.emitted_by = self.exchange.source_operator
         return error
 
@@ -207,20 +218,25 @@ class Taken(NamedTuple):
     size_bytes: int
 
 
+Emitted: TypeAlias = Blob | OutputPart
+"""What leaves a subtask: blobs to other subtasks, and output for the driver."""
+
+
 class Outbox:
-    """The sending side of all exchanges of one subtask.
+    """The sending side of all exchanges of one subtask, and of its output for the driver.
 
     `send` takes a blob that leaves while records are still being emitted. In a slot it writes to the connection, and a
     connection that takes no more bytes stops the subtask. Elsewhere the blob waits for `take_full`.
     """
 
-    def __init__(self, graph: JobGraph, vertex: Vertex, index: int) -> None:
+    def __init__(self, graph: JobGraph, vertex: Vertex, index: int, driver_output: DriverOutput) -> None:
         self.writers = {
             e.id: ExchangeWriter(
                 e,
                 targets_of(e, vertex, graph.vertices[e.target], index),
                 sender=index,
                 blob_bytes=graph.settings.blob_bytes,
+                max_record_bytes=graph.settings.max_record_bytes,
             )
             for e in graph.outputs_of(vertex.id)
         }
@@ -230,8 +246,9 @@ class Outbox:
         self._at_once = _FIRST_AT_ONCE
         # A failure to send ends this iterator for good. The epoch has failed then, and the subtask never runs again.
         self.relief: Iterator[bool] = itertools.chain.from_iterable(self._reliefs())
-        self._waiting: list[Blob] = []
-        self.send: Callable[[Blob], None] = self._waiting.append
+        self._driver_output = driver_output
+        self._waiting: list[Emitted] = []
+        self.send: Callable[[Emitted], None] = self._waiting.append
 
     def routers(self, graph: JobGraph, seed: int) -> dict[int, Router]:
         """Return a router for every exchange, by its id."""
@@ -240,11 +257,15 @@ class Outbox:
             for number, writer in self.writers.items()
         }
 
-    def take_full(self) -> Iterator[Blob]:
+    def take_full(self) -> Iterator[Emitted]:
         """Yield the blobs of channels that are full."""
         yield from self._take_waiting()
+        yield from self._take_full()
+
+    def _take_full(self) -> Iterator[Emitted]:
         for writer in self.writers.values():
             yield from writer.take_full()
+        yield from self._driver_output.take_full()
 
     def _reliefs(self) -> Iterator[Iterator[bool]]:
         """Yield runs of True, as long as the number of results until the next look at the channels."""
@@ -254,24 +275,25 @@ class Outbox:
 
     def relieve(self) -> None:
         """Send the blobs of channels that are full. Called while records are being emitted."""
-        at_once = self._most_at_once
+        at_once = min(self._most_at_once, self._driver_output.sample())
         for writer in self.writers.values():
             at_once = min(at_once, writer.sample())
-            for blob in writer.take_full():
-                self.send(blob)
+        for item in self._take_full():
+            self.send(item)
         self._at_once = min(at_once, self._at_once * _GROWTH)
 
     def held_bytes(self) -> float:
         """Return an estimate of the bytes that have not left yet."""
-        return sum(writer.held_bytes() for writer in self.writers.values())
+        return sum(writer.held_bytes() for writer in self.writers.values()) + self._driver_output.held_bytes()
 
-    def _take_waiting(self) -> Iterator[Blob]:
+    def _take_waiting(self) -> Iterator[Emitted]:
         while self._waiting:
             yield self._waiting.pop(0)
 
-    def flush(self) -> Iterator[Blob]:
+    def flush(self) -> Iterator[Emitted]:
         """Yield all remaining blobs, at the end of an epoch."""
         yield from self._take_waiting()
+        yield from self._driver_output.take_full()
         for writer in self.writers.values():
             yield from writer.take_all()
             writer.restart()

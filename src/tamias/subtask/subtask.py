@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tamias.codegen.blame import Blame
 from tamias.codegen.chain_compiler import compile_chain
+from tamias.operators.driver_output import DriverOutput
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.sink_operators import DriverOutput
 from tamias.operators.source_head import SourceHead
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore
@@ -23,9 +23,9 @@ from tamias.subtask.capture import CapturedSubtask, capture
 from tamias.subtask.epoch_input import ChannelInput, EpochInput, SourceInput
 from tamias.subtask.intake import Intake, held_in_batch
 from tamias.subtask.lifecycle import OperatorLifecycle
-from tamias.subtask.outbox import Outbox
+from tamias.subtask.outbox import Emitted, Outbox
 from tamias.subtask.time_flow import TimeFlow
-from tamias.subtask.wire.frames import Blob, ReceivedBlob
+from tamias.subtask.wire.frames import ReceivedBlob
 from tamias.types.time_bounds import MAX_TIMESTAMP
 
 
@@ -42,10 +42,16 @@ class Subtask:
         self.finished = False
         self._drained = False  # the input was ended by a request to stop, with more to read
         self._ended_before = False  # restored from a checkpoint that was taken after the input had ended
-        self._driver_output = DriverOutput()
+        settings = environment.graph.settings
+        self._driver_output = DriverOutput(
+            environment.vertex,
+            environment.index,
+            part_bytes=settings.blob_bytes,
+            max_record_bytes=settings.max_record_bytes,
+        )
         self._blame = Blame(environment.vertex, environment.index)
         self._lifecycle = OperatorLifecycle(environment, self._driver_output, self._blame)
-        self._outbox = Outbox(environment.graph, environment.vertex, environment.index)
+        self._outbox = Outbox(environment.graph, environment.vertex, environment.index, self._driver_output)
 
     @property
     def operators(self) -> list[RuntimeOperator]:
@@ -76,12 +82,12 @@ class Subtask:
             self._input = ChannelInput(*parts, first_input=head.first_input)
 
     def run_epoch(
-        self, order: EpochOrder, blobs: Iterable[ReceivedBlob], send: Callable[[Blob], None] | None = None
-    ) -> Iterator[Blob]:
-        """Push one epoch's input through the chain in order; yield the blobs that leave it. Sets `ack` at the end.
+        self, order: EpochOrder, blobs: Iterable[ReceivedBlob], send: Callable[[Emitted], None] | None = None
+    ) -> Iterator[Emitted]:
+        """Push one epoch's input through the chain in order; yield what leaves it. Sets `ack` at the end.
 
         Args:
-            send: Called with blobs that leave while records are being emitted; if None, these blobs are yielded later.
+            send: Called with what leaves while records are being emitted; if None, that is yielded later.
         """
         if send is not None:
             self._outbox.send = send
@@ -100,11 +106,13 @@ class Subtask:
                 self._lifecycle.end_epoch()
                 self._lifecycle.advance_clock()
             yield from self._outbox.flush()
+            rest = self._driver_output.take_rest()
+            ack.lines, ack.collected, ack.output_bytes = rest.lines, rest.collected, self._driver_output.bytes_taken()
         self._complete(ack)
         ack.busy_ms = (time.perf_counter() - started) * 1000
         self.ack = ack
 
-    def _finish_if_over(self) -> Iterator[Blob]:
+    def _finish_if_over(self) -> Iterator[Emitted]:
         """Finish, unless an operator may still get records: from a feedback loop, or from requests in flight."""
         may_finish = self._lifecycle.may_finish()
         if not may_finish and not self._ended_before:
@@ -127,7 +135,6 @@ class Subtask:
         ack.next_timer_ms = self._lifecycle.next_timer_ms()
         if not self.finished:
             ack.open_loops = self._lifecycle.open_loops()
-        ack.lines, ack.collected = self._driver_output.take()
         ack.accumulators = {name: a.clone() for name, a in self.environment.accumulators.items()}
         ack.metrics = {
             (operator, name): report

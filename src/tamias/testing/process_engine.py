@@ -35,7 +35,7 @@ from tamias.errors import DeploymentError, SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.regions import in_regions_of
-from tamias.operators.epoch import Ack, EpochOrder
+from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import RunEpoch
@@ -46,7 +46,7 @@ from tamias.types.by_value import dumps
 __all__ = ["ProcessEngine", "on_process_engine"]
 
 Inboxes = dict[SubtaskId, list[bytes]]  # encoded blobs by target
-_SubtaskResult: TypeAlias = tuple[Ack | SubtaskFailure, Inboxes]
+_SubtaskResult: TypeAlias = tuple[list[Ack | OutputPart | SubtaskFailure], Inboxes]
 
 
 class ProcessEngine(SlotEngine):
@@ -89,7 +89,7 @@ class ProcessEngine(SlotEngine):
         """Run level after level. After a failure the rest of its region does not run."""
         assert self._deployment is not None, "deploy comes before the first epoch"
         inboxes: Inboxes = {}
-        outcomes: list[Ack | SubtaskFailure] = []
+        outcomes: list[Ack | OutputPart | SubtaskFailure] = []
         hit: frozenset[SubtaskId] = frozenset()
         for level in self._graph.levels:
             if self._cancelled:
@@ -101,8 +101,8 @@ class ProcessEngine(SlotEngine):
                 if (vertex.id, index) not in hit
             ]
             for run in runs:
-                outcome, sent = run.result()
-                outcomes.append(outcome)
+                found, sent = run.result()
+                outcomes += found
                 for to, blobs in sent.items():
                     inboxes.setdefault(to, []).extend(blobs)
             failed = frozenset(o.subtask for o in outcomes if isinstance(o, SubtaskFailure))
@@ -110,27 +110,28 @@ class ProcessEngine(SlotEngine):
         return self._result(outcomes)
 
     def _run(self, vertex: Vertex, index: int, order: EpochOrder, blobs: list[bytes]) -> _SubtaskResult:
-        """Run one subtask's epoch; return its acknowledgement or failure, and the blobs it sent."""
+        """Run one subtask's epoch; return its output and its acknowledgement or failure, and the blobs it sent."""
         assert self._deployment is not None
         slot = self._graph.slot_of(vertex, index)
         subtask = SubtaskId(vertex.id, index)
         request = RunEpoch(subtask, self._deployment.attempt, order)
         sent: Inboxes = {}
-        outcome: Ack | SubtaskFailure | None = None
+        outcomes: list[Ack | OutputPart | SubtaskFailure] = []
         try:
             call = SubtaskCall(lambda: self._link(slot, subtask), request)
             for blob in blobs:
                 call.give(blob)
             for item in call.answer():
-                if isinstance(item, SubtaskOutcome):
-                    outcome = pickle.loads(item.pickled) if item.succeeded else SubtaskFailure(subtask, item.pickled)
-                else:
+                if isinstance(item, bytes):
                     exchange, target = destination_of(item)
                     sent.setdefault(SubtaskId(self._targets[exchange], target), []).append(item)
+                elif isinstance(item, SubtaskOutcome) and not item.succeeded:
+                    outcomes.append(SubtaskFailure(subtask, item.pickled))
+                else:
+                    outcomes.append(pickle.loads(item.pickled))
         except (OSError, EOFError) as error:
-            outcome = SubtaskFailure(subtask, dumps(SlotLostError(slot, str(error) or type(error).__name__)))
-        assert outcome is not None, "a slot answers with an outcome, or its connection breaks"
-        return outcome, sent
+            outcomes.append(SubtaskFailure(subtask, dumps(SlotLostError(slot, str(error) or type(error).__name__))))
+        return outcomes, sent
 
     def _link(self, slot: int, subtask: SubtaskId) -> Link:
         with self._lock:

@@ -35,7 +35,8 @@ from tamias.program.stream_execution_environment import StreamExecutionEnvironme
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
-from tamias.subtask.wire.frames import Blob, ReceivedBlob
+from tamias.subtask.outbox import Emitted
+from tamias.subtask.wire.frames import ReceivedBlob
 from tamias.testing.drawn_job import drawn_job
 
 CHECKPOINT_INTERVAL_MS = 10
@@ -273,8 +274,8 @@ class _ScriptedHost(SlotHost):
         attempt: int,
         order: EpochOrder,
         blobs: Iterable[ReceivedBlob],
-        send: Callable[[Blob], None] | None = None,
-    ) -> Iterator[Blob | Ack]:
+        send: Callable[[Emitted], None] | None = None,
+    ) -> Iterator[Emitted | Ack]:
         for item in super().run(subtask_id, attempt, order, blobs, send):
             if isinstance(item, Ack) and self._passes("in-epoch"):
                 raise SlotLostError(self.slot, "crashed in an epoch")

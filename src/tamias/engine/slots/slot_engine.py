@@ -12,12 +12,12 @@ from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.epoch_watch import EpochWatch
 from tamias.engine.slots.file_sending import send_files
 from tamias.engine.slots.slot_pool import SlotPool
-from tamias.engine.subtask_outcome import SubtaskFailure
+from tamias.engine.subtask_outcome import SubtaskFailure, add_output
 from tamias.errors import DeploymentError, EpochStalledError, SlotLostError, TamiasError, UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
-from tamias.operators.epoch import Ack, EpochOrder
+from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
@@ -164,9 +164,10 @@ class SlotEngine(ABC):
 
     # ------------------------------------------------------------------------------------------------ outcomes
 
-    def _result(self, outcomes: list[Ack | SubtaskFailure]) -> EpochResult:
-        """Combine the outcomes of an epoch's subtasks."""
+    def _result(self, outcomes: list[Ack | OutputPart | SubtaskFailure]) -> EpochResult:
+        """Combine the outcomes of an epoch's subtasks, and their output."""
         acks = sorted((o for o in outcomes if isinstance(o, Ack)), key=lambda a: (a.vertex, a.subtask))
+        add_output(acks, [o for o in outcomes if isinstance(o, OutputPart)])
         errors = {o.subtask: o.error for o in outcomes if isinstance(o, SubtaskFailure)}
         if not errors:
             return EpochResult(acks)

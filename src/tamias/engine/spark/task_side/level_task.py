@@ -83,14 +83,14 @@ class LevelTask:
     def _answer(self, subtask: HostedSubtask, call: SubtaskCall) -> Iterator[Row]:
         try:
             for item in call.answer():
-                if not isinstance(item, SubtaskOutcome):
+                if isinstance(item, bytes):
                     exchange, target = destination_of(item)
                     route = self.routes[exchange]
                     yield self._row(route.level, route.first_partition + target, item)
-                elif item.succeeded:
-                    yield self._row(DRIVER, 0, item.pickled)
-                else:
+                elif isinstance(item, SubtaskOutcome) and not item.succeeded:
                     yield from self._fail(subtask, item.pickled)
+                else:
+                    yield self._row(DRIVER, 0, item.pickled)
         except (OSError, EOFError) as error:
             yield from self._fail(subtask, dumps(SlotLostError(subtask.slot, str(error) or type(error).__name__)))
 

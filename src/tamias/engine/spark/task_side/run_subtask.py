@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tamias.engine.subtask_outcome import SubtaskOutcome
+from tamias.engine.subtask_outcome import PickledOutput, SubtaskOutcome
 from tamias.slot.link import Link
-from tamias.slot.messages import ACK, RunEpoch
+from tamias.slot.messages import ACK, OUTPUT, RunEpoch
 from tamias.subtask.wire.frames import is_blob
 from tamias.types.by_value import dumps
 
@@ -39,8 +39,8 @@ class SubtaskCall:
             except (OSError, EOFError) as error:
                 self._error = error
 
-    def answer(self) -> Iterator[bytes | SubtaskOutcome]:
-        """Let the subtask run; yield the encoded blobs that leave it, then the outcome.
+    def answer(self) -> Iterator[bytes | PickledOutput | SubtaskOutcome]:
+        """Let the subtask run; yield the encoded blobs and output that leave it, then the outcome.
 
         Raises:
             OSError: The slot or the connection to it is gone.
@@ -50,8 +50,8 @@ class SubtaskCall:
             raise self._error
         link = self._begun()
         link.send(b"")
-        while is_blob(message := link.receive()):
-            yield message
+        while is_blob(message := link.receive()) or message[:1] == OUTPUT:
+            yield message if is_blob(message) else PickledOutput(message[1:])
         self.is_over = True
         yield SubtaskOutcome(succeeded=message[:1] == ACK, pickled=message[1:])
 
