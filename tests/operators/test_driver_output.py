@@ -15,6 +15,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.operators.collected_run import CollectedRun
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.host import SlotHost
+from tamias.subtask.outbox import Emitted
 from tamias.testing.drawn_job import drawn_job
 from tamias.testing.local_run import collect_locally, on_local_engine
 from tamias.types.by_value import dumps
@@ -44,12 +45,13 @@ def test_output_of_one_record_leaves_in_parts_before_the_acknowledgement(tmp_pat
     graph, _ = drawn_job(env if sink == "print" else stream)
     host = SlotHost(0, SystemClock(), lambda event: None, str(tmp_path / "slot"))
     host.deploy(deployment(graph), [SubtaskId(0, 0)])
-    sent: list[OutputPart] = []
+    sent: list[Emitted] = []
     *rest, ack = host.run(SubtaskId(0, 0), 0, EpochOrder(0), [], sent.append)
     host.shutdown()
-    sizes = [len(dumps(part)) for part in sent + rest]
+    sizes = [len(dumps(part)) for part in (*sent, *rest)]
     assert sum(sizes) > 0.9 * MANY * 1_000
     assert max(sizes) <= 2 * PART_BYTES
+    assert isinstance(ack, Ack)
     assert len(dumps(ack)) <= 2 * PART_BYTES
     assert ack.output_bytes >= MANY * 1_000
     assert len(sent) > 0.9 * len(sizes), "the others had not left when the subtask had emitted all"
