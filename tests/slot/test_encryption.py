@@ -15,7 +15,7 @@ import pytest
 from tamias.engine.slots.link_certificate import made_by_command, made_by_package
 from tamias.errors import DeploymentError
 from tamias.slot.encryption import CalledSide, CallingSide, Certificate, EncryptedAddress, EncryptedSocket
-from tamias.slot.link import Link, connect, listen
+from tamias.slot.link import Link, accept, connect, listen
 from tamias.slot.listener import Listener
 from tests.live_jobs import until
 
@@ -199,6 +199,28 @@ def test_a_plain_peer_is_refused(door: Door) -> None:
                 pass  # refused before all of it was read
             assert b"tamias" not in heard
     assert door.links == []
+
+
+def test_a_tls_handshake_has_one_deadline_however_slowly_the_peer_sends(certificate: Certificate) -> None:
+    ours, theirs = socket.socketpair()
+    record = b"\x16\x03\x01\x02\x00" + b"\x01\x00\x01\xfc\x03\x03" + bytes(506)  # the first record of a handshake
+    ended = threading.Event()
+    sent = 0
+
+    def drip() -> None:
+        nonlocal sent
+        try:
+            while sent < len(record) and not ended.wait(0.05):
+                theirs.sendall(record[sent : sent + 1])
+                sent += 1
+        except OSError:
+            pass  # the connection was closed, as it should be
+
+    threading.Thread(target=drip, daemon=True).start()
+    assert accept(ours, SECRET, CalledSide(certificate), timeout_s=0.5) is None
+    ended.set()
+    theirs.close()
+    assert sent < len(record) // 2, "it was given up in the middle of the record"
 
 
 def test_a_peer_that_speaks_an_older_tls_is_refused(door: Door) -> None:
