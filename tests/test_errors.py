@@ -120,3 +120,10 @@ def test_a_user_exception_that_does_not_pickle_is_wrapped_as_text():
     job_error = JobExecutionError.from_user_error("job", again)
     assert "operator 'map' (uid 'u1', subtask 2) on record ('k', 1)" in str(job_error)
     assert "in fails" in str(job_error)
+
+
+def test_a_failed_job_keeps_its_cause_in_the_process_and_drops_it_when_pickled():
+    failed = errors.JobExecutionError("job", "gone")
+    failed.cause = ValueError(lambda: "cannot be pickled")
+    again = pickle.loads(pickle.dumps(failed))
+    assert (again.cause, again.args) == (None, failed.args)

@@ -10,7 +10,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         the job         JobExecutionError, JobCancelledError, DeploymentError, SlotLostError, CollectSpillError
         the state       StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         checkpoints     CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
-                        DirectoryInUse, Fenced), RestoreError
+                        DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ __all__ = [
     "JobExecutionError",
     "JobHasFinished",
     "NoCurrentKey",
+    "NoReadableCheckpoint",
     "ProgramWarning",
     "RecordTypeError",
     "RestoreError",
+    "SinkFilesMissing",
     "SlotLostError",
     "SparkSessionLostError",
     "StateError",
@@ -350,6 +352,12 @@ class JobExecutionError(TamiasError):
             error.activity,
         )
 
+    cause: BaseException | None = None
+    """The error that ended the last attempt. Known in the driver's process only: pickling drops it."""
+
+    def __reduce__(self) -> tuple[type[JobExecutionError], tuple[Any, ...]]:
+        return type(self), self.args
+
     job_name = _Field[str](0)
     message = _Field[str](1)
     operator_name = _Field[str | None](2)
@@ -620,3 +628,11 @@ class RestoreError(TamiasError, RuntimeError):
     """The job could not start from the checkpoint or savepoint it was given."""
 
     retryable = False
+
+
+class NoReadableCheckpoint(RestoreError):
+    """A job has checkpoints, and none of them can be read. Starting empty would lose state."""
+
+
+class SinkFilesMissing(RestoreError):
+    """Files that a checkpoint of a file sink refers to are gone, cut off, or have been made visible since."""

@@ -14,6 +14,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from tamias.errors import (
+    CorruptFileError,
+    Fenced,
+    JobHasFinished,
+    NoReadableCheckpoint,
+    SinkFilesMissing,
+)
 from tests.campaign import damage
 from tests.campaign.driver import LEASE_MS, Run
 from tests.campaign.driver_life import CampaignFailed, Driver
@@ -38,9 +45,9 @@ STORAGE_FAULTS: dict[str, dict[str, Any]] = {
     "read-only": {"rate": 1.0, "error": "EROFS"},
     "slow": {"delay_ms": 400},
 }
-CORRUPT = ("none of the checkpoints", "CorruptFileError: cannot read")  # all checkpoints, or the named one, are damaged
-OVERTAKEN = ("cannot restore the file sink",)  # files were made visible since the older checkpoint
-INJECTED = ("(injected", "was set")
+CORRUPT = (NoReadableCheckpoint, CorruptFileError)  # all checkpoints, or the named one, are damaged
+OVERTAKEN = (SinkFilesMissing,)  # files were made visible since the older checkpoint
+INJECTED = ("(injected", "was set")  # in the words of `faulty_storage` and `faults`: any error may carry them
 
 
 class Campaign:
@@ -210,12 +217,12 @@ class Campaign:
             return True
         if driver.failed is None:
             return self.schedule.storage == "path" and bool(driver.slots) and self._has_finished(driver)
-        if "has finished, and all its output is committed" in driver.failed:
+        if driver.failed_with(JobHasFinished):
             return True
-        if self._healthy and any(words in driver.failed for words in CORRUPT + OVERTAKEN):
+        if self._healthy and driver.failed_with(*CORRUPT, *OVERTAKEN):
             self._take_refusal(driver, driver.failed)
             return False
-        if any(words in driver.failed for words in INJECTED) or "no longer owns checkpoint directory" in driver.failed:
+        if any(words in driver.failed for words in INJECTED) or driver.failed_with(Fenced):
             return False
         if self._spark is not None and self._spark.has_lost_java(driver):
             return False
@@ -242,9 +249,9 @@ class Campaign:
         self.outcome.refusals.append(said)
         # With undamaged metadata of another job in place, the refusal names one of the files missing for that job.
         places = {path.parent if path.name == "_metadata" else path for path in self._healthy}
-        if not any(str(place) in said for place in places) and not any(words in said for words in OVERTAKEN):
+        if not any(str(place) in said for place in places) and not driver.failed_with(*OVERTAKEN):
             raise CampaignFailed(f"the refusal names none of {list(self._healthy)}: {said}\n{self._told()}")
-        if driver.run.restore is not None and any(words in said for words in CORRUPT):
+        if driver.run.restore is not None and driver.failed_with(*CORRUPT):
             self._unreadable.add(Path(driver.run.restore))
             if self._newest() is not None:
                 return

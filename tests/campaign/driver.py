@@ -20,10 +20,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tamias import errors
 from tamias.common import Configuration, Duration, RestartStrategies, WatermarkStrategy
 from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.errors import TamiasError
+from tamias.errors import JobExecutionError, TamiasError, UserFunctionError
 from tamias.slot.deployment_codec import call_in_slots
 from tamias.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import CONTROL, register
@@ -138,6 +139,18 @@ def spark_settings(run: Run) -> dict[str, str]:
             return {}
 
 
+def kinds_of(error: BaseException | None) -> list[str]:
+    """Return the names of the classes of an error, of its bases, and of the errors that caused it."""
+    kinds: list[str] = []
+    while error is not None:
+        kinds += [kind.__name__ for kind in type(error).__mro__]
+        if isinstance(error, UserFunctionError):  # holds the class of what a slot raised as text
+            original = getattr(errors, error.original_type, None)
+            kinds += [kind.__name__ for kind in original.__mro__] if original is not None else [error.original_type]
+        error = error.cause if isinstance(error, JobExecutionError) else error.__cause__
+    return kinds
+
+
 def say(**what: Any) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
@@ -178,7 +191,7 @@ def main() -> None:
             threading.Thread(target=watch, args=(client,), daemon=True).start()
             client.get_job_execution_result().result()
         except TamiasError as error:
-            say(failed=f"{type(error).__name__}: {error}")
+            say(failed=f"{type(error).__name__}: {error}", kinds=kinds_of(error))
             sys.exit(3)
         p = client.get_progress()
         say(done={"restarts": p.restarts, "checkpoints": p.checkpoints_completed, "failed": p.checkpoints_failed})

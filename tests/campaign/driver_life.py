@@ -39,6 +39,7 @@ class Driver:
         self.progress: dict[str, Any] = {}
         self.slots: set[int] = set()
         self.failed: str | None = None
+        self._kinds: frozenset[str] = frozenset()  # the names of the classes of what it failed with
         self.done: dict[str, Any] | None = None
         self.pid = zygote.fork(run.text(), environment, self._output, self.log)
 
@@ -59,7 +60,12 @@ class Driver:
         self.progress = news.get("progress", self.progress)
         self.slots.update(self.progress.get("slots", ()))
         self.failed = news.get("failed", self.failed)
+        self._kinds = frozenset(news.get("kinds", self._kinds))
         self.done = news.get("done", self.done)
+
+    def failed_with(self, *kinds: type[BaseException]) -> bool:
+        """Return whether the job failed with one of these errors, or because of one."""
+        return any(kind.__name__ in self._kinds for kind in kinds)
 
     def ended(self, within_s: float = 0.0) -> bool:
         """Return whether the process has ended, after waiting for it a while."""

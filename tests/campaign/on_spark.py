@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tamias.errors import SparkSessionLostError
 from tests.campaign.driver_life import Driver
 from tests.campaign.schedules import Act
 from tests.live_jobs import process_state
@@ -82,7 +83,7 @@ class SparkProcesses:
 
     def has_lost_java(self, driver: Driver) -> bool:
         """Return whether a driver failed because its Java process was killed, and said so."""
-        return driver in self.without_java and "its Java process has ended" in (driver.failed or "")
+        return driver in self.without_java and driver.failed_with(SparkSessionLostError)
 
     def stop(self) -> None:
         """Stop the cluster."""

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tamias.errors import Fenced, JobExecutionError, UserFunctionError
 from tests.campaign.campaign import run_schedule
+from tests.campaign.driver import kinds_of
 from tests.campaign.jobs import KINDS
 from tests.campaign.outcome import Outcome, summary
 from tests.campaign.schedules import (
@@ -112,3 +114,12 @@ def test_the_summary_counts_what_happened_and_names_schedules_in_which_nothing_d
     assert "drivers started 3" in told and "faults armed 2, happened 1" in told and "refusals 1" in told
     assert "nothing happened: 1 [8]" in told
     assert "kill-slot 3/3" in told and "close exit 0/1" in told and "notify kill 1/1" in told
+
+
+def test_an_error_is_known_by_its_class_and_by_those_of_its_causes() -> None:
+    failed = JobExecutionError("job", "no longer the owner")
+    failed.cause = Fenced("/checkpoints", 3)
+    assert {"JobExecutionError", "Fenced", "CheckpointError", "TamiasError"} <= {*kinds_of(failed)}
+    failed.cause = UserFunctionError("sink", None, 0, None, "Traceback ...", "SinkFilesMissing")
+    assert {"UserFunctionError", "SinkFilesMissing", "RestoreError"} <= {*kinds_of(failed)}
+    assert "CorruptFileError" not in kinds_of(failed)

@@ -21,7 +21,7 @@ from typing import TypeVar
 from tamias.checkpoint.checkpoint_directory import AbandonedCheckpoint, CheckpointDirectory
 from tamias.checkpoint.file_verification import CHEAP_BYTES, verify_files
 from tamias.checkpoint.restore_point import RestorePoint, resolve
-from tamias.errors import CheckpointError, CorruptFileError, RestoreError
+from tamias.errors import CheckpointError, CorruptFileError, NoReadableCheckpoint, RestoreError
 
 __all__ = ["ChosenCheckpoint", "choose_checkpoint"]
 
@@ -57,7 +57,7 @@ def choose_checkpoint(
         cheap_bytes: How much state to read for its checksums; beyond it only existence and size are checked.
 
     Raises:
-        RestoreError: There are completed checkpoints, but all of them are damaged.
+        NoReadableCheckpoint: There are completed checkpoints, but all of them are damaged.
         CheckpointError: The storage does not answer; another attempt may succeed.
     """
     passed_over: list[tuple[int, str]] = []
@@ -90,7 +90,7 @@ def choose_checkpoint(
     if passed_over:
         directory.check_owner()  # another driver may have taken over and deleted them in favour of newer ones
         reasons = "; ".join(f"checkpoint {checkpoint_id}: {why}" for checkpoint_id, why in passed_over)
-        raise RestoreError(
+        raise NoReadableCheckpoint(
             f"none of the checkpoints in {directory.url!r} can be read, and starting empty would lose state. "
             f"{reasons}. Repair one, restore from a savepoint, or start under a new job id to begin anew"
         )

@@ -21,7 +21,7 @@ from tamias.connectors.file_addresses import local_path
 from tamias.connectors.formats.schemas import Encoder
 from tamias.connectors.part_files import PartFile, PendingFile, publish
 from tamias.connectors.rolling_policies import RollingPolicy
-from tamias.errors import InvalidProgramError, RestoreError
+from tamias.errors import InvalidProgramError, SinkFilesMissing
 from tamias.functions.sink_contract import Committer, Sink, SinkWriter, WriterContext
 from tamias.types.type_information import TypeInformation
 
@@ -303,13 +303,13 @@ def _checked_restored(part: PendingFile) -> PendingFile:
         found = os.path.getsize(hidden)
     except FileNotFoundError:
         # Flink: refuses such a restore too.
-        raise RestoreError(
+        raise SinkFilesMissing(
             f"cannot restore the file sink: {hidden!r} is missing, which was being written when the checkpoint was "
             "taken; a checkpoint cannot be restored after a later one has made its files visible: restore the latest "
             "one, or restore this one without the state of the sink, under a new uid and another base path"
         ) from None
     if found < length:
-        raise RestoreError(
+        raise SinkFilesMissing(
             f"cannot restore the file sink: {hidden!r} has {found} bytes, but {length} were written when the "
             "checkpoint was taken; restore the file from a copy"
         )

@@ -20,13 +20,16 @@ def job_error(
         refusal: Why the restart strategy refused another restart.
     """
     if isinstance(error, UserFunctionError):
-        return JobExecutionError.from_user_error(
+        failed = JobExecutionError.from_user_error(
             job_name, error, log_path=log_path, restarts=restarts, restart_description=refusal
         )
-    return JobExecutionError(
-        job_name,
-        str(error) if isinstance(error, TamiasError) else f"{type(error).__name__}: {error}",
-        log_path=log_path,
-        restarts=restarts,
-        restart_description=refusal,
-    )
+    else:
+        failed = JobExecutionError(
+            job_name,
+            str(error) if isinstance(error, TamiasError) else f"{type(error).__name__}: {error}",
+            log_path=log_path,
+            restarts=restarts,
+            restart_description=refusal,
+        )
+    failed.cause = error
+    return failed
