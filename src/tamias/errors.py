@@ -36,6 +36,7 @@ __all__ = [
     "NoCurrentKey",
     "NoReadableCheckpoint",
     "ProgramWarning",
+    "RecordErrorLimitExceeded",
     "RecordTypeError",
     "RestoreError",
     "SinkFilesMissing",
@@ -226,6 +227,27 @@ class SpoolError(TamiasError):
             f"a slot keeps {memory_bytes} bytes of messages in memory and cannot write a message of {size_bytes} bytes "
             f"to its folder: {reason}; free disk space in the slots' temporary folder, or raise "
             "tamias.exchange.slot-memory"
+        )
+
+
+class RecordErrorLimitExceeded(TamiasError):
+    """More records failed than ``tamias.on-record-error.limit`` allows.
+
+    Args:
+        operator_name: The operator.
+        limit: The limit.
+        record_preview: The last record, as :func:`preview` returns it.
+        reason: Why the last record failed.
+    """
+
+    def __init__(self, operator_name: str, limit: int, record_preview: str | None, reason: str) -> None:
+        super().__init__(operator_name, limit, record_preview, reason)
+
+    def __str__(self) -> str:
+        operator_name, limit, record, reason = self.args
+        return (
+            f"operator {operator_name!r} has skipped {limit} record(s), which is the limit of this subtask, and cannot "
+            f"process record {record}: {reason}; raise tamias.on-record-error.limit, or correct the function"
         )
 
 

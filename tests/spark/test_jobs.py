@@ -66,6 +66,18 @@ def test_the_records_of_a_key_reach_the_subtask_that_owns_its_key_group(parallel
     assert found == Counter({(key, owner): 40 for key, (owner,) in owners.items()})
 
 
+def test_records_that_fail_become_dead_letters() -> None:
+    env = environment(2)
+    checked = numbers(env, 1000).map(lambda n: 1000 // (n % 100)).name("divide").on_record_error("dead-letter")
+    both = checked.map(lambda n: "divided").union(
+        checked.get_dead_letters().map(lambda letter: (letter.record, letter.error))
+    )
+    with both.execute_and_collect("dead letters") as results:
+        found = Counter(results)
+    dead = {(n, "ZeroDivisionError: integer division or modulo by zero"): 1 for n in range(100, 1001, 100)}
+    assert found == Counter({"divided": 990} | dead)
+
+
 def test_a_job_of_many_levels_runs_each_subtask_once_per_epoch() -> None:
     env = environment(2)
     seen = numbers(env, 300)

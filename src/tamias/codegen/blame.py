@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import traceback
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.codegen.code_builder import CompiledCode
 from tamias.codegen.exchange_code import COPY
@@ -38,7 +38,15 @@ class Blame:
         return _Blaming(self, number)
 
     def error(self, error: BaseException, number: int) -> UserFunctionError:
-        """Return an error that names the operator, the subtask and the record.
+        """Return an error that names the operator, the subtask and the record. Outside the loop, `number` failed."""
+        blamed = self.locate(error, number)
+        failed = self._vertex.operators[blamed.number]
+        return user_error(
+            blamed.error, failed, self._index, blamed.record_preview, blamed.frames, activity=blamed.activity
+        )
+
+    def locate(self, error: BaseException, number: int) -> Blamed:
+        """Find the operator that raised an exception, and the record.
 
         The frame of the generated loop is in the traceback. Its line tells which operator ran, and its local
         variables hold the record. The frames below it are the user's. Outside the loop, `number` is the operator.
@@ -61,8 +69,32 @@ class Blame:
             frame = frame.tb_next
         shown = None if record is _NOTHING else preview(record)
         error = _about_keys(error, shown, key if frames is None else _NOTHING)
-        failed = self._vertex.operators[_author(error, self._vertex, number)]
-        return user_error(error, failed, self._index, shown, frames, activity=activity)
+        number = _author(error, self._vertex, number)
+        return Blamed(number, error, None if record is _NOTHING else record, shown, activity, frames)
+
+
+class Blamed(NamedTuple):
+    """An exception with what is known about it.
+
+    Attributes:
+        number: The operator, by its position in the chain.
+        error: The exception, or the error that explains it.
+        record: The record in process, if it is known.
+        record_preview: The record as text; None if it is not known.
+        activity: What was done for the operator, if it was not the operator itself that ran.
+        frames: The traceback from the user's first frame on.
+    """
+
+    number: int
+    error: BaseException
+    record: Any
+    record_preview: str | None
+    activity: str | None
+    frames: TracebackType | None
+
+    def traceback_text(self) -> str:
+        """Return the traceback from the user's first frame on, as text."""
+        return _text(self.error, self.frames)
 
 
 class _Blaming:

@@ -15,6 +15,7 @@ from tamias.codegen.chain_operator import ChainOperator, Emit, GenerateRecord, O
 from tamias.codegen.code_builder import CodeBuilder, CompiledCode
 from tamias.codegen.exchange_code import ExchangeCode, ExchangeRouter
 from tamias.errors import RecordTypeError
+from tamias.functions.dead_letters import DEAD_LETTERS
 from tamias.graph.job_graph import ChainLink, JobGraph, Vertex
 from tamias.graph.specs import FeedbackHeadSpec, SplitSpec
 from tamias.types.by_value import own
@@ -74,6 +75,8 @@ class _ChainCompiler:
             if operator.needs_out:
                 for tag in (None, *self._tags(index)):
                     self._emit_function(index, tag)
+            elif operator.record_errors is not None and DEAD_LETTERS.tag_id in self._tags(index):
+                self._emit_function(index, DEAD_LETTERS.tag_id)
         while self._ungenerated:
             self._generate_emit_function(*self._ungenerated.pop())
         compiled = self._code.compile(self._vertex.name)
@@ -95,6 +98,9 @@ class _ChainCompiler:
                 self._operators[index].out = out
             else:
                 self._operators[index].side_out[tag] = out
+                handler = self._operators[index].record_errors
+                if handler is not None and tag == DEAD_LETTERS.tag_id:
+                    handler.dead_letters = out
 
     def _generate_loops(self, number: int, generate: GenerateRecord) -> None:
         """Generate the loops over records of one input of the head."""
@@ -109,9 +115,16 @@ class _ChainCompiler:
     def _generate_operator(self, index: int, value: str, time: str, generate: GenerateRecord) -> None:
         """Generate the statements of operator `index` for the record in variable `value`."""
         sides = RefusedSideOutputs() if self._is_split(index) else {t: self._emit(index, t) for t in self._tags(index)}
+        handler = self._operators[index].record_errors
         self._nested += 1
         with self._code.at(index, value):
-            generate(self._code, value, time, self._emit(index, None), sides)
+            if handler is None:
+                generate(self._code, value, time, self._emit(index, None), sides)
+            else:
+                with self._code.block("try:"):
+                    generate(self._code, value, time, self._emit(index, None), sides)
+                with self._code.block("except Exception as error:"):
+                    self._code.line(f"if not {self._code.bind(handler.handles, 'handles')}(error, {time}): raise")
         self._nested -= 1
 
     def _emit(self, index: int, tag: str | None) -> Emit:

@@ -18,6 +18,16 @@ Out = Callable[[Any, int | None], None]
 """Emits a record outside the generated loop, given its value and its timestamp."""
 
 
+class RecordErrorHandler(Protocol):
+    """Decides about the exceptions that an operator raises for single records. See `record_errors.py`."""
+
+    dead_letters: Out | None
+    """Emits a dead letter; None if the operator's dead letters are not read."""
+
+    def handles(self, error: Exception, time_ms: int | None) -> bool:
+        """Return whether an exception is dealt with; otherwise it is to be raised again."""
+
+
 class ChainOperator(Protocol):
     """An operator that generates its part of the chain's loop."""
 
@@ -26,6 +36,9 @@ class ChainOperator(Protocol):
 
     out: Out
     side_out: dict[str, Out]
+
+    record_errors: RecordErrorHandler | None
+    """Decides about exceptions of single records; None if each of them fails the job."""
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         """Generate the statements that process the record in variable `value`; `time` is a variable or `None`."""

@@ -201,6 +201,21 @@ EPOCH_STALL_TIMEOUT = _millis(
     60_000,
     "How long an epoch may make no progress outside user code before the job restarts; noticed at the next heartbeat.",
 )
+ON_RECORD_ERROR = _choice(
+    "tamias.on-record-error",
+    "fail",
+    ("fail", "skip", "dead-letter"),
+    "What operators do with a record for which their function raises: fail the job, leave the record out, or send it "
+    "to the stream of dead letters.",
+)
+RECORD_ERROR_LIMIT = ConfigOption[int | None](
+    "tamias.on-record-error.limit",
+    parse_int,
+    None,
+    sentence="How many records one subtask of an operator may skip since the start of its attempt; one more fails the "
+    "job. Any number if it is not set.",
+    check=_at_least(0),
+)
 TIME_CHARACTERISTIC = _choice(
     "pipeline.time-characteristic",
     "EventTime",

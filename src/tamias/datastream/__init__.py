@@ -24,6 +24,7 @@ from tamias.functions.assigner_contract import MergingWindowAssigner, WindowAssi
 from tamias.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from tamias.functions.async_functions import AsyncFunction as RichAsyncFunction
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from tamias.functions.dead_letters import DeadLetter, OnRecordError
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import (
     BroadcastProcessFunction,
@@ -112,6 +113,7 @@ __all__ = [
     "CountWindow",
     "DataStream",
     "DataStreamSink",
+    "DeadLetter",
     "EmbeddedRocksDBStateBackend",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
@@ -134,6 +136,7 @@ __all__ = [
     "MemorySize",
     "MemoryStateBackend",
     "MergingWindowAssigner",
+    "OnRecordError",
     "OutputSelector",
     "OutputTag",
     "ParallelSourceFunction",

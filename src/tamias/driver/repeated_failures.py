@@ -30,7 +30,8 @@ class RepeatedFailures:
             return ""
         return (
             f"; the same error ended {self._count} attempts in a row: a restart does not help against a record "
-            "that the program cannot process. Cancel the job, correct the function and resume from the last checkpoint"
+            "that the program cannot process. Cancel the job, correct the function and resume from the last "
+            "checkpoint, or set tamias.on-record-error"
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any, NewType
 import cloudpickle
 
 from tamias.config.time_characteristic import TimeCharacteristic
+from tamias.functions.dead_letters import OnRecordError
 from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec
 from tamias.types.type_information import TypeInformation
 
@@ -36,6 +37,7 @@ class Operator:
     keys: tuple[KeySpec | None, ...] = ()  # by input, of an operator with several inputs
     buffer_timeout_ms: int | None = None  # None: the job's default
     parameters: dict[str, str] = field(default_factory=dict)  # that the function can read
+    on_record_error: OnRecordError = OnRecordError.FAIL
 
     def key_of(self, input_index: int) -> KeySpec | None:
         """Return how the key of an input's records is found; None for an input without keys."""
@@ -124,6 +126,7 @@ class ExecutionSettings:
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: tuple[CachedFile, ...] = ()
     checkpointing: bool = False
+    record_error_limit: int | None = None  # how many records a subtask of an operator may skip; None: any number
     releases_at_once: bool = False  # AT_LEAST_ONCE: sinks do not wait for their checkpoint to complete
 
 

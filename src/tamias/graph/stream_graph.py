@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tamias.errors import UnsupportedOperationError
+from tamias.functions.dead_letters import OnRecordError
 from tamias.graph.specs import Custom, KeySpec, OperatorSpec, Partitioning
 from tamias.keygroups import MAX_PARALLELISM
 from tamias.types.type_information import TypeInformation
@@ -91,6 +92,7 @@ class Node:
     parameters: dict[str, str] = field(default_factory=dict)  # that the function can read
     input_types: tuple[TypeInformation | None, ...] = field(default=())
     side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs in use
+    on_record_error: OnRecordError | None = None  # None: as the job's settings say
     beside: Node | None = None  # runs in the slots of this node, subtask by subtask
 
     @property

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tamias.config.execution_mode import RuntimeExecutionMode
 from tamias.errors import InvalidProgramError
+from tamias.functions.dead_letters import OnRecordError
 from tamias.functions.source_contract import Boundedness
 from tamias.graph.addresses import ChainPosition
 from tamias.graph.job_graph import (
@@ -21,6 +22,7 @@ from tamias.graph.job_graph import (
     VertexId,
 )
 from tamias.graph.operator_ids import operator_ids
+from tamias.graph.record_error_policies import record_error_policies
 from tamias.graph.specs import (
     FeedbackHeadSpec,
     FeedbackTailSpec,
@@ -55,6 +57,7 @@ class GraphSettings:
     auto_generate_uids: bool = True
     unaligned_checkpoints: bool = False
     force_unaligned: bool = False
+    on_record_error: OnRecordError = OnRecordError.FAIL  # of operators that do not say otherwise
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
 
 
@@ -87,6 +90,8 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
     chains = _chains(nodes, sizes, partitionings, settings)
     ids = operator_ids(nodes, auto_generate=settings.auto_generate_uids)
     vertices, exchanges = _vertices(chains, sizes, partitionings, ids)
+    policies = {ids[id_]: policy for id_, policy in record_error_policies(nodes, settings.on_record_error).items()}
+    vertices = tuple(_with_policies(vertex, policies) for vertex in vertices)
     execution = replace(settings.execution, batch=batch, checkpointing=checkpointing)
     return JobGraph(settings.name, vertices, exchanges, execution)
 
@@ -337,6 +342,11 @@ def _operator(node: Node, operator_id: OperatorId) -> Operator:
         buffer_timeout_ms=node.buffer_timeout_ms,
         parameters=dict(node.parameters),
     )
+
+
+def _with_policies(vertex: Vertex, policies: Mapping[OperatorId, OnRecordError]) -> Vertex:
+    operators = tuple(replace(each, on_record_error=policies[each.id]) for each in vertex.operators)
+    return replace(vertex, operators=operators)
 
 
 def _types_by_input(node: Node) -> tuple[TypeInformation | None, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
-from tamias.codegen.chain_operator import Emit, GenerateRecord, Out
+from tamias.codegen.chain_operator import Emit, GenerateRecord, Out, RecordErrorHandler
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
@@ -62,6 +62,7 @@ class RuntimeOperator(ABC):
         self.environment = environment
         self.out: Out = _nowhere
         self.side_out: dict[str, Out] = {}
+        self.record_errors: RecordErrorHandler | None = None  # set by the subtask, if records may be skipped
         self.relief: Iterator[bool] = repeat(True)  # loops over results are compressed by it: see `results.py`
         self.forward_watermark: Callable[[int], None] = _nothing_held
         self.forward_idle: Callable[[bool], None] = _nothing_held

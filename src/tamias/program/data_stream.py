@@ -9,6 +9,7 @@ from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.errors import InvalidProgramError
 from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from tamias.functions.dead_letters import DEAD_LETTERS
 from tamias.functions.output_tag import OutputTag
 from tamias.functions.process_functions import KeyedProcessFunction, ProcessFunction
 from tamias.functions.record_functions import FilterFunction, FlatMapFunction, Function, MapFunction
@@ -133,6 +134,13 @@ class DataStream(PartitioningMethods, SinkMethods):
             raise TypeError(f"get_side_output() needs an OutputTag, got {output_tag!r}")
         node = self._operator("get_side_output")
         return DataStream(self._environment, (node.side_output(output_tag.tag_id, output_tag.type_info),))
+
+    def get_dead_letters(self) -> DataStream:
+        """Return the records that the operator could not process, as `DeadLetter`s. Call it on its own result.
+
+        The operator sends dead letters if `on_record_error("dead-letter")` or `tamias.on-record-error` says so.
+        """
+        return self.get_side_output(DEAD_LETTERS)
 
     # ------------------------------------------------------------------------------ with other streams
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 from tamias.connectors.collection_source import CollectionSource
 from tamias.connectors.file_source import FileSource, StreamFormat
 from tamias.connectors.number_seq import NumberSequenceSource
+from tamias.errors import InvalidProgramError
+from tamias.functions.dead_letters import DEAD_LETTERS
 from tamias.functions.source_contract import ParallelSourceFunction, Source, SourceFunction
 from tamias.functions.watermark_strategy import WatermarkStrategy
+from tamias.graph.record_error_policies import may_skip
 from tamias.graph.specs import OperatorSpec, SourceFunctionSpec, SourceSpec
 from tamias.graph.stream_graph import Edge, StreamGraph
 from tamias.program.argument_checks import check_function, check_instance, check_output_type
@@ -98,6 +101,16 @@ class EnvironmentSources:
         return self.from_source(
             source, WatermarkStrategy.no_watermarks(), f"Text File Source {file_path}", Types.STRING()
         )
+
+    def get_dead_letters(self) -> DataStream:
+        """Return the records that no operator declared so far could process, as `DeadLetter`s.
+
+        Call it after the last operator, if ``tamias.on-record-error`` is ``dead-letter``.
+        """
+        edges = tuple(node.side_output(DEAD_LETTERS.tag_id, None) for node in self._graph.nodes() if may_skip(node))
+        if not edges:
+            raise InvalidProgramError("get_dead_letters(): the program has no operator yet that could send one")
+        return DataStream(cast("StreamExecutionEnvironment", self), edges)
 
     def _source(self, name: str, spec: OperatorSpec, type_info: TypeInformation | None, **more: bool) -> DataStream:
         node = self._graph.source(name, spec, type_info, **more)

@@ -11,6 +11,7 @@ from tamias.config.configuration import Configuration
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.config.value_text import parse_map
 from tamias.errors import ConfigurationError
+from tamias.functions.dead_letters import OnRecordError
 from tamias.graph.job_graph import CachedFile, ExecutionSettings
 from tamias.graph.translation import GraphSettings
 
@@ -30,7 +31,9 @@ def graph_settings(
         auto_generate_uids=options.AUTO_GENERATE_UIDS.read(configuration),
         unaligned_checkpoints=checkpoints.is_unaligned_checkpoints_enabled(),
         force_unaligned=checkpoints.is_force_unaligned_checkpoints(),
+        on_record_error=OnRecordError(options.ON_RECORD_ERROR.read(configuration)),
         execution=ExecutionSettings(
+            record_error_limit=options.RECORD_ERROR_LIMIT.read(configuration),
             object_reuse=options.OBJECT_REUSE.read(configuration),
             blob_bytes=options.BLOB_BYTES.read(configuration),
             batch_records_in_memory=options.BATCH_RECORDS_IN_MEMORY.read(configuration),

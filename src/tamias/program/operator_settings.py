@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
 from tamias.config.configuration import Configuration
+from tamias.errors import InvalidProgramError
+from tamias.functions.dead_letters import OnRecordError
+from tamias.graph.specs import AsyncSpec
 from tamias.graph.stream_graph import Chaining, Node
 from tamias.program.slot_sharing_group import SlotSharingGroup
 
@@ -60,6 +63,27 @@ class OperatorSettings(ABC):
         if not isinstance(parameters, Configuration):
             raise TypeError(f"with_parameters() takes a Configuration, got {parameters!r}")
         self._operator("with_parameters").parameters = parameters.to_dict()
+        return self
+
+    def on_record_error(self: S, action: str | OnRecordError) -> S:
+        """Set what the operator does with a record for which its function raises.
+
+        Args:
+            action: ``fail`` fails the job. ``skip`` leaves the record out. ``dead-letter`` leaves it out and sends it
+                to the stream that `get_dead_letters` returns, with the error. Results that the function emitted for
+                the record before it raised stay emitted, and its changes to state stay. The key selector or the
+                partitioner behind the operator counts as part of it, also behind a source.
+        """
+        try:
+            chosen = OnRecordError(action)
+        except ValueError:
+            raise ValueError(f"on_record_error() takes 'fail', 'skip' or 'dead-letter', got {action!r}") from None
+        operator = self._operator("on_record_error")
+        if isinstance(operator.spec, AsyncSpec) and chosen is not OnRecordError.FAIL:
+            raise InvalidProgramError(
+                f"on_record_error(): {operator.where} sends requests; handle their errors in its function"
+            )
+        operator.on_record_error = chosen
         return self
 
     def disable_chaining(self: S) -> S:

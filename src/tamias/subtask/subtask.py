@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tamias.codegen.blame import Blame
 from tamias.codegen.chain_compiler import compile_chain
+from tamias.codegen.record_errors import RecordErrors
+from tamias.functions.dead_letters import OnRecordError
 from tamias.operators.driver_output import DriverOutput
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
@@ -63,8 +65,9 @@ class Subtask:
         graph, vertex = environment.graph, environment.vertex
         self._ended_before = restored is not None and restored.finished
         self._lifecycle.open(restored, store)
-        for operator in self.operators:
+        for number, operator in enumerate(self.operators):
             operator.relief = outbox.relief
+            operator.record_errors = self._record_errors(number, operator)
         routers = outbox.routers(graph, seed=vertex.id * 100_003 + environment.index)
         chain = compile_chain(graph, vertex, self.operators, routers)
         self._blame.compiled = chain.code
@@ -80,6 +83,21 @@ class Subtask:
             self._input = SourceInput(head, *parts, ended_before=self._ended_before)
         else:
             self._input = ChannelInput(*parts, first_input=head.first_input)
+
+    def _record_errors(self, number: int, running: RuntimeOperator) -> RecordErrors | None:
+        """Return what decides about exceptions of single records; None if each of them fails the job."""
+        environment, operator = self.environment, running.operator
+        if operator.on_record_error is OnRecordError.FAIL:
+            return None
+        return RecordErrors(
+            self._blame,
+            number,
+            operator,
+            subtask=environment.index,
+            limit=environment.graph.settings.record_error_limit,
+            clock=environment.clock,
+            count=running.metric_group().counter("numRecordErrors").inc,
+        )
 
     def run_epoch(
         self, order: EpochOrder, blobs: Iterable[ReceivedBlob], send: Callable[[Emitted], None] | None = None

@@ -1,0 +1,98 @@
+"""Handles exceptions that a function raises for one record, where an operator is to skip such records."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from types import TracebackType
+
+import tamias
+from tamias.clock import Clock
+from tamias.codegen.blame import Blame, Blamed
+from tamias.codegen.chain_operator import Out
+from tamias.errors import InvalidKeyError, RecordErrorLimitExceeded, RecordTooLargeError, RecordTypeError, TamiasError
+from tamias.functions.dead_letters import DeadLetter
+from tamias.graph.job_graph import Operator
+
+_log = logging.getLogger(__name__)
+
+_ABOUT_A_RECORD = (InvalidKeyError, RecordTypeError, RecordTooLargeError)
+_ROCKSDB = os.path.join(os.path.dirname(tamias.__file__), "state", "rocksdb")
+
+
+class RecordErrors:
+    """Decides about the exceptions of one operator in one subtask.
+
+    Args:
+        blame: Finds the operator that raised an exception.
+        number: The operator's position in its chain.
+        operator: The operator.
+        subtask: The index of the subtask.
+        limit: How many records may be skipped; None for any number.
+        clock: The processing time.
+        count: Called for each record that is skipped.
+    """
+
+    def __init__(
+        self,
+        blame: Blame,
+        number: int,
+        operator: Operator,
+        *,
+        subtask: int,
+        limit: int | None,
+        clock: Clock,
+        count: Callable[[], None],
+    ) -> None:
+        self.dead_letters: Out | None = None  # set by the compiler, if the operator's dead letters are read
+        self._blame = blame
+        self._number = number
+        self._operator = operator
+        self._subtask = subtask
+        self._limit = limit
+        self._clock = clock
+        self._count = count
+        self._skipped = 0
+
+    def handles(self, error: Exception, time_ms: int | None) -> bool:
+        """Return whether an exception is dealt with; otherwise it is to be raised again.
+
+        Raises:
+            RecordErrorLimitExceeded: More records failed than the limit allows.
+        """
+        blamed = self._blame.locate(error, self._number)
+        if blamed.number != self._number or not _is_about_a_record(blamed):
+            return False
+        self._skipped += 1
+        reason = f"{type(blamed.error).__qualname__}: {blamed.error}"
+        if self._limit is not None and self._skipped > self._limit:
+            raise RecordErrorLimitExceeded(self._operator.name, self._limit, blamed.record_preview, reason) from error
+        self._count()
+        text = blamed.traceback_text()
+        if self._skipped & (self._skipped - 1) == 0:  # 1, 2, 4, 8 ...
+            _log.warning(
+                "operator %r, subtask %d: skipped %d record(s); the last one is %s\n%s",
+                self._operator.name, self._subtask, self._skipped, blamed.record_preview, text,
+            )  # fmt: skip
+        if self.dead_letters is not None:
+            name, uid = self._operator.name, self._operator.uid
+            now_ms = self._clock.now_ms()
+            letter = DeadLetter(blamed.record, name, uid, self._subtask, reason, text, time_ms, now_ms)
+            self.dead_letters(letter, time_ms)
+        return True
+
+
+def _is_about_a_record(blamed: Blamed) -> bool:
+    """Return whether an exception is the fault of one record, and not of the process, the state or the program."""
+    error = blamed.error
+    if isinstance(error, TamiasError):
+        return isinstance(error, _ABOUT_A_RECORD)
+    return not isinstance(error, MemoryError) and not _raised_by_rocksdb(blamed.frames)
+
+
+def _raised_by_rocksdb(frames: TracebackType | None) -> bool:
+    innermost = frames
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    return innermost is not None and innermost.tb_frame.f_code.co_filename.startswith(_ROCKSDB)
