@@ -1,6 +1,6 @@
 """The command line `tamias`: parses arguments, calls the commands, and turns errors into messages and exit codes.
 
-    tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
+    tamias run [--resume | -s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
     tamias list
     tamias stop [-p DIRECTORY] [-d] JOB
     tamias cancel [-s [DIRECTORY]] JOB
@@ -66,10 +66,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "tamias run [-s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]"
+    parser.usage = "tamias run [--resume | -s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]"
     # Flink: its spellings of the long names are accepted too.
     parser.add_argument(
         "-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help="start from this savepoint or checkpoint"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the job of the same name from its newest checkpoint; start from the beginning if there is none",
     )
     parser.add_argument(
         "-n",
@@ -114,6 +119,8 @@ def _run(given: argparse.Namespace) -> int:
         configuration.set_string(key, value)
     if given.from_savepoint is not None:
         configuration.set_string(options.RESTORE_PATH.key, savepoints.absolute(given.from_savepoint))
+    if given.resume:
+        configuration.set_boolean(options.RESUME.key, True)
     if given.allow_non_restored_state:
         configuration.set_boolean(options.RESTORE_IGNORE_UNCLAIMED.key, True)
     if given.claim_mode is not None:

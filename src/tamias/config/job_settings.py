@@ -40,6 +40,7 @@ class JobSettings:
     restart: RestartStrategyConfiguration = field(default_factory=NoRestartStrategyConfiguration)
     failover: Literal["region", "full"] = "region"  # what is restarted after a failure
     restore_path: str | None = None
+    resume: bool = False  # continue the job of the same name that has the newest checkpoint
     allow_non_restored_state: bool = False
     claim_mode: Literal["NO_CLAIM", "CLAIM", "LEGACY"] = "NO_CLAIM"
     state_backend: Literal["hashmap", "rocksdb"] = "hashmap"
@@ -54,6 +55,8 @@ class JobSettings:
     epoch_source_bytes: int = 64 << 20  # how much a source subtask may read in one epoch
     epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
     collect_buffer_bytes: int = 64 << 20  # how much of what is collected waits in the driver's memory
+    parallelism_set: bool = False  # whether the program or the configuration says how many subtasks operators have
+    progress: Literal["auto", "off"] = "auto"  # whether the job is shown on standard error, if a person reads it
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
 
@@ -84,12 +87,15 @@ def job_settings(
         restart=resolve(restart_wish, configuration, checkpointing=checkpoint_settings.enabled),
         failover=options.FAILOVER_STRATEGY.read(configuration),
         restore_path=options.RESTORE_PATH.read(configuration),
+        resume=options.RESUME.read(configuration),
         allow_non_restored_state=options.RESTORE_IGNORE_UNCLAIMED.read(configuration),
         claim_mode=options.RESTORE_CLAIM_MODE.read(configuration),
         state_backend=state_backend_name(configuration),
         rocksdb=_rocksdb(configuration),
         savepoint_directory=options.SAVEPOINT_DIR.read(configuration),
         python=python_dependencies(configuration),
+        parallelism_set=options.PARALLELISM.find(configuration) is not None,
+        progress=options.PROGRESS.read(configuration),
         control=options.CONTROL.read(configuration),
         links=link_settings(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),

@@ -201,6 +201,12 @@ EPOCH_STALL_TIMEOUT = _millis(
     60_000,
     "How long an epoch may make no progress outside user code before the job restarts; noticed at the next heartbeat.",
 )
+PROGRESS: ConfigOption[Literal["auto", "off"]] = _choice(
+    "tamias.progress",
+    "auto",
+    ("auto", "off"),
+    "Whether lines about the job are written to standard error: if it is a terminal or a notebook, or never.",
+)
 ON_RECORD_ERROR = _choice(
     "tamias.on-record-error",
     "fail",
@@ -413,6 +419,11 @@ RESTORE_IGNORE_UNCLAIMED = _flag(
     False,
     "Whether saved state that belongs to no operator of the job is dropped instead of failing the restore.",
     "execution.savepoint.ignore-unclaimed-state",
+)
+RESUME = _flag(
+    "tamias.resume",
+    False,
+    "Whether the job continues the job of the same name that has the newest checkpoint in the checkpoint directory.",
 )
 RESTORE_CLAIM_MODE: ConfigOption[Literal["NO_CLAIM", "CLAIM", "LEGACY"]] = _choice(
     "execution.state-recovery.claim-mode",

@@ -56,6 +56,7 @@ class JobHandle:
     _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)
+    _suspend: threading.Event = field(default_factory=threading.Event)
     _collected: CollectQueue = field(default_factory=CollectQueue)
     _accumulators: dict[str, Any] = field(default_factory=dict)
     _result: JobExecutionResult | None = None
@@ -81,6 +82,11 @@ class JobHandle:
         if self._on_cancel is not None:
             self._on_cancel()
 
+    def suspend(self) -> None:
+        """End the job as `cancel` does, but keep its checkpoints, whatever their retention: it is to be resumed."""
+        self._suspend.set()
+        self.cancel()
+
     def wait(self, timeout: float | None = None) -> JobExecutionResult:
         """Wait for the end of the job.
 
@@ -95,6 +101,10 @@ class JobHandle:
             raise self._error
         assert self._result is not None
         return self._result
+
+    def wait_for_end(self, timeout_s: float) -> bool:
+        """Wait for the end of the job; return whether it has come."""
+        return self._ended.wait(timeout_s)
 
     def request_savepoint(
         self, directory: str | None = None, *, native: bool = False, then: Then = "go on"
@@ -166,6 +176,11 @@ class JobHandle:
         self._collected.clear()
 
     # ------------------------------------------------------------------------------ for the loop that runs the job
+
+    @property
+    def suspend_requested(self) -> bool:
+        """Whether `suspend` was called."""
+        return self._suspend.is_set()
 
     @property
     def cancel_requested(self) -> bool:

@@ -33,6 +33,7 @@ from tamias.driver.job import Job
 from tamias.driver.job_checkpoints import JobCheckpoints
 from tamias.driver.job_directory import address_for_slots, check_reachable, open_directory
 from tamias.driver.job_handle import JobHandle
+from tamias.driver.job_lines import JobFacts, end_line, start_line
 from tamias.driver.job_metrics import JobMetrics
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
@@ -87,6 +88,15 @@ class JobLoop:
         except BaseException:
             directory.release()  # the next driver need not wait
             raise
+        self.facts = JobFacts(
+            job_name=self._settings.job_name,
+            job_id=str(self._settings.job_id),
+            engine=self._engine.description,
+            parallelism=max(vertex.parallelism for vertex in graph.vertices),
+            is_default_parallelism=not self._settings.parallelism_set,
+            restored_from=recovery.origin,
+        )
+        _log.info("%s", start_line(self.facts))
         handle.savepoint_directory = self._settings.savepoint_directory
         handle.on_cancel(self._interrupt)
         handle.on_request(self._engine.wake)
@@ -135,7 +145,8 @@ class JobLoop:
             self._run_attempts()
             status = JobStatus.FINISHED
         except Cancelled:
-            status, error = JobStatus.CANCELED, JobCancelledError(self._settings.job_name)
+            status = JobStatus.SUSPENDED if self._handle.suspend_requested else JobStatus.CANCELED
+            error = JobCancelledError(self._settings.job_name)
         except AttemptFailed as failed:
             error = self._job_error(failed.failure.error)
         except Exception as unexpected:  # a defect of tamias must still end the job and reach the user
@@ -150,6 +161,9 @@ class JobLoop:
                     result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.accumulators())
                 except Exception as unreadable:  # raised by an accumulator of the user
                     status, error = JobStatus.FAILED, self._job_error(unreadable)
+            seconds = (self._steady.now_ms() - self._started_ms) / 1000
+            ended = replace(self._handle.progress(), status=status)
+            _log.info("%s", end_line(self._settings.job_name, ended, seconds))
             self._handle.end(status, result, error)
             self._checkpoints.answer_requests(status)
 

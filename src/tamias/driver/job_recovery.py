@@ -54,6 +54,11 @@ class JobRecovery:
             self.plan(graph, self._initial)  # state that does not fit is refused before anything runs
         return graph
 
+    @property
+    def origin(self) -> str | None:
+        """What the job starts from, for people to read; None if it starts empty."""
+        return None if self._initial is None else self._initial.label
+
     def recover(self, attempt: int) -> RestorePoint | None:
         """Return what an attempt starts from; None if it starts empty.
 

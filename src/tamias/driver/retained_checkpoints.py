@@ -74,10 +74,11 @@ class RetainedCheckpoints:
             status: How the job ended.
             first_id: The first checkpoint that this driver could begin.
         """
-        keep = _POLICIES[self._settings.checkpoints.retention].keeps(_ENDS.get(status, "FAILED"))
+        policy = _POLICIES[self._settings.checkpoints.retention]
+        keep = status is JobStatus.SUSPENDED or policy.keeps(_ENDS.get(status, "FAILED"))
         try:
             if keep:
-                if status is JobStatus.CANCELED:  # after a failure everything is kept for inspection
+                if status is not JobStatus.FAILED:  # after a failure everything is kept for inspection
                     self._delete_leftovers(first_id)
                 self._directory.release()
             else:

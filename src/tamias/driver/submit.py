@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +14,13 @@ from tamias.config.job_settings import JobSettings
 from tamias.driver.control import ControlDesk
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import EngineFactory, JobLoop
+from tamias.driver.progress_display import ProgressDisplay, is_watched
+from tamias.driver.resume import resumed
 from tamias.engine.protocol import Engine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.errors import TamiasError
 from tamias.graph.job_graph import JobGraph
+from tamias.graph.specs import PrintSpec
 
 __all__ = [
     "EngineChoice",
@@ -75,10 +79,14 @@ def submit(
         engine_for: Chooses the engine that hosts the job's subtasks.
         clock: The clock of the driver; None for the system clock.
     """
+    settings = resumed(settings)
     handle = JobHandle(settings.job_id, settings.job_name)
     loop = JobLoop(graph, settings, handle, engine_for(settings), clock or SystemClock())
     if settings.control or (settings.control is None and engine_for is spark_engine):
         _open_desk(handle)
+    if settings.progress == "auto" and engine_for is spark_engine and is_watched(sys.stderr):
+        prints = any(isinstance(each.spec, PrintSpec) for vertex in graph.vertices for each in vertex.operators)
+        ProgressDisplay(handle, loop.facts, clock or SystemClock(), prints=prints).start(handle.wait_for_end)
     threading.Thread(target=loop.run, name=f"tamias-{settings.job_name}", daemon=True).start()
     return handle
 

@@ -50,6 +50,10 @@ class LocalEngine:
     def slot_pids(self) -> tuple[int, ...]:
         return ()
 
+    @property
+    def description(self) -> str:
+        return "this process, without Spark"
+
     def keep_log(self) -> str | None:
         return None
 

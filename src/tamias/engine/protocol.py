@@ -58,6 +58,10 @@ class Engine(Protocol):
     def deploy(self, deployment: Deployment) -> Failure | None:
         """Start an attempt: replace slots that are gone, then restore and open the subtasks in every slot."""
 
+    @property
+    def description(self) -> str:
+        """What runs the job, for people to read: such as ``embedded Spark local[2]``."""
+
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         """Push one epoch through all levels."""
 

@@ -238,6 +238,15 @@ class EnvironmentSettings:
         """Return the directory of savepoints that are taken without one."""
         return options.SAVEPOINT_DIR.read(self._configuration)
 
+    def resume(self) -> Self:
+        """Continue the job of the same name from its newest checkpoint; start from the beginning if there is none.
+
+        The checkpoint is looked for in the job's checkpoint directory, among those of all earlier jobs with its name.
+        PyFlink does not have this method.
+        """
+        self._configuration.set_boolean(options.RESUME.key, True)
+        return self
+
     def set_restore_path(self, path: str, allow_non_restored_state: bool = False) -> Self:
         """Start the job from a checkpoint or savepoint.
 

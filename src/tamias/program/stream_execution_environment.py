@@ -20,6 +20,7 @@ from tamias.program.environment_dependencies import EnvironmentDependencies
 from tamias.program.environment_settings import EnvironmentSettings
 from tamias.program.environment_sources import EnvironmentSources
 from tamias.program.execute_reminder import remind_of_execute
+from tamias.program.foreground import end_with_program, wait_in_foreground
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
 from tamias.program.stream_kinds import StreamKinds
@@ -69,8 +70,11 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
     # ------------------------------------------------------------------------------ running
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the drawn job and wait for its end. A failure is raised as `JobExecutionError`."""
-        return self._submit(job_name).wait()
+        """Run the drawn job and wait for its end. A failure is raised as `JobExecutionError`.
+
+        Ctrl-C and SIGTERM end the job and keep its checkpoints; one line says how to resume it.
+        """
+        return wait_in_foreground(self._submit(job_name))
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the drawn job and return at once."""
@@ -109,6 +113,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         graph = self.job_graph(job_name)
         graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
         handle = submit_from_program(graph, self.job_settings(graph.name))
+        end_with_program(handle)
         self._graph.submitted()  # Flink: a job takes its operators with it; the next execute() starts from what is new
         return handle
 

@@ -46,6 +46,10 @@ class SlotEngine(ABC):
     def slot_pids(self) -> tuple[int, ...]:
         return tuple(slot.process.pid for slot in self.pool.slots)
 
+    @property
+    def description(self) -> str:
+        return "processes of this machine, without Spark"
+
     def keep_log(self) -> str | None:
         return None
 

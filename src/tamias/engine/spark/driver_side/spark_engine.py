@@ -94,6 +94,12 @@ class SparkEngine(SlotEngine):
             local.shutdown()
         return context, cluster_slots(count, context, python, heartbeat, links)
 
+    @property
+    def description(self) -> str:
+        """Return whether Spark is embedded, and its master."""
+        master = self._context.master
+        return f"embedded Spark {master}" if master.startswith("local") else f"Spark at {master}"
+
     def keep_log(self) -> str | None:
         """Return the path of Spark's log if this driver started the session, and keep the file."""
         return SparkLog.keep()

@@ -1,0 +1,115 @@
+"""Waits for a job in the foreground: Ctrl-C and SIGTERM end the job in order, and one line says how to resume it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import signal
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from types import FrameType
+
+from tamias.driver.job_handle import JobHandle
+from tamias.errors import JobCancelledError
+from tamias.functions.job_execution_result import JobExecutionResult
+
+__all__ = ["JobInterrupted", "end_with_program", "wait_in_foreground"]
+
+_PATIENCE_S = 30.0
+
+
+class JobInterrupted(SystemExit, KeyboardInterrupt):
+    """A job was ended by Ctrl-C or by SIGTERM.
+
+    It is a `KeyboardInterrupt` for programs that handle one, and a `SystemExit` otherwise: a script ends with the exit
+    code of the signal, and without a traceback.
+    """
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:
+    """Wait for the end of a job.
+
+    Raises:
+        JobExecutionError: The job failed.
+        JobCancelledError: The job was cancelled.
+        JobInterrupted: Ctrl-C or SIGTERM ended it. In an interactive session it is a plain `KeyboardInterrupt`.
+    """
+    try:
+        with _sigterm_raises():
+            return handle.wait()
+    except KeyboardInterrupt:
+        line = _end(handle, "Ctrl-C")
+        code = 128 + signal.SIGINT
+    except _Terminated:
+        line = _end(handle, "SIGTERM")
+        code = 128 + signal.SIGTERM
+    if _is_interactive():
+        raise KeyboardInterrupt(line) from None
+    print(f"tamias: {line}", file=sys.stderr)
+    raise JobInterrupted(code) from None
+
+
+def _end(handle: JobHandle, signal_name: str) -> str:
+    """End a job and keep its checkpoints; return the line about it."""
+    handle.suspend()
+    with contextlib.suppress(JobCancelledError):  # it is what ends the job; any other error of it is raised
+        try:
+            handle.wait(_PATIENCE_S)
+        except TimeoutError:
+            return f"{signal_name}: job {handle.job_name!r} has not ended after {_PATIENCE_S:.0f} s and is left behind"
+    path = handle.progress().last_checkpoint_path
+    if path is None:
+        return f"{signal_name} ended job {handle.job_name!r}; it has no checkpoint in a directory, so it starts anew"
+    return f"{signal_name} ended job {handle.job_name!r}; resume: tamias run --resume {_script()}, or start from {path}"
+
+
+def end_with_program(handle: JobHandle) -> None:
+    """End a job that still runs when the program ends, and say so.
+
+    Called after the engine has started: functions registered later are called earlier, so Spark still runs then.
+    """
+    atexit.register(_end_running, weakref.ref(handle))
+
+
+def _end_running(reference: weakref.ref[JobHandle]) -> None:
+    handle = reference()
+    if handle is None or handle.status().is_terminal_state():
+        return
+    print(
+        f"tamias: the program ended while job {handle.job_name!r} was running, so the job ends too; to wait for it, "
+        "call client.get_job_execution_result().result()",
+        file=sys.stderr,
+    )
+    handle.suspend()
+    handle.wait_for_end(_PATIENCE_S)
+
+
+def _script() -> str:
+    return sys.argv[0] if sys.argv and sys.argv[0].endswith(".py") else "SCRIPT"
+
+
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or "get_ipython" in getattr(sys.modules.get("builtins"), "__dict__", {})
+
+
+@contextlib.contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM interrupt the block, unless the program has a handler of its own, or runs it on another thread."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def terminated(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,111 @@
+"""What a person sees of a running job: a line at its start, one that is written over, and one at its end."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+from tamias.clock import ManualClock
+from tamias.common import Configuration, JobID
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.job_lines import JobFacts, end_line, progress_line, start_line
+from tamias.driver.progress_display import ProgressDisplay, is_watched
+from tamias.functions.job_status import JobStatus
+from tamias.testing.local_run import on_local_engine
+
+FACTS = JobFacts("orders", "0ab1", "embedded Spark local[2]", 2)
+NOON = 1_800_000_000_000
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(stream, *, prints: bool = False) -> str:
+    """Return what is written about a job that reads 1,000 records in each of two seconds."""
+    clock = ManualClock(NOON)
+    handle = JobHandle(JobID.generate(), "orders")
+    reads = iter([1000, 2000])
+
+    def has_ended(timeout_s: float) -> bool:
+        clock.advance(1000)
+        read = next(reads, None)
+        if read is None:
+            handle.update(JobProgress(JobStatus.FINISHED, records_read=2000, checkpoints_completed=1))
+            return True
+        handle.update(JobProgress(JobStatus.RUNNING, records_read=read, last_checkpoint_id=1))
+        return False
+
+    display = ProgressDisplay(handle, FACTS, clock, stream=stream, prints=prints)
+    display.run(has_ended)
+    return stream.getvalue()
+
+
+FIRST = "job 'orders' (0ab1) starts on embedded Spark local[2], parallelism 2\n"
+LAST = "job 'orders' finished after 3.0 s: 2,000 records read, 1 checkpoints\n"
+
+
+def test_on_a_terminal_one_line_is_written_over():
+    lines = shown(Terminal()).split("\r")
+    assert lines[0] == FIRST
+    assert lines[1:3] == [
+        "running, 1,000 records, 1,000/s, checkpoint 1",
+        "running, 2,000 records, 1,000/s, checkpoint 1",
+    ]
+    assert lines[3].strip() == "" and len(lines[3]) == len(lines[2])  # blanks erase the line
+    assert lines[4] == LAST
+
+
+def test_elsewhere_and_beside_printed_records_no_line_is_written_over():
+    assert shown(io.StringIO()) == FIRST + LAST
+    assert shown(Terminal(), prints=True) == FIRST + LAST
+
+
+def test_a_terminal_that_is_gone_does_not_matter():
+    gone = Terminal()
+    gone.close()
+    clock = ManualClock(NOON)
+    ProgressDisplay(JobHandle(JobID.generate(), "orders"), FACTS, clock, stream=gone).run(lambda timeout_s: True)
+
+
+def test_only_terminals_and_notebooks_are_watched():
+    assert is_watched(Terminal()) and not is_watched(io.StringIO())
+
+
+def test_the_start_says_where_the_parallelism_and_the_state_come_from():
+    facts = JobFacts("a", "0", "Spark at spark://h:7077", 1, is_default_parallelism=True, restored_from="chk-7")
+    assert start_line(facts) == (
+        "job 'a' (0) starts on Spark at spark://h:7077, parallelism 1 (nobody set it: parallelism.default), from chk-7"
+    )
+
+
+def test_progress_shows_lag_failures_and_restarts():
+    progress = JobProgress(
+        JobStatus.RESTARTING, records_read=5, watermark=NOON - 90_000, checkpoints_failed=2, restarts=1
+    )
+    assert progress_line(progress, 0, NOON) == (
+        "restarting, 5 records, 0/s, watermark 90.0 s behind, 2 checkpoints failed, 1 restart"
+    )
+
+
+def test_a_watermark_that_is_no_time_of_day_has_no_lag():
+    for watermark in (None, 0, 5_000, 2**63 - 1, -(2**63)):
+        assert "watermark" not in progress_line(JobProgress(watermark=watermark), 0, NOON)
+
+
+def test_the_end_says_how():
+    progress = JobProgress(JobStatus.CANCELED, records_read=7, restarts=2)
+    assert end_line("a", progress, 3723) == "job 'a' was cancelled after 1 h 2 min: 7 records read, 2 restarts"
+    assert "after 2 min 5 s" in end_line("a", progress, 125)
+
+
+def test_the_log_tells_of_the_start_and_the_end(caplog):
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    env.from_collection([1, 2]).map(lambda value: value)
+    with on_local_engine(), caplog.at_level(logging.INFO, "tamias"):
+        env.execute("story")
+    lines = [each.getMessage() for each in caplog.records if "'story'" in each.getMessage()]
+    assert "starts on this process, without Spark, parallelism 1 (nobody set it: parallelism.default)" in lines[0]
+    assert "job 'story' finished after" in lines[-1] and "2 records read" in lines[-1]

@@ -1,0 +1,128 @@
+"""Ctrl-C and SIGTERM end a job in one line that says how to resume it, and resuming needs no path."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tamias.common import Configuration
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.errors import ConfigurationError
+from tamias.testing.local_run import on_local_engine
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+PROGRAM = """
+import sys
+from tamias.common import Types, WatermarkStrategy
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.testing.local_run import on_local_engine
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        if self.count.value() is None:
+            print("the state is empty", flush=True)
+        elif value == 0 or getattr(self, "first", True):
+            print("the state holds", self.count.value() > 0, flush=True)
+        self.first = False
+        self.count.update((self.count.value() or 0) + 1)
+
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+env.enable_checkpointing(20).get_checkpoint_config().set_checkpoint_storage_dir(sys.argv[1])
+numbers = DataGeneratorSource(lambda n: n, 10**9, RateLimiterStrategy.per_second(1000))
+stream = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
+stream.key_by(lambda n: 0).process(Count()).uid("count")
+with on_local_engine():
+    env.execute("endless")
+"""
+
+
+def started(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tamias", "run", *options, str(script), str(tmp_path / "checkpoints")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )
+
+
+def wait_for_checkpoint(directory: Path, process: subprocess.Popen[str], more_than: set[Path]) -> set[Path]:
+    while not (found := set(directory.glob("*/chk-*/_metadata")) - more_than):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_job_in_one_line_and_resuming_continues_it(tmp_path, number):
+    directory = tmp_path / "checkpoints"
+    process = started(tmp_path)
+    seen = wait_for_checkpoint(directory, process, set())
+    process.send_signal(number)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    name = "Ctrl-C" if number is signal.SIGINT else "SIGTERM"
+    assert said.startswith(f"tamias: {name} ended job 'endless'; resume: tamias run --resume ")
+    assert said.count("\n") == 1 and "/chk-" in said
+    assert out == "the state is empty\n"
+    assert set(directory.glob("*/chk-*/_metadata")), "an interrupt keeps the checkpoints"
+
+    process = started(tmp_path, "--resume")
+    wait_for_checkpoint(directory, process, seen | set(directory.glob("*/chk-*/_metadata")))
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=60)
+    assert out == "the state holds True\n"
+    assert len(list(directory.iterdir())) == 1, "the resumed job has the id of the first"
+
+
+@pytest.mark.long
+def test_a_program_that_ends_over_a_running_job_says_so_and_ends_the_job(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM.replace('env.execute("endless")', 'env.execute_async("endless")'))
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "checkpoints")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )
+    assert done.returncode == 0
+    assert done.stderr.startswith("tamias: the program ended while job 'endless' was running, so the job ends too")
+    assert done.stderr.count("\n") == 1
+
+
+def environment(directory: Path | None) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(1)
+    if directory is not None:
+        env.enable_checkpointing(1000).get_checkpoint_config().set_checkpoint_storage_dir(str(directory))
+    env.from_collection([1]).map(lambda value: value)
+    return env.resume()
+
+
+def test_with_nothing_to_resume_the_job_starts_from_the_beginning_and_says_so(tmp_path, caplog):
+    with on_local_engine():
+        environment(tmp_path).execute("fresh")
+    assert f"job fresh starts from the beginning: {tmp_path} holds no checkpoint of it" in caplog.text
+
+
+def test_resuming_without_checkpoints_or_beside_a_path_is_refused(tmp_path):
+    with on_local_engine(), pytest.raises(ConfigurationError, match="is to be resumed, and it keeps no checkpoints"):
+        environment(None).execute()
+    with on_local_engine(), pytest.raises(ConfigurationError, match="is to be resumed, and to start from"):
+        environment(tmp_path).set_restore_path(str(tmp_path / "chk-1")).execute()
