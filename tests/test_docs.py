@@ -48,3 +48,11 @@ def test_every_decision_is_listed_under_its_title() -> None:
     for page in sorted(folder.glob("0*.md")):
         number, title = re.match(r"# (\d+)\. (.*)", page.read_text(encoding="utf-8")).groups()  # type: ignore[union-attr]
         assert f"{number}. [{title}]({page.name})" in listed
+
+
+def test_every_operator_state_of_the_runtime_is_described() -> None:
+    described = (ROOT / "docs" / "formats" / "operator-state.md").read_text(encoding="utf-8")
+    operators = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "tamias" / "operators").rglob("*.py")]
+    names = {name for text in operators for name in re.findall(r'ListStateDescriptor\("(_[\w/]+)"', text)}
+    assert len(names) > 7
+    assert not [name for name in names if f"| `{name}`" not in described]
