@@ -3,6 +3,9 @@
 import json
 import os
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
 
 import pytest
@@ -118,6 +121,44 @@ def test_another_user_is_not_answered():
     with pytest.raises(JobGone):
         ask(desk.path, {"ask": "job"})
     desk.close()
+
+
+STRANGER = """
+import os, socket, sys
+os.setuid(int(sys.argv[2]))
+with socket.socket(socket.AF_UNIX) as link:
+    link.settimeout(30)
+    link.connect(sys.argv[1])
+    try:
+        link.sendall(b'{"ask": "job"}\\n')
+        print("heard", link.recv(4096))
+    except OSError:
+        print("heard", b"")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_a_process_of_another_user_is_not_answered_even_where_it_can_reach_the_socket(folder):
+    desk = ControlDesk(JobHandle(JobID.generate(), "job"))
+    with tempfile.TemporaryDirectory(dir="/tmp") as open_to_all:  # the folders of pytest are closed to other users
+        os.chmod(open_to_all, 0o755)
+        reachable = os.path.join(open_to_all, "sock")
+        os.link(desk.path, reachable)
+        os.chmod(reachable, 0o777)
+        for user, heard in ((65534, False), (os.geteuid(), True)):
+            command = [sys.executable, "-c", STRANGER, reachable, str(user)]
+            run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert run.stdout.startswith("heard"), run.stderr
+            assert ('"name"' in run.stdout) is heard
+    desk.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_folder_of_another_user_is_refused(folder):
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(ConfigurationError, match="user 65534 owns it"):
+        runtime_folder()
 
 
 def test_the_kernel_says_who_asks():
