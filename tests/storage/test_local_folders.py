@@ -62,6 +62,13 @@ def test_other_files_are_not_touched(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["mine.lock", "tamias-state-without-lock"]
 
 
+def test_a_folder_that_is_left_to_the_user_stays(tmp_path):
+    folder = LocalFolder(str(tmp_path))
+    folder.keep()
+    LocalFolder(str(tmp_path)).close()
+    assert os.listdir(tmp_path) == [os.path.basename(folder.path)]
+
+
 def test_folders_of_another_kind_are_not_touched(tmp_path):
     (tmp_path / "tamias-job-1").mkdir()
     (tmp_path / "tamias-job-1.lock").touch()

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tamias.errors import DeploymentError
+from tamias.storage.scratch_folders import LocalFolder
 
 _RECORD_BYTES = 1 << 14  # the most that one TLS record holds
 _CHUNK_BYTES = 1 << 18  # what is encrypted before it is sent, and the most that is read from the socket at once
@@ -64,8 +65,8 @@ class CalledSide:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_3
         self.context.num_tickets = 0  # a link is never resumed
-        with tempfile.TemporaryDirectory(prefix="tamias-tls-") as folder:  # nobody else may enter it
-            path = os.path.join(folder, "certificate.pem")
+        with contextlib.closing(LocalFolder(tempfile.gettempdir(), "tamias-tls-")) as folder:  # closed to other users
+            path = os.path.join(folder.path, "certificate.pem")
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(certificate.pem)
             try:

@@ -28,6 +28,7 @@ from tamias.slot.snapshot_writer import SnapshotWriter
 from tamias.slot.spool import Spool, SpoolMemory
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore, open_files
+from tamias.storage.scratch_folders import LocalFolder
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
 from tamias.subtask.wire.frames import ReceivedBlob
@@ -41,7 +42,11 @@ class SlotHost:
     def __init__(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None], folder: str | None = None) -> None:
         self.slot = slot
         self._clock = clock
-        self._folder = folder or tempfile.mkdtemp(prefix="tamias-slot-")
+        self._own_folder: LocalFolder | None = None
+        if folder is None:
+            self._own_folder = LocalFolder(tempfile.gettempdir(), "tamias-slot-")
+            folder = self._own_folder.path
+        self._folder = folder
         self.files = CachedFiles(self._folder)
         self._subtasks: dict[SubtaskId, Subtask] = {}
         self._deployment: Deployment | None = None
@@ -242,6 +247,8 @@ class SlotHost:
         self._writer.stop()
         self.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._own_folder is not None:
+            self._own_folder.close()
         if self._local_copies is not None:
             self._local_copies.remove()
 

@@ -43,6 +43,10 @@ class LocalFolder:
     def close(self) -> None:
         """Remove the folder and release its lock."""
         shutil.rmtree(self.path, ignore_errors=True)
+        self.keep()
+
+    def keep(self) -> None:
+        """Leave the folder to the user: without its lock file, no process takes it for an abandoned one."""
         with contextlib.suppress(OSError):
             os.unlink(self.path + _LOCK)
         if self._lock is not None:

@@ -6,10 +6,13 @@ settings reach the process in a file that only this user can read, and that exis
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
 from typing import Any
+
+from tamias.storage.scratch_folders import LocalFolder
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
@@ -24,8 +27,8 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
     if context_class._gateway is not None:
         return
     given = os.environ.get(_ARGUMENTS)
-    with tempfile.TemporaryDirectory(prefix="tamias-spark-") as folder:  # nobody else may enter it
-        path = os.path.join(folder, "settings.properties")
+    with contextlib.closing(LocalFolder(tempfile.gettempdir(), "tamias-settings-")) as folder:  # closed to other users
+        path = os.path.join(folder.path, "settings.properties")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(encode_properties(settings))
         # The user's arguments come later, so a file of settings that they name takes the place of this one. The

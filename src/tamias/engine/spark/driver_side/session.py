@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from tamias.config.environment_variables import SPARK_MASTER, variable
 from tamias.engine.spark.driver_side.java_process import start_java
 from tamias.errors import DeploymentError
 from tamias.storage.private_folder import create_private_file
+from tamias.storage.scratch_folders import LocalFolder
 
 _lock = threading.Lock()
 
@@ -33,28 +33,35 @@ DEFAULTS = {
 
 
 class SparkLog:
-    """The file of Spark's log in a session that tamias started. It is removed with the driver unless it is kept."""
+    """The file of Spark's log in a session that tamias started. It is removed with the driver unless it is kept.
+
+    The log of a driver that was killed is removed when the next driver of the user starts Spark.
+    """
 
     path: str | None = None
-    kept = False
+    _folder: LocalFolder | None = None
 
     @classmethod
     def create(cls) -> None:
         """Create the file, readable for this user alone, in a new folder whose name nobody can predict."""
-        cls.path = os.path.join(tempfile.mkdtemp(prefix="tamias-spark-"), "spark.log")
+        cls._folder = LocalFolder(tempfile.gettempdir(), "tamias-spark-")
+        cls.path = os.path.join(cls._folder.path, "spark.log")
         create_private_file(cls.path)  # Spark would create a file that every user can read
 
     @classmethod
     def keep(cls) -> str | None:
         """Return the path for a message to the user, and keep the file. None if the session is the user's own."""
-        cls.kept = True
+        if cls._folder is not None:
+            cls._folder.keep()
+            cls._folder = None
         return cls.path
 
     @classmethod
     def remove_unless_kept(cls) -> None:
         """Remove the file when the driver ends, if no message named it."""
-        if cls.path is not None and not cls.kept:
-            shutil.rmtree(os.path.dirname(cls.path), ignore_errors=True)
+        if cls._folder is not None:
+            cls._folder.close()
+            cls._folder = None
 
 
 def spark_context(configuration: dict[str, str]) -> Any:
