@@ -7,15 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
-import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_handle import Heartbeat
@@ -23,73 +16,15 @@ from tamias.engine.spark.task_side.launch_slots import launch_slots
 from tamias.slot.slot_config import DriverContact
 from tamias.testing.process_engine import ProcessEngine
 from tests.live_jobs import engines, environment, expected_tally, generated, is_running, tallied, until
+from tests.reliability.other_host import HERE, OtherHost, other_host  # noqa: F401
 
 KEYS = 7
 RECORDS = 3_000
-HERE, THERE = "10.213.7.1", "10.213.7.2"
-
-LAUNCH = """
-import pickle, sys
-from tamias.engine.spark.task_side.launch_slots import launch_slots
-for _ in launch_slots(*pickle.load(sys.stdin.buffer)):
-    pass
-"""
-
-
-class OtherHost:
-    """A network namespace with one link to this one."""
-
-    def __init__(self) -> None:
-        self.name = f"tamias-{os.getpid()}"
-        self._link = f"tam-{os.getpid()}"[:15]
-
-    def start(self) -> None:
-        inside = ("ip", "netns", "exec", self.name, "ip")
-        for command in [
-            ("ip", "netns", "add", self.name),
-            ("ip", "link", "add", self._link, "type", "veth", "peer", "name", "driver", "netns", self.name),
-            ("ip", "addr", "add", f"{HERE}/30", "dev", self._link),
-            ("ip", "link", "set", self._link, "up"),
-            (*inside, "addr", "add", f"{THERE}/30", "dev", "driver"),
-            (*inside, "link", "set", "driver", "up"),
-            (*inside, "link", "set", "lo", "up"),
-        ]:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                pytest.skip(f"this machine permits no network namespaces: {' '.join(command)}: {done.stderr.strip()}")
-
-    def launch(self, driver: DriverContact, numbers: list[int]) -> None:
-        """Start slots in the namespace."""
-        subprocess.run(
-            ["ip", "netns", "exec", self.name, sys.executable, "-c", LAUNCH],
-            input=pickle.dumps((driver, numbers)),
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            check=True,
-        )
-
-    def vanish(self) -> None:
-        """Take the link away."""
-        subprocess.run(["ip", "link", "set", self._link, "down"], check=True)
-
-    def stop(self) -> None:
-        subprocess.run(["ip", "link", "del", self._link], capture_output=True, check=False)
-        subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
-
-
-@pytest.fixture
-def other_host() -> Iterator[OtherHost]:
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("network namespaces need root and the ip command")
-    host = OtherHost()
-    try:
-        host.start()
-        yield host
-    finally:
-        host.stop()
 
 
 def test_a_job_whose_slots_vanish_with_their_host_is_exact_and_the_slots_end(
-    other_host: OtherHost, tmp_path: Path
+    other_host: OtherHost,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     starts: list[list[int]] = []
 
