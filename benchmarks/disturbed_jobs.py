@@ -35,7 +35,7 @@ CHECKPOINT_TIMEOUT_MS = 2_000
 PER_SECOND = 5_000
 WORK_NS = 20_000
 START_S = 5.0
-DELAY = struct.Struct("<qq")  # when a record arrived, and its delay, in nanoseconds
+DELAY = "<qq"  # when a record arrived, and its delay, in nanoseconds
 
 
 class Count(KeyedProcessFunction):
@@ -78,7 +78,7 @@ class NoteDelays(SinkFunction):
         self._seen += 1
         if self._seen % 10 == 0:
             now_ns = time.monotonic_ns()
-            os.write(self._file, DELAY.pack(now_ns, now_ns - value[1]))
+            os.write(self._file, struct.pack(DELAY, now_ns, now_ns - value[1]))
 
 
 def environment(**settings: str) -> StreamExecutionEnvironment:
@@ -147,7 +147,7 @@ def hot_key(seconds: float) -> None:
             with running(env):
                 since_ns = time.monotonic_ns()
                 time.sleep(seconds)
-            delays = sorted(delay for at_ns, delay in DELAY.iter_unpack(notes.read_bytes()) if at_ns > since_ns)
+            delays = sorted(delay for at_ns, delay in struct.iter_unpack(DELAY, notes.read_bytes()) if at_ns > since_ns)
             middle, late = statistics.median(delays), delays[len(delays) * 99 // 100]
             print(f"hot-key, {name}: delay median {middle / 1e6:.0f} ms, 99 % {late / 1e6:.0f} ms", flush=True)
 

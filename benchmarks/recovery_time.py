@@ -49,7 +49,7 @@ from tamias.datastream.state import ValueStateDescriptor
 
 REPOSITORY = Path(__file__).parent.parent
 PER_SECOND = 200
-NOTE = struct.Struct("<qqq")  # when the sink was opened and when it got the record, in nanoseconds; its number
+NOTE = "<qqq"  # when the sink was opened and when it got the record, in nanoseconds; its number
 MARK = "TAMIAS_RECOVERY_TIME"  # a variable that the executors of a job have
 PATIENCE_S = 300.0
 FAULTS = ("slot", "worker", "driver", "restart", "rescale", "executor")
@@ -93,7 +93,7 @@ class Note(SinkFunction):
         self._opened_ns = time.monotonic_ns()
 
     def invoke(self, value: int, context: Any) -> None:
-        os.write(self._file, NOTE.pack(self._opened_ns, time.monotonic_ns(), value))
+        os.write(self._file, struct.pack(NOTE, self._opened_ns, time.monotonic_ns(), value))
 
     def close(self) -> None:
         os.close(self._file)
@@ -221,7 +221,7 @@ class Job:
 
     def _read(self) -> Iterator[tuple[int, int, int]]:
         data = self._notes.read_bytes() if self._notes.exists() else b""
-        yield from NOTE.iter_unpack(data[: len(data) - len(data) % NOTE.size])
+        yield from struct.iter_unpack(NOTE, data[: len(data) - len(data) % struct.calcsize(NOTE)])
 
     def end(self) -> None:
         self.process.kill()
