@@ -58,9 +58,24 @@ class JobLoop:
     """Runs one job to its end."""
 
     def __init__(
-        self, graph: JobGraph, settings: JobSettings, handle: JobHandle, make_engine: EngineFactory, clock: Clock
+        self,
+        graph: JobGraph,
+        settings: JobSettings,
+        handle: JobHandle,
+        make_engine: EngineFactory,
+        *,
+        clock: Clock,
+        chance: random.Random,
     ) -> None:
         """Prepare the job: claim its checkpoint directory, find what it starts from, make its engine.
+
+        Args:
+            graph: The job.
+            settings: The job's settings.
+            handle: Where the job's progress and end are published.
+            make_engine: Makes the engine that runs the job.
+            clock: The clock of the driver.
+            chance: Spreads the delays of restarts, so that jobs that failed together do not restart together.
 
         Raises:
             TamiasError: The job cannot be started as it is. Nothing was begun then.
@@ -69,7 +84,7 @@ class JobLoop:
         self._handle = handle
         self._steady = SteadyClock(clock)
         self._started_ms = self._steady.now_ms()
-        self._strategy = restart_strategy(self._settings.restart, random.Random())
+        self._strategy = restart_strategy(self._settings.restart, chance)
         self._repeats = RepeatedFailures()
         self._refusal: str | None = None  # why the restart strategy refused another attempt
         directory = open_directory(self._settings, clock.now_ms())

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from random import Random
 
 from tamias.clock import Clock, SystemClock
 from tamias.config.job_settings import JobSettings
@@ -81,7 +82,7 @@ def submit(
     """
     settings = resumed(settings)
     handle = JobHandle(settings.job_id, settings.job_name)
-    loop = JobLoop(graph, settings, handle, engine_for(settings), clock or SystemClock())
+    loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock or SystemClock(), chance=Random())
     if settings.control or (settings.control is None and engine_for is spark_engine):
         _open_desk(handle)
     if settings.progress == "auto" and engine_for is spark_engine and is_watched(sys.stderr):

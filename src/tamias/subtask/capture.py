@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,7 +38,7 @@ class CapturedSubtask:
 
     def write(self, target: SnapshotTarget) -> SubtaskSnapshot:
         """Write the state files; return the description of the snapshot."""
-        started = time.perf_counter()
+        started = self.environment.clock.monotonic()
         operators = []
         for captured in self.operators:
             operator = captured.operator
@@ -63,7 +62,7 @@ class CapturedSubtask:
             finished=self.finished,
             bytes_written=target.bytes_written,
             sync_ms=self.sync_ms,
-            async_ms=(time.perf_counter() - started) * 1000,
+            async_ms=(self.environment.clock.monotonic() - started) * 1000,
         )
 
 

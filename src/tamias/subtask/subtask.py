@@ -7,7 +7,6 @@ the way out (`outbox.py`) and snapshots (`capture.py`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 
 from tamias.codegen.blame import Blame
@@ -109,7 +108,7 @@ class Subtask:
         """
         if send is not None:
             self._outbox.send = send
-        started = time.perf_counter()
+        started = self.environment.clock.monotonic()
         ack = Ack(self.environment.vertex.id, self.environment.index, order.number)
         self.intake.record_count = 0
         self._drained = self._drained or (order.drain and not self.finished)
@@ -127,7 +126,7 @@ class Subtask:
             rest = self._driver_output.take_rest()
             ack.lines, ack.collected, ack.output_bytes = rest.lines, rest.collected, self._driver_output.bytes_taken()
         self._complete(ack)
-        ack.busy_ms = (time.perf_counter() - started) * 1000
+        ack.busy_ms = (self.environment.clock.monotonic() - started) * 1000
         self.ack = ack
 
     def _finish_if_over(self) -> Iterator[Emitted]:
@@ -164,13 +163,13 @@ class Subtask:
         self, checkpoint_id: int, savepoint: SavepointOrder | None = None, triggered_ms: int | None = None
     ) -> CapturedSubtask:
         """Capture the state at the end of the epoch that carries the checkpoint."""
-        started = time.perf_counter()
+        started = self.environment.clock.monotonic()
         if triggered_ms is None:
             triggered_ms = self.environment.clock.now_ms()
         operators = capture(
             self.operators, self._blame, checkpoint_id=checkpoint_id, triggered_ms=triggered_ms, savepoint=savepoint
         )
-        sync_ms = (time.perf_counter() - started) * 1000
+        sync_ms = (self.environment.clock.monotonic() - started) * 1000
         # A drained source has more to read: the job that starts from the savepoint reads it.
         finished = self.finished and not self._drained
         return CapturedSubtask(self.environment, checkpoint_id, operators, finished, sync_ms, savepoint)

@@ -14,6 +14,7 @@ import queue
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any, Literal
 
 from tamias.clock import Clock, ManualClock
@@ -355,7 +356,7 @@ def start_scripted(
         engines[0].handle = handle
         return engines[0]
 
-    loop = JobLoop(graph, chosen, handle, make_engine, clock)
+    loop = JobLoop(graph, chosen, handle, make_engine, clock=clock, chance=Random(0))
     loop.run()
     return Run(handle, engines[0], chosen)
 

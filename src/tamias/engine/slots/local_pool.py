@@ -36,7 +36,6 @@ class LocalSlotPool:
         dependencies: PythonDependencies,
         *,
         heartbeat: Heartbeat | None = None,
-        log_file: str | None = None,
     ) -> None:
         self.secret = secrets.token_bytes(32)
         self.on_lost: Callable[[int], None] = lambda number: None
@@ -44,7 +43,6 @@ class LocalSlotPool:
         self._heartbeat = heartbeat or Heartbeat()
         self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self._count = count
-        self._log_file = log_file
         self._scratch = _short_folder()
         self.folder = self._scratch.path
         try:
@@ -85,7 +83,6 @@ class LocalSlotPool:
             folder=self.folder,
             python_path=path,
             heartbeat_s=self._heartbeat.interval_s,
-            log_file=self._log_file,
         )
         environment = os.environ | dict(self._interpreter.variables)
         # `-m tamias...` must find the package before the slot has been told the driver's path.
