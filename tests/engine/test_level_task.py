@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, R
 from tamias.engine.spark.task_side.rows import DRIVER, POISON, Row, decode, shuffle_pairs
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
-from tamias.slot.link import accept, listen
+from tamias.slot.link import Link, accept, listen
 from tamias.slot.messages import ACK, RunEpoch
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
@@ -107,3 +108,39 @@ def test_a_row_travels_as_its_partition_and_itself() -> None:
     assert key == (3).to_bytes(8, "big")
     level, partition, data = decode(row)
     assert (level, partition, bytes(data)) == (2, 1, b"data")
+
+
+class AnsweringSlot:
+    """Answers any number of calls, over any number of connections, each with a blob and its own number."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = listen(address)
+        self._calls = itertools.count(1)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            link = accept(self._socket.accept()[0], SECRET)
+            assert link is not None
+            threading.Thread(target=self._converse, args=(link,), daemon=True).start()
+
+    def _converse(self, link: Link) -> None:
+        try:
+            while link.receive():  # the request
+                while link.receive():  # a blob; nothing after the last
+                    pass
+                for message in (BLOB, ACK + b"ack %d" % next(self._calls)):
+                    link.send(message)
+        except (EOFError, OSError):
+            link.close()
+
+
+def test_the_rest_of_an_answer_that_spark_did_not_take_is_read_by_no_other_task(tmp_path: Path) -> None:
+    """Spark closes the generator of a task that it kills. The Python worker goes on with the next task."""
+    AnsweringSlot(str(tmp_path / "slot"))
+    first = level_task(str(tmp_path / "slot"))(0, [encoded(1, 0, BLOB)])
+    assert next(first).level == 2, "the blob is taken, and the acknowledgement is not"
+    first.close()  # type: ignore[attr-defined]  # a generator
+    for number in (2, 3):
+        sent = list(level_task(str(tmp_path / "slot"))(0, [encoded(1, 0, BLOB)]))
+        assert [(row.level, bytes(row.data)) for row in sent] == [(2, BLOB), (DRIVER, b"ack %d" % number)]

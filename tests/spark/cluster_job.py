@@ -46,7 +46,7 @@ env = StreamExecutionEnvironment.get_execution_environment(conf)
 env.set_parallelism(3)
 env.enable_checkpointing(300)
 env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
-env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 200))
+env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 200))
 source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(float(per_second)))
 stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").key_by(lambda n: n % 10).process(Count())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -101,6 +102,15 @@ def loss_of(context: Any) -> str | None:
     return "it was stopped" if stopped else None
 
 
+def tries_tasks_once(master: str) -> bool:
+    """Return whether Spark runs no task a second time: `local[2,4]` tries a task four times, as a cluster does.
+
+    >>> [tries_tasks_once(master) for master in ("local", "local[*]", "local[2,4]", "local-cluster[2,1,512]")]
+    [True, True, False, False]
+    """
+    return re.fullmatch(r"local(\[[^,\]]+\])?", master) is not None
+
+
 def kill_python_processes(context: Any) -> None:
     """Kill the Python daemon and workers of an embedded Spark. Their tasks fail; Spark starts a new daemon."""
     descendants = context._jvm.java.lang.ProcessHandle.current().descendants().toList()
@@ -130,6 +140,10 @@ def _create(context_class: Any, session_class: Any, configuration: dict[str, str
         settings.setdefault("spark.shuffle.compress", "false")  # costs more than it saves within one machine
         settings.setdefault("spark.ui.enabled", "false")  # anybody on the machine could end stages there
         settings.setdefault("spark.authenticate", "true")  # Spark makes up the secret itself and keeps it in memory
+    else:
+        # A task that was cancelled and does not end, because Python hangs on its executor, ends with its executor.
+        settings.setdefault("spark.task.reaper.enabled", "true")
+        settings.setdefault("spark.task.reaper.killTimeout", "60s")
     _quiet(settings)
     builder = session_class.builder
     for key, value in settings.items():

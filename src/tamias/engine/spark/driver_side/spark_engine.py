@@ -25,6 +25,7 @@ from tamias.engine.spark.driver_side.session import (
     kill_python_processes,
     loss_of,
     spark_context,
+    tries_tasks_once,
 )
 from tamias.engine.spark.driver_side.shuffle import collected, shuffled
 from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route
@@ -143,7 +144,7 @@ class SparkEngine(SlotEngine):
                 secret=self.pool.secret,
                 attempt=self._deployment.attempt,
                 order=order,
-                repeatable=not self._context.master.startswith("local"),  # an embedded Spark tries each task once
+                repeatable=not tries_tasks_once(self._context.master),
             )
 
     def _hosted(self, vertex: Vertex, index: int) -> HostedSubtask:
@@ -215,7 +216,8 @@ class SparkEngine(SlotEngine):
         """Cancel the Spark job. Spark kills the Python worker of a task that then does not end.
 
         Spark cannot kill a worker if the daemon that forks them hangs too. The next epoch stalls again then, and an
-        embedded Spark loses all of its Python processes; it starts a new daemon by itself.
+        embedded Spark loses all of its Python processes; it starts a new daemon by itself. On a cluster the executor
+        ends (`spark.task.reaper.killTimeout`), and Spark starts another one.
         """
         self._stalls += 1
         if self._stalls > 1 and self._context.master.startswith("local"):
