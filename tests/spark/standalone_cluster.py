@@ -21,6 +21,7 @@ class Cluster:
 
     Attributes:
         master: The address of the master.
+        scratch: The temporary directory of the executors' Python processes, and so of the slots.
     """
 
     def __init__(
@@ -33,6 +34,8 @@ class Cluster:
 
         self._home = Path(pyspark.__file__).parent
         self._folder = folder
+        self.scratch = folder / "tmp"
+        self.scratch.mkdir(exist_ok=True)
         self._processes: list[subprocess.Popen[bytes]] = []
         port = free_port()
         self.master = f"spark://127.0.0.1:{port}"
@@ -54,6 +57,7 @@ class Cluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_HOME": str(self._home),
             "SPARK_LOG_DIR": str(self._folder),
+            "TMPDIR": str(self.scratch),
         }
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes.append(

@@ -6,13 +6,15 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.live_jobs import until
 from tests.spark.cluster_job import run
-from tests.spark.processes import python_workers, worker_daemons
+from tests.spark.processes import python_workers, run_driver, slot_processes, worker_daemons
 from tests.spark.standalone_cluster import Cluster
 
 
@@ -25,6 +27,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_a_job_on_a_standalone_cluster_survives_the_loss_of_a_slot(cluster: Cluster, tmp_path: Path) -> None:
     assert run(cluster, tmp_path, "slot").executors == 2
+    until(lambda: not list(cluster.scratch.glob("tamias-slot-*")))  # also that of the slot that was killed is gone
 
 
 def test_a_job_survives_the_loss_of_an_executor_with_its_slots(cluster: Cluster, tmp_path: Path) -> None:
@@ -60,3 +63,66 @@ def test_a_job_leaves_an_executor_whose_python_daemon_is_stopped(cluster: Cluste
                 os.kill(pid, signal.SIGKILL)
     assert stopped, "there was a daemon to stop"
     assert 1 <= ended.restarts < 10, ended.output[-2000:]
+
+
+FAILED_START = """
+import sys
+from tamias.engine.slots.registering_pool import RegisteringSlotPool
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.driver_side.cluster import SlotLauncher, ship_package
+from tamias.engine.spark.driver_side.session import spark_context
+from tamias.errors import DeploymentError
+context = spark_context({"spark.master": sys.argv[1], "spark.driver.host": "127.0.0.1", "spark.cores.max": "4",
+                         "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m"})
+ship_package(context)
+launcher, left_out = SlotLauncher(context), [2]
+
+def launch(driver, numbers):
+    launcher.launch(driver, [number for number in numbers if number not in left_out])
+
+pool = RegisteringSlotPool(3, "127.0.0.1", launch, Heartbeat(), launcher.release, register_s=20.0)
+for _ in range(2):
+    try:
+        pool.ensure()
+    except DeploymentError as error:
+        print("ERROR", error, flush=True)
+print("STARTS FAILED", flush=True)
+sys.stdin.readline()
+left_out.clear()
+print("STARTED", pool.ensure(), flush=True)
+sys.stdin.readline()
+pool.shutdown()
+print("ENDED", flush=True)
+"""
+
+
+def test_a_start_that_failed_leaves_no_slot_behind(cluster: Cluster) -> None:
+    """A slot of three never registers: the two others end, each time."""
+    driver = run_driver(FAILED_START, cluster.master, stdin=subprocess.PIPE)
+    assert driver.stdout is not None and driver.stdin is not None
+    said = ""
+
+    def hear(word: str) -> None:
+        nonlocal said
+        while word not in said:
+            line = driver.stdout.readline()
+            assert line, said[-3000:]
+            said += line
+
+    def go_on() -> None:
+        driver.stdin.write("\n")
+        driver.stdin.flush()
+
+    try:
+        hear("STARTS FAILED")
+        assert said.count("only 2 of 3 slots registered") == 2, said[-3000:]
+        until(lambda: slot_processes() == [])
+        go_on()
+        hear("STARTED [0, 1, 2]")
+        assert len(slot_processes()) == 3
+        go_on()
+        hear("ENDED")
+        until(lambda: slot_processes() == [])
+    finally:
+        driver.kill()
+        driver.communicate()
