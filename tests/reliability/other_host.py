@@ -58,6 +58,10 @@ class OtherHost:
         """Take the link away."""
         subprocess.run(["ip", "link", "set", self.interface, "down"], check=True)
 
+    def come_back(self) -> None:
+        """Put the link up again."""
+        subprocess.run(["ip", "link", "set", self.interface, "up"], check=True)
+
     def stop(self) -> None:
         subprocess.run(["ip", "link", "del", self.interface], capture_output=True, check=False)
         subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)

@@ -8,11 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
+from functools import partial
 from pathlib import Path
 
+from tamias.common import JobClient
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.task_side.launch_slots import launch_slots
+from tamias.graph.job_graph import JobGraph
 from tamias.slot.slot_config import DriverContact
 from tamias.testing.process_engine import ProcessEngine
 from tests.live_jobs import engines, environment, expected_tally, generated, is_running, tallied, until
@@ -22,27 +26,31 @@ KEYS = 7
 RECORDS = 3_000
 
 
+class Split(ProcessEngine):
+    """Has slot 1 on the other host, and its replacements here."""
+
+    def __init__(self, graph: JobGraph, other_host: OtherHost, timeout_s: float) -> None:
+        self.starts: list[list[int]] = []
+        self._other_host = other_host
+        heartbeat = Heartbeat(interval_s=0.2, timeout_s=timeout_s)
+        super().__init__(graph, heartbeat, pool=RegisteringSlotPool(2, HERE, self._launch, heartbeat))
+
+    def _launch(self, driver: DriverContact, numbers: list[int]) -> None:
+        self.starts.append(numbers)
+        there = [number for number in numbers if len(self.starts) == 1 and number == 1]
+        if there:
+            self._other_host.launch(driver, there)
+        for _ in launch_slots(driver, [number for number in numbers if number not in there]):
+            pass
+
+
 def test_a_job_whose_slots_vanish_with_their_host_is_exact_and_the_slots_end(
     other_host: OtherHost,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    starts: list[list[int]] = []
-
-    def launch(driver: DriverContact, numbers: list[int]) -> None:
-        """Start slot 1 on the other host, and its replacement here."""
-        starts.append(numbers)
-        there = [number for number in numbers if len(starts) == 1 and number == 1]
-        if there:
-            other_host.launch(driver, there)
-        for _ in launch_slots(driver, [number for number in numbers if number not in there]):
-            pass
-
-    heartbeat = Heartbeat(interval_s=0.2, timeout_s=3.0)
     env = environment(tmp_path / "checkpoints", parallelism=2, restarts=20)
     stream = tallied(generated(env, RECORDS, per_second=500), KEYS)
-    with engines(
-        lambda graph: ProcessEngine(graph, heartbeat, pool=RegisteringSlotPool(2, HERE, launch, heartbeat))
-    ) as made:
+    with engines(lambda graph: Split(graph, other_host, timeout_s=3.0)) as made:
         collected = stream.execute_and_collect()
         client = collected.job_client
         until(lambda: client.get_progress().checkpoints_completed > 1)
@@ -56,6 +64,30 @@ def test_a_job_whose_slots_vanish_with_their_host_is_exact_and_the_slots_end(
             with contextlib.suppress(ProcessLookupError):
                 os.kill(lost, signal.SIGKILL)
     assert sorted(found) == sorted(expected_tally(RECORDS, KEYS))
-    assert starts == [[0, 1], [1]]
+    assert isinstance(made[0], Split) and made[0].starts == [[0, 1], [1]]
     failure = client.get_progress().last_failure
     assert failure is not None and "slot 1" in failure and "heartbeat" in failure
+
+
+def has_completed(client: JobClient, checkpoints: int) -> bool:
+    return client.get_progress().checkpoints_completed >= checkpoints
+
+
+def test_packets_lost_for_a_second_cost_no_restart_and_no_record(
+    other_host: OtherHost,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """What is sent meanwhile is lost, and TCP sends it again: driver and slot hear each other within the timeout."""
+    env = environment(tmp_path / "checkpoints", parallelism=2)  # and no restart
+    stream = tallied(generated(env, RECORDS, per_second=500), KEYS)
+    with engines(lambda graph: Split(graph, other_host, timeout_s=30.0)) as made:
+        collected = stream.execute_and_collect()
+        client = collected.job_client
+        for outage in (1, 2):
+            until(partial(has_completed, client, 2 * outage))
+            other_host.vanish()
+            time.sleep(1.0)  # the length of the fault
+            other_host.come_back()
+        found = list(collected)
+    assert sorted(found) == sorted(expected_tally(RECORDS, KEYS))
+    assert isinstance(made[0], Split) and made[0].starts == [[0, 1]]

@@ -5,7 +5,7 @@ driver holds; on a cluster it opens a connection to the driver, who sends heartb
 ends, however the driver ended, or the heartbeats stay away for `heartbeat.timeout`, so does the slot.
 
 On a cluster a slot also ends with the executor beside which it was started, because it uses the executor's memory,
-cores and files (docs/decisions/0021-slots-and-executors.md). It has a folder of its own there. If the slot is killed,
+cores and files (docs/decisions/0023-slots-and-executors.md). It has a folder of its own there. If the slot is killed,
 the next slot that starts on the machine removes the folder.
 """
 
