@@ -99,19 +99,20 @@ print("ENDED", flush=True)
 def test_a_start_that_failed_leaves_no_slot_behind(cluster: Cluster) -> None:
     """A slot of three never registers: the two others end, each time."""
     driver = run_driver(FAILED_START, cluster.master, stdin=subprocess.PIPE)
-    assert driver.stdout is not None and driver.stdin is not None
+    output, orders = driver.stdout, driver.stdin
+    assert output is not None and orders is not None
     said = ""
 
     def hear(word: str) -> None:
         nonlocal said
         while word not in said:
-            line = driver.stdout.readline()
+            line = output.readline()
             assert line, said[-3000:]
             said += line
 
     def go_on() -> None:
-        driver.stdin.write("\n")
-        driver.stdin.flush()
+        orders.write("\n")
+        orders.flush()
 
     try:
         hear("STARTS FAILED")
