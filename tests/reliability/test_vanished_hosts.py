@@ -29,9 +29,9 @@ RECORDS = 3_000
 class Split(ProcessEngine):
     """Has slot 1 on the other host, and its replacements here."""
 
-    def __init__(self, graph: JobGraph, other_host: OtherHost, timeout_s: float) -> None:
+    def __init__(self, graph: JobGraph, host: OtherHost, timeout_s: float) -> None:
         self.starts: list[list[int]] = []
-        self._other_host = other_host
+        self._other_host = host
         heartbeat = Heartbeat(interval_s=0.2, timeout_s=timeout_s)
         super().__init__(graph, heartbeat, pool=RegisteringSlotPool(2, HERE, self._launch, heartbeat))
 

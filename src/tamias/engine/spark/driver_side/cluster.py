@@ -6,8 +6,10 @@ Spark chooses the machines. Where a slot runs matters for speed only (`engine/sl
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import socket
+import threading
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -18,11 +20,13 @@ from tamias.config.python_dependencies import PythonDependencies
 from tamias.engine.slots.link_certificate import certificate_for
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.driver_side.session import SparkLog, active_tasks, first_line_of, loss_of
 from tamias.engine.spark.task_side.launch_slots import launch_slots
-from tamias.errors import DeploymentError
+from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.slot.slot_config import DriverContact
 
 _log = logging.getLogger(__name__)
+_launches = itertools.count(1)
 
 
 def cluster_slots(
@@ -67,20 +71,50 @@ class SlotLauncher:
     Dynamic allocation releases executors that are idle, but not those that hold cached partitions
     (`spark.dynamicAllocation.cachedExecutorIdleTimeout` is infinite by default). So the partitions of the jobs that
     start slots are cached.
+
+    Args:
+        context: Spark's context.
+        timeout_s: How long a task that starts a slot may take. If Python hangs on an executor, it takes for ever.
     """
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, timeout_s: float = 120.0) -> None:
         self._context = context
+        self._timeout_s = timeout_s
         self._cached: list[Any] = []  # RDDs whose partitions lie where the slots run
 
     def launch(self, driver: DriverContact, numbers: list[int]) -> None:
-        """Start the slots with these numbers; return when their processes have been started."""
+        """Start the slots with these numbers; return when their processes have been started.
+
+        Raises:
+            DeploymentError: Spark could not start the slots, or not in time.
+            SparkSessionLostError: The session can run no further job.
+        """
         from pyspark import StorageLevel  # here: `spark_context` explains a missing PySpark
 
-        self._context.setJobGroup("tamias-slots", f"start {len(numbers)} slots")
-        started = self._context.parallelize(numbers, len(numbers)).mapPartitions(partial(launch_slots, driver))
-        self._cached.append(started.persist(StorageLevel.MEMORY_AND_DISK))
-        started.count()
+        group = f"tamias-slots-{next(_launches)}"
+        self._context.setJobGroup(group, f"start {len(numbers)} slots")
+        ended = threading.Event()
+        watch = threading.Thread(target=self._cancel_if_it_hangs, args=(group, ended), name=group, daemon=True)
+        watch.start()
+        try:
+            started = self._context.parallelize(numbers, len(numbers)).mapPartitions(partial(launch_slots, driver))
+            self._cached.append(started.persist(StorageLevel.MEMORY_AND_DISK))
+            started.count()
+        except Exception as error:  # py4j and Spark raise many types
+            why = loss_of(self._context)
+            if why is not None:
+                raise SparkSessionLostError(why, SparkLog.keep()) from error
+            raise DeploymentError(f"Spark could not start {len(numbers)} slots: {first_line_of(error)}") from error
+        finally:
+            ended.set()
+
+    def _cancel_if_it_hangs(self, group: str, ended: threading.Event) -> None:
+        """Cancel the Spark job whose tasks run for too long. A job whose tasks wait for executors may wait."""
+        while not ended.wait(self._timeout_s):
+            with contextlib.suppress(Exception):  # the session is gone, and its job with it
+                if active_tasks(self._context, group):
+                    _log.warning("the start of slots takes more than %.0f s: it is cancelled", self._timeout_s)
+                    self._context.cancelJobGroup(group)
 
     def release(self) -> None:
         """Let Spark release the executors."""

@@ -102,6 +102,22 @@ def loss_of(context: Any) -> str | None:
     return "it was stopped" if stopped else None
 
 
+def active_tasks(context: Any, group: str) -> int:
+    """Return how many tasks of a job group run now."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    running = [job for job in jobs if job is not None and job.status == "RUNNING"]
+    stages = [tracker.getStageInfo(stage) for job in running for stage in job.stageIds]
+    return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+def first_line_of(error: Exception) -> str:
+    """Return the line of Spark's error that says what happened, without the JVM's frames."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
+    return telling.partition(" at org.apache.")[0][:300]
+
+
 def tries_tasks_once(master: str) -> bool:
     """Return whether Spark runs no task a second time: `local[2,4]` tries a task four times, as a cluster does.
 

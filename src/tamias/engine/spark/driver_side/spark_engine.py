@@ -21,7 +21,9 @@ from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.cluster import cluster_slots
 from tamias.engine.spark.driver_side.session import (
     SparkLog,
+    active_tasks,
     expects_cluster,
+    first_line_of,
     kill_python_processes,
     loss_of,
     spark_context,
@@ -178,11 +180,8 @@ class SparkEngine(SlotEngine):
         why = loss_of(self._context)
         if why is not None:
             return SparkSessionLostError(why, self.keep_log())
-        lines = [line.strip() for line in str(error).splitlines()]
-        telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
-        reason = telling.partition(" at org.apache.")[0][:300]
         log = self.keep_log() or "the log of your session"
-        return DeploymentError(f"Spark could not run the epoch: {reason}; Spark's log: {log}")
+        return DeploymentError(f"Spark could not run the epoch: {first_line_of(error)}; Spark's log: {log}")
 
     def cancel_epoch(self) -> None:
         self._cancelled.set()
@@ -198,19 +197,12 @@ class SparkEngine(SlotEngine):
         if self._stalls:  # the cores may be held by hanging tasks of the epoch that was cancelled before
             return False
         try:
-            waits = not self._active_tasks()
+            waits = not active_tasks(self._context, self._group)
         except Exception:  # the session is gone: cancelling its job does no harm
             return False
         if waits:
             _log.warning("an epoch waits for Spark to give its tasks a core; job group %s", self._group)
         return waits
-
-    def _active_tasks(self) -> int:
-        tracker = self._context.statusTracker()
-        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self._group)]
-        running = [job for job in jobs if job is not None and job.status == "RUNNING"]
-        stages = [tracker.getStageInfo(stage) for job in running for stage in job.stageIds]
-        return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
     def _epoch_stalled(self) -> None:
         """Cancel the Spark job. Spark kills the Python worker of a task that then does not end.
