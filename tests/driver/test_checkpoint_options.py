@@ -308,6 +308,18 @@ def test_the_driver_s_memory_bounds_a_state_although_it_has_a_directory(tmp_path
         run_scripted(counting(numbers(env)))
 
 
+def test_the_driver_s_memory_bounds_a_state_as_a_whole_also_where_files_would_cut_it():
+    """A state of 40 MB would be three files, each of them within the bound."""
+    env = environment()
+    env.enable_checkpointing(10)
+    env.get_checkpoint_config().set_checkpoint_storage(JobManagerCheckpointStorage(max_state_size=20 << 20))
+    source = ScriptedSource([list(range(40))], [40])
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    large = numbers.map(lambda n: (n, bytes(1 << 20))).key_by(lambda pair: pair[0]).reduce(lambda one, other: one)
+    with pytest.raises(JobExecutionError, match=rf"driver's memory \(at most {20 << 20:,}\)"):
+        run_scripted(large.map(lambda pair: pair[0]))
+
+
 def settings_of(env):
     graph = env.job_graph()
     return env.job_settings(graph.name).checkpoints

@@ -1,6 +1,7 @@
 """Snapshots and restores hold one file in memory beside the state, and a large state is cut into files of that size."""
 
 import itertools
+import random
 import tracemalloc
 
 import pytest
@@ -75,17 +76,24 @@ def peak_of(action):
         tracemalloc.stop()
 
 
-LARGE = [(key, bytes([key % 251]) * MB) for key in range(200)]  # 200 MB
-SMALL = [(key, key * 1_000_003) for key in range(400_000)]
-SMALL_BYTES = 400_000 * (8 + 8)  # references to a key and a value; the table itself takes about 60 MB
+def large():
+    """Return 200 MB in 200 entries, which RocksDB cannot compress."""
+    return [(key, random.Random(key).randbytes(MB)) for key in range(200)]
+
+
+def small():
+    """Return 400,000 entries, which take about 60 MB in a table."""
+    return [(key, key * 1_000_003) for key in range(400_000)]
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "full_snapshot"])
-@pytest.mark.parametrize(("entries", "references"), [(LARGE, 0), (SMALL, SMALL_BYTES)], ids=["large", "small"])
-def test_a_snapshot_takes_one_file_of_memory_beside_the_state(tmp_path, kind, entries, references):
+@pytest.mark.parametrize("make", [large, small])
+def test_a_snapshot_takes_one_file_of_memory_beside_the_state(tmp_path, kind, make):
+    entries = make()
     backend, store = filled(heap, entries), LocalFiles(tmp_path)
     captured, to_capture = peak_of(lambda: getattr(backend, kind)(1))
     part, to_write = peak_of(lambda: written(captured, Target(store)))
+    references = len(entries) * (8 + 8)  # to a key and a value
     keys = len(entries) * 64  # the set of changed keys is handed over, and copied once
     assert to_capture < references + keys + MB, f"{to_capture / MB:.0f} MB to capture the state"
     assert to_write < SLACK, f"{to_write / MB:.0f} MB to write the state"
@@ -93,7 +101,7 @@ def test_a_snapshot_takes_one_file_of_memory_beside_the_state(tmp_path, kind, en
 
 
 def test_a_canonical_savepoint_of_rocksdb_takes_one_file_of_memory_however_large_the_values(tmp_path):
-    backend, store = filled(rocksdb, LARGE), LocalFiles(tmp_path)
+    backend, store = filled(rocksdb, large()), LocalFiles(tmp_path)
     captured = backend.full_snapshot(1)
     part, to_write = peak_of(lambda: written(captured, Target(store)))
     assert to_write < SLACK, f"{to_write / MB:.0f} MB to write the state"
@@ -101,10 +109,22 @@ def test_a_canonical_savepoint_of_rocksdb_takes_one_file_of_memory_however_large
     backend.close()
 
 
+def test_checkpoints_of_rocksdb_are_written_and_fetched_in_pieces(tmp_path):
+    backend, store = filled(rocksdb, large()), LocalFiles(tmp_path)
+    captured = backend.snapshot(1)
+    part, to_write = peak_of(lambda: written(captured, Target(store)))
+    backend.close()
+    assert sum(file.size for file in part.files) > 100 * MB
+    restored, to_restore = peak_of(lambda: restore_into(rocksdb, part, store))
+    assert to_write < SLACK, f"{to_write / MB:.0f} MB to write the state"
+    assert to_restore < SLACK, f"{to_restore / MB:.0f} MB to restore the state"
+    restored.close()
+
+
 @pytest.mark.parametrize("groups", [EVERYTHING, KeyGroupRange(0, GROUPS // 2)], ids=["same", "rescaled"])
 def test_a_restore_takes_one_file_of_memory_beside_the_state(tmp_path, groups):
     store = LocalFiles(tmp_path)
-    part = written(filled(heap, LARGE).snapshot(1), Target(store))
+    part = written(filled(heap, large()).snapshot(1), Target(store))
     backend, to_restore = peak_of(lambda: restore_into(heap, part, store, groups))
     state_bytes = sum(len(value) for _, value in backend.entries("state"))
     assert to_restore < state_bytes + SLACK, f"{to_restore / MB:.0f} MB to restore {state_bytes / MB:.0f} MB"
@@ -112,14 +132,15 @@ def test_a_restore_takes_one_file_of_memory_beside_the_state(tmp_path, groups):
 
 def test_a_restore_builds_the_table_of_small_entries_once(tmp_path):
     store = LocalFiles(tmp_path)
-    part = written(filled(heap, SMALL).snapshot(1), Target(store))
+    entries = small()
+    part = written(filled(heap, entries).snapshot(1), Target(store))
     tracemalloc.start()
     try:
         backend = restore_into(heap, part, store)
         state_bytes, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(list(backend.keys("state"))) == len(SMALL)
+    assert len(list(backend.keys("state"))) == len(entries)
     assert peak_bytes < 1.4 * state_bytes, f"{peak_bytes / MB:.0f} MB to restore {state_bytes / MB:.0f} MB"
 
 
