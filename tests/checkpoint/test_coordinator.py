@@ -278,6 +278,16 @@ def test_two_checkpoints_that_expire_together_count_twice_and_a_job_that_fails_s
     assert kinds(actions) == [NotifyAborted, DiscardFiles, NotifyAborted, DiscardFiles, FailJob]
 
 
+def test_of_checkpoints_that_expire_together_the_first_that_fails_the_job_is_the_last_that_is_handled():
+    job = Driven(max_concurrent=3, timeout_ms=2_500, tolerable_failures=0)
+    first, second = job.started(1_000), job.started(2_000)
+    assert (first, second) == (1, 2)
+    actions = job.tick(10_000)
+    assert isinstance(actions[-1], FailJob)
+    assert sum(isinstance(action, FailJob) for action in actions) == 1
+    assert [action.checkpoint_id for action in actions if isinstance(action, NotifyAborted)] == [1]
+
+
 def test_an_epoch_in_which_one_expires_can_start_the_next():
     job = Driven(tolerable_failures=1, timeout_ms=500)
     job.epoch(1000)

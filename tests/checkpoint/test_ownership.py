@@ -398,3 +398,15 @@ def test_before_the_oldest_known_start_a_checkpoint_counts_up_to_where_the_histo
     history = History(store)
     assert history.holds(6, term=1)
     assert not history.holds(7, term=1)
+
+
+@pytest.mark.parametrize("first_id", [1, 5])
+def test_numbers_go_on_where_the_last_driver_could_have_begun(store, first_id):
+    assert History(store).highest_id() == 0
+    owner = claim(store, driver("one"), 0)
+    assert History(store).highest_id() == 0
+    owner.start_from(None, first_id)
+    assert History(store).highest_id() == first_id - 1
+    owner.publishing(first_id)
+    owner.published(first_id)
+    assert History(store).highest_id() == first_id

@@ -110,6 +110,12 @@ def test_a_parallelism_beyond_the_stored_maximum_is_refused_with_both_values():
         apply_max_parallelism(graph(count(parallelism=5)), stored)
 
 
+def test_a_parallelism_of_exactly_the_stored_maximum_is_accepted():
+    stored = taken(graph(count(max_parallelism=4)))
+    job = apply_max_parallelism(graph(count(parallelism=4)), stored)
+    assert len(plan_restore(job, stored, "/checkpoints").subtasks) == 4
+
+
 def test_two_stored_maxima_in_one_chain_are_refused():
     stored = taken(graph(vertex(0, "a", max_parallelism=64, source=True), vertex(1, "b", max_parallelism=128)))
     with pytest.raises(RestoreError, match=r"64 and 128.*start_new_chain"):
