@@ -30,7 +30,7 @@ _IMPORTED_ONCE = ("pytest", "hypothesis", "hypothesis.stateful", "pytest_timeout
 _IMPORTED_IF_THERE = ("pyarrow.fs", "rocksdict", "fsspec", "fastavro", "yaml")
 _TEST_S = 30  # a test that takes longer with a mutant than this, or than ten times what it took, has timed out
 _NO_TESTS = 5  # pytest's code; every other one but 0 is a failure
-_OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "--tb=line", "-m", CHOSEN]
+_OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "--tb=line", "-m", CHOSEN]
 
 
 class Outcome(Enum):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,28 @@ def test_growth_is_counted_from_the_least_memory_since_the_last_collection():
     assert watch.due(163 * MB) is None
     assert watch.due(164 * MB) == 1
     assert watch.due(228 * MB) == 2
+
+
+GROWING = """
+import gc, threading, time, weakref
+from tamias.slot.garbage import collect_by_growth
+
+class Cycle:
+    def __init__(self):
+        self.itself, self.data = self, bytearray(b"x") * (1 << 20)
+
+collect_by_growth(threading.Event())
+assert not gc.isenabled()
+first = weakref.ref(Cycle())
+for _ in range(800):  # no more megabytes than that, however it ends
+    if first() is None:
+        print("collected")
+        break
+    Cycle()
+    time.sleep(0.01)
+"""
+
+
+def test_garbage_that_makes_the_process_grow_is_collected_though_pythons_collector_is_off() -> None:
+    done = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("collected\n", "")
