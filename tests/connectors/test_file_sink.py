@@ -378,6 +378,29 @@ def test_the_older_sink_commits_its_transactions_once(tmp_path):
     assert hidden_files(tmp_path) == []
 
 
+def test_closing_the_older_sink_removes_what_no_transaction_holds(tmp_path):
+    sink = streaming_sink(tmp_path)
+    sink.invoke(sink.begin_transaction(), "x" * (8 << 20), NoTimestamp())  # more than is kept in memory
+    assert len(hidden_files(tmp_path)) == 1
+    sink.close()
+    assert hidden_files(tmp_path) == visible_files(tmp_path) == []
+
+
+def test_an_older_sink_that_was_never_opened_can_be_closed(tmp_path):
+    with pytest.warns(DeprecationWarning, match="FileSink"):
+        StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build().close()
+
+
+def test_a_part_that_nobody_appends_to_is_renamed_and_not_copied(tmp_path):
+    job = SinkJob(sink_to(tmp_path, EACH_CHECKPOINT), 1)
+    job.write(0, "a")
+    job.begin_checkpoint()
+    (written,) = [path.stat().st_ino for path in tmp_path.rglob(".part-*")]
+    job.complete_checkpoint()
+    (committed,) = [path.stat().st_ino for path in tmp_path.rglob("part-*")]
+    assert committed == written
+
+
 # ------------------------------------------------------------------------- attempts that do not know they are over
 
 
