@@ -16,12 +16,16 @@ from tests.operators.windows.local_run import Run, environment, graph_of, timed
 from tests.operators.windows.window_programs import Values, in_any_order, ms
 
 
-def restored_as(before, after, events=None, max_records=2):
+def restored_as(before, after, events=None, max_records=2, state_backend="hashmap"):
     """Take a checkpoint of one program, start another program from it, and return its output."""
 
     def job(windowed, directory):
         stream = timed(environment(checkpoints=True), events or in_any_order(1, 2, 3)).key_by(lambda v: 0)
-        return Run(graph_of(windowed(stream).process(Values()).uid("windows")), directory=directory)
+        return Run(
+            graph_of(windowed(stream).process(Values()).uid("windows")),
+            directory=directory,
+            state_backend=state_backend,
+        )
 
     with tempfile.TemporaryDirectory() as directory:
         old, new = job(before, directory), job(after, directory)
@@ -65,6 +69,38 @@ def test_a_window_that_was_kept_for_late_records_gets_them_though_none_are_allow
         lambda s: s.window(TumblingEventTimeWindows.of(ms(20))),
     ],
 )
-def test_windows_of_another_layout_are_refused(after):
+@pytest.mark.parametrize("state_backend", ["hashmap", "rocksdb"])
+def test_windows_of_another_layout_are_refused(after, state_backend):
     with pytest.raises(UserFunctionError, match="another uid"):
-        restored_as(lambda s: s.window(TumblingEventTimeWindows.of(ms(10))), after)
+        restored_as(lambda s: s.window(TumblingEventTimeWindows.of(ms(10))), after, state_backend=state_backend)
+
+
+def tumbling(stream):
+    return stream.window(TumblingEventTimeWindows.of(ms(10)))
+
+
+def sessions(stream):
+    return stream.window(EventTimeSessionWindows.with_gap(ms(5)))
+
+
+def by_count(windowed):
+    return lambda stream: windowed(stream).trigger(CountTrigger.of(3))
+
+
+@pytest.mark.parametrize("state_backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (tumbling, sessions),
+        (sessions, tumbling),
+        (by_count(tumbling), by_count(sessions)),
+        (by_count(sessions), by_count(tumbling)),
+    ],
+    ids=["to sessions", "from sessions", "to sessions, own trigger", "from sessions, own trigger"],
+)
+def test_windows_that_merge_are_not_restored_as_windows_that_do_not_nor_the_other_way_round(
+    before, after, state_backend
+):
+    assert restored_as(before, before, state_backend=state_backend) == [[1, 2, 3]]
+    with pytest.raises(UserFunctionError, match=r"the restored state belongs to .*Restore with the windows as they"):
+        restored_as(before, after, state_backend=state_backend)

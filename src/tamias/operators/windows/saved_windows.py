@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tamias.errors import StateMigrationError
@@ -58,6 +59,34 @@ def check_layout(backend: KeyedStateBackend, mine: str, *understood: str) -> Non
                 f"the restored state belongs to {meaning}; the job now has {_MEANING[mine]}. "
                 "Restore with the windows as they were, or give the operator another uid to start it empty"
             )
+
+
+def check_merging(backend: KeyedStateBackend, mine: str, *, merging: bool) -> None:
+    """Refuse restored windows that merge if those of the job do not, and the other way round.
+
+    Contents with timers have one layout for both; a key's open windows are saved only where windows merge.
+
+    Raises:
+        StateMigrationError: there are such windows.
+    """
+    if backend.has_entries(mine) and backend.has_entries(OPEN_WINDOWS) != merging:
+        kinds = ("windows that merge, such as session windows", "windows that do not merge, such as tumbling windows")
+        now, before = kinds if merging else kinds[::-1]
+        raise StateMigrationError(
+            f"the restored state belongs to {before}; the job now has {now}. "
+            "Restore with the windows as they were, or give the operator another uid to start it empty"
+        )
+
+
+def check_size(backend: KeyedStateBackend, mine: str, size_ms: int) -> None:
+    """Refuse restored windows that are not as long as those of the job. All windows of a grid have one length.
+
+    Raises:
+        StateMigrationError: there are such windows.
+    """
+    for (_, (start_ms, end_ms)), _ in islice(backend.entries(mine), 1):
+        if end_ms - start_ms != size_ms:
+            raise other_size(end_ms - start_ms, size_ms)
 
 
 def other_size(restored_ms: int, size_ms: int) -> StateMigrationError:

@@ -37,6 +37,8 @@ from tamias.operators.windows.saved_windows import (
     SavedPanes,
     SavedSessions,
     check_layout,
+    check_merging,
+    check_size,
     translate,
 )
 from tamias.operators.windows.trigger_context import AssignerContext, TriggerContext
@@ -110,7 +112,11 @@ class TriggeredWindowOperator(RuntimeOperator):
         assert self.backend is not None
         spec, backend, context = self._spec, self.backend, self.runtime_context()
         metrics = context.get_metrics_group()
+        merging = isinstance(spec.assigner, MergingWindowAssigner)
         check_layout(backend, self._layout_name)
+        check_merging(backend, self._layout_name, merging=merging)
+        if isinstance(self._default, WindowGrid):
+            check_size(backend, self._layout_name, self._default.size_ms)
         self.timers.open()
         states, name = backend.in_windows("_window/"), self._layout_name.removeprefix("_window/")
         record_type = self.operator.input_type
