@@ -15,6 +15,9 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from typing import Any, ClassVar, Generic, TypeVar
 
 __all__ = [
@@ -53,9 +56,12 @@ __all__ = [
     "UserFunctionError",
     "may_be_retried",
     "preview",
+    "warn",
 ]
 
 PREVIEW_CHARS = 200
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
 
 T = TypeVar("T")
 
@@ -127,6 +133,14 @@ class InvalidProgramError(TamiasError):
 
 class ProgramWarning(UserWarning):
     """A program that can run probably does not do what its author wanted."""
+
+
+def warn(message: str) -> None:
+    """Warn with `ProgramWarning` at the line of the program that called into this package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ProgramWarning, stacklevel=level)
 
 
 class DuplicateUidError(InvalidProgramError, ValueError):

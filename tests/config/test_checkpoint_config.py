@@ -1,6 +1,7 @@
 """Checkpoint settings: setters, keys and the settings of the job."""
 
 import logging
+import warnings
 
 import pytest
 
@@ -13,7 +14,7 @@ from tamias.datastream import (
     JobManagerCheckpointStorage,
     StreamExecutionEnvironment,
 )
-from tamias.errors import ConfigurationError
+from tamias.errors import ConfigurationError, ProgramWarning
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
 
@@ -57,7 +58,6 @@ def test_setters_are_read_back_and_reach_the_job(config, tmp_path):
         .set_tolerable_checkpoint_failure_number(4)
         .set_externalized_checkpoint_retention(RETAIN)
         .set_aligned_checkpoint_timeout(Duration.of_seconds(1))
-        .set_force_checkpointing()
         .set_prefer_checkpoint_for_recovery(True)
         .set_checkpoint_id_of_ignored_in_flight_data(7)
         .set_checkpoint_storage_dir(tmp_path)
@@ -70,7 +70,6 @@ def test_setters_are_read_back_and_reach_the_job(config, tmp_path):
     assert settings.mode is CheckpointingMode.AT_LEAST_ONCE
     assert settings.tolerable_failures == 4
     assert settings.retention is RETAIN
-    assert config.is_force_checkpointing()
     assert settings.prefer_checkpoint_for_recovery
     assert settings.ignored_in_flight_checkpoint_id == 7
     assert (settings.storage, settings.directory) == ("filesystem", str(tmp_path))
@@ -278,8 +277,21 @@ def test_plain_paths_become_absolute(config, tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------- the environment's
 
 
+def test_forcing_checkpoints_is_read_back_and_warns_that_it_has_no_effect(config):
+    with pytest.warns(ProgramWarning, match="forcing checkpoints has no effect") as warned:
+        config.set_force_checkpointing()
+    assert warned[0].filename == __file__
+    assert config.is_force_checkpointing()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config.set_force_checkpointing(False)
+    assert not config.is_force_checkpointing()
+
+
 def test_enable_checkpointing():
-    env = StreamExecutionEnvironment().enable_checkpointing(100, CheckpointingMode.AT_LEAST_ONCE, force=True)
+    with pytest.warns(ProgramWarning, match="forcing checkpoints has no effect") as warned:
+        env = StreamExecutionEnvironment().enable_checkpointing(100, CheckpointingMode.AT_LEAST_ONCE, force=True)
+    assert warned[0].filename == __file__
     config = env.get_checkpoint_config()
     assert env.get_checkpoint_interval() == config.get_checkpoint_interval() == 100
     assert env.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE

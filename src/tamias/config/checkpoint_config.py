@@ -28,6 +28,7 @@ from tamias.config.checkpoint_storage import (
 from tamias.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from tamias.config.configuration import Configuration
 from tamias.config.option import ConfigOption
+from tamias.errors import warn
 from tamias.types.time import Duration, Time, millis_of
 
 __all__ = ["CheckpointConfig"]
@@ -242,8 +243,17 @@ class CheckpointConfig:
         return self._forced
 
     def set_force_checkpointing(self, force_checkpointing: bool = True) -> CheckpointConfig:
-        """Accepted without effect: jobs with iterations take checkpoints anyway, which hold the records in the loop."""
+        """Warn that there is nothing to force.
+
+        Flink: refuses to checkpoint a job with iterations unless forced, and then loses the records in the loop. Here
+        such jobs take checkpoints always, and the records in the loop are part of them.
+        """
         self._forced = bool(force_checkpointing)
+        if self._forced:
+            warn(
+                "forcing checkpoints has no effect: a job with iterations takes checkpoints anyway, and they hold the "
+                "records in the loop; remove the call or the argument"
+            )
         return self
 
     def get_checkpoint_id_of_ignored_in_flight_data(self) -> int:

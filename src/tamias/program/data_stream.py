@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from tamias.config.time_characteristic import TimeCharacteristic
-from tamias.errors import InvalidProgramError
+from tamias.errors import InvalidProgramError, warn
 from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from tamias.functions.dead_letters import DEAD_LETTERS
@@ -31,7 +31,7 @@ from tamias.functions.watermark_strategy import WatermarkStrategy
 from tamias.graph.plan import function_text
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProcessSpec, ProjectSpec, TimestampsSpec
 from tamias.program.argument_checks import check_function, check_single_result
-from tamias.program.likely_mistakes import warn, warn_if_nothing_is_returned
+from tamias.program.likely_mistakes import warn_if_nothing_is_returned
 from tamias.program.partitioning_methods import PartitioningMethods
 from tamias.program.pickling_check import check_sendable
 from tamias.program.sink_methods import SinkMethods

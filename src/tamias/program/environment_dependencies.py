@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.config.option import ConfigOption
+from tamias.errors import warn
 from tamias.graph.job_graph import CachedFile
-from tamias.program.likely_mistakes import warn
 
 
 class EnvironmentDependencies:

@@ -181,7 +181,7 @@ class EnvironmentSettings:
         Args:
             interval: The milliseconds from one checkpoint to the next, at least 10.
             mode: The guarantee for the state after a failure; exactly once unless set otherwise.
-            force: Accepted without effect; jobs with iterations take checkpoints anyway.
+            force: Without effect, which a warning says: jobs with iterations take checkpoints anyway.
         """
         self._checkpoints.set_checkpoint_interval(interval)
         if mode is not None:

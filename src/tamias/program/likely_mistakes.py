@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import dis
 import inspect
-import os
-import sys
-import warnings
 from types import CodeType, FunctionType
 from typing import Any
 
-import tamias
-from tamias.errors import ProgramWarning
+from tamias.errors import warn
 from tamias.functions.record_functions import Function
 from tamias.graph.plan import function_text
 
-__all__ = ["warn", "warn_if_nothing_is_returned"]
-
-_PACKAGE = os.path.dirname(tamias.__file__) + os.sep
-
-
-def warn(message: str) -> None:
-    """Warn at the line of the program that called into this package."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, ProgramWarning, stacklevel=level)
+__all__ = ["warn_if_nothing_is_returned"]
 
 
 def warn_if_nothing_is_returned(call: str, function: Any, method: str, result: str) -> None:
