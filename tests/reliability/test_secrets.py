@@ -15,7 +15,10 @@ import pytest
 
 from tamias.common import Configuration
 from tamias.datastream import MapFunction
+from tamias.engine.spark.task_side.level_task import LevelTask
 from tamias.errors import JobExecutionError
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.slot_config import DriverContact, SlotConfig
 from tamias.testing.process_engine import ProcessEngine
 from tests.live_jobs import engines, environment, generated, parent_of, tallied, until
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, s3_endpoint, s3_url  # noqa: F401
@@ -96,3 +99,12 @@ def test_a_printed_configuration_hides_secret_values() -> None:
         assert "canary" not in shown
         assert "7" in shown and all(key in shown for key in keys)
     assert configuration.get_string(keys[0], "") == "canary-0"
+
+
+def test_what_carries_the_secret_of_a_job_is_shown_without_it() -> None:
+    secret = b"canary of the job"
+    config = SlotConfig(0, ("", 0), secret, "/folder", [])
+    contact = DriverContact(("127.0.0.1", 1), secret, 1.0)
+    task = LevelTask(0, (), 1, {}, secret, 0, EpochOrder(0), repeatable=False)
+    for shown in (repr(config), repr(contact), repr(task)):
+        assert "canary" not in shown

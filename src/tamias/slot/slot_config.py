@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tamias.slot.encryption import Certificate
 from tamias.slot.link import Address
@@ -14,7 +14,7 @@ class SlotConfig:
 
     slot: int
     address: Address  # where to listen
-    secret: bytes
+    secret: bytes = field(repr=False)
     folder: str  # for local slots: shared by them; on a cluster: the directory where the slot creates its own
     python_path: list[str]
     heartbeat_s: float = 10.0
@@ -31,7 +31,7 @@ class DriverContact:
     """The driver's address for a slot on another machine, and the interval of the slot's reports."""
 
     address: Address
-    secret: bytes
+    secret: bytes = field(repr=False)
     heartbeat_s: float
     generation: int = 0  # counts the driver's starts of slots
     timeout_s: float = 50.0  # how long the driver may be silent

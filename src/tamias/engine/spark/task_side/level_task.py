@@ -9,7 +9,7 @@ handling is for failures of Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tamias.engine.spark.task_side.rows import DRIVER, POISON, Row, decode
 from tamias.engine.spark.task_side.run_subtask import SubtaskCall
@@ -52,7 +52,7 @@ class LevelTask:
     subtasks: tuple[HostedSubtask, ...]  # by partition
     next_partitions: int  # partitions of the next level; 1 after the last level
     routes: dict[int, Route]  # by exchange
-    secret: bytes
+    secret: bytes = field(repr=False)
     attempt: int
     order: EpochOrder
     repeatable: bool  # whether Spark may run a task again, or twice at a time
