@@ -225,7 +225,7 @@ class RecordTooLargeError(TamiasError):
         whose = "" if key is None else f" of key {key}"
         return (
             f"a record{whose} has {size_bytes} bytes when pickled, and a record may have {most_bytes}; "
-            "split the record, or send the address of a file instead"
+            "split the record, send the address of a file instead, or raise tamias.exchange.max-record-size up to 1 gb"
         )
 
 

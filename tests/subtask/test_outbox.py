@@ -219,6 +219,17 @@ def test_a_collected_record_above_every_bound_is_refused_with_its_size():
         collect_locally(large)
 
 
+def test_output_that_cannot_be_sent_fails_an_operator_that_skips_records():
+    """The error comes while a function yields, as an error of its own would; skipping it would lose other records."""
+    configuration = small_records()
+    configuration.set_string("tamias.on-record-error", "skip")
+    configuration.set_string("tamias.exchange.blob-size", "10 kb")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    many = env.from_collection([1]).flat_map(lambda v: (b"x" * (60_000 if n == 500 else 100) for n in range(1_000)))
+    with pytest.raises(JobExecutionError, match=r"a record of key 60000 has 60\d\d\d bytes when pickled"):
+        collect_locally(many.key_by(len).map(len))
+
+
 def small_records():
     configuration = Configuration()
     configuration.set_string("tamias.exchange.max-record-size", "50000 b")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tamias.errors import RecordTooLargeError
 from tamias.graph.job_graph import Vertex
-from tamias.graph.specs import CollectSpec
+from tamias.graph.specs import CollectSpec, PrintSpec
 from tamias.operators.collected_run import CollectedRun, collected_runs
 from tamias.operators.epoch import OutputPart
 from tamias.types.by_value import size_of
@@ -31,6 +31,7 @@ class DriverOutput:
     Attributes:
         lines: Printed lines. `print` appends to it.
         records: Collected records. `execute_and_collect` appends to it.
+        is_used: Whether the vertex prints or collects.
     """
 
     def __init__(self, vertex: Vertex, subtask: int, *, part_bytes: int, max_record_bytes: int) -> None:
@@ -38,6 +39,7 @@ class DriverOutput:
         self.records: list[Any] = []
         self._vertex = vertex.id
         self._collected_from = _collected_from(vertex)
+        self.is_used = any(isinstance(operator.spec, (CollectSpec, PrintSpec)) for operator in vertex.operators)
         self._subtask = subtask
         self._part_bytes = part_bytes
         self._max_record_bytes = max_record_bytes

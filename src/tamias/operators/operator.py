@@ -29,6 +29,9 @@ from tamias.state.operator_state_files import OperatorState
 from tamias.state.snapshots import OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore
 
+NO_RELIEF: Iterator[bool] = repeat(True)
+"""The relief of a chain whose output is not held: nothing leaves between its results."""
+
 
 def _list_checkpointed(number: int) -> ListStateDescriptor:
     """Return the state in which a `ListCheckpointed` function of an operator is saved; a window has two functions."""
@@ -63,7 +66,7 @@ class RuntimeOperator(ABC):
         self.out: Out = _nowhere
         self.side_out: dict[str, Out] = {}
         self.record_errors: RecordErrorHandler | None = None  # set by the subtask, if records may be skipped
-        self.relief: Iterator[bool] = repeat(True)  # loops over results are compressed by it: see `results.py`
+        self.relief: Iterator[bool] = NO_RELIEF  # loops over results are compressed by it: see `results.py`
         self.forward_watermark: Callable[[int], None] = _nothing_held
         self.forward_idle: Callable[[bool], None] = _nothing_held
         self.backend: KeyedStateBackend | None = make_backend(environment) if operator.key is not None else None

@@ -20,7 +20,7 @@ from typing import Any
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
 from tamias.functions.output_tag import OutputTag
-from tamias.operators.operator import RuntimeOperator
+from tamias.operators.operator import NO_RELIEF, RuntimeOperator
 from tamias.types.row import Row
 
 _SHORT = 16  # results in a list that leave together: what follows the function may make more of each of them
@@ -32,11 +32,15 @@ def generate_loop(
     code: CodeBuilder, operator: RuntimeOperator, function: Callable[..., Any], arguments: str, hint: str
 ) -> Iterator[str]:
     """Generate the call of a function and the loop over its results; yield the variable that holds a result."""
-    call = f"{code.bind(function, hint)}({arguments})"
-    paced, relief = code.bind(compress, "compress"), code.bind(operator.relief, "relief")
-    result = code.fresh("v")
+    call, result = f"{code.bind(function, hint)}({arguments})", code.fresh("v")
+
+    def relieved(results: str) -> str:
+        if operator.relief is NO_RELIEF:  # a chain that ends in sinks holds no results
+            return results
+        return f"{code.bind(compress, 'compress')}({results}, {code.bind(operator.relief, 'relief')})"
+
     if inspect.isgeneratorfunction(function):  # its results are neither None nor a single value
-        with code.block(f"for {result} in {paced}({call}, {relief}):"):
+        with code.block(f"for {result} in {relieved(call)}:"):
             yield result
         return
     results = code.fresh("r")
@@ -45,7 +49,7 @@ def generate_loop(
         with code.block(f"if {results}.__class__ is not list or len({results}) > {_SHORT}:"):
             single, refuse = code.bind(_SINGLE, "single"), code.bind(_refuse, "refuse_single")
             code.line(f"if {results}.__class__ in {single}: {refuse}({results})")
-            code.line(f"{results} = {paced}({results}, {relief})")
+            code.line(f"{results} = {relieved(results)}")
         with code.block(f"for {result} in {results}:"):
             yield result
 

@@ -244,11 +244,18 @@ class Outbox:
         channels = sum(len(writer.channels) for writer in self.writers.values())
         self._most_at_once = max(_MOST_AT_ONCE, 4 * channels)  # a look visits every channel
         self._at_once = _FIRST_AT_ONCE
-        # A failure to send ends this iterator for good. The epoch has failed then, and the subtask never runs again.
+        # A failure to send ends this iterator for good, and an operator that skips records may take the error for the
+        # fault of one. The epoch must fail all the same: the error is raised again when the outbox is used next.
+        self._failure: BaseException | None = None
         self.relief: Iterator[bool] = itertools.chain.from_iterable(self._reliefs())
         self._driver_output = driver_output
         self._waiting: list[Emitted] = []
         self.send: Callable[[Emitted], None] = self._waiting.append
+
+    @property
+    def holds_output(self) -> bool:
+        """Whether anything can leave through this outbox: a chain may end in sinks of its own."""
+        return bool(self.writers) or self._driver_output.is_used
 
     def routers(self, graph: JobGraph, seed: int) -> dict[int, Router]:
         """Return a router for every exchange, by its id."""
@@ -263,6 +270,7 @@ class Outbox:
         yield from self._take_full()
 
     def _take_full(self) -> Iterator[Emitted]:
+        self._raise_failure()
         for writer in self.writers.values():
             yield from writer.take_full()
         yield from self._driver_output.take_full()
@@ -271,7 +279,15 @@ class Outbox:
         """Yield runs of True, as long as the number of results until the next look at the channels."""
         while True:
             yield itertools.repeat(True, self._at_once)
-            self.relieve()
+            try:
+                self.relieve()
+            except BaseException as error:
+                self._failure = error
+                raise
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     def relieve(self) -> None:
         """Send the blobs of channels that are full. Called while records are being emitted."""
@@ -292,6 +308,7 @@ class Outbox:
 
     def flush(self) -> Iterator[Emitted]:
         """Yield all remaining blobs, at the end of an epoch."""
+        self._raise_failure()
         yield from self._take_waiting()
         yield from self._driver_output.take_full()
         for writer in self.writers.values():

@@ -65,7 +65,8 @@ class Subtask:
         self._ended_before = restored is not None and restored.finished
         self._lifecycle.open(restored, store)
         for number, operator in enumerate(self.operators):
-            operator.relief = outbox.relief
+            if outbox.holds_output:
+                operator.relief = outbox.relief
             operator.record_errors = self._record_errors(number, operator)
         routers = outbox.routers(graph, seed=vertex.id * 100_003 + environment.index)
         chain = compile_chain(graph, vertex, self.operators, routers)
