@@ -41,6 +41,7 @@ from tamias.checkpoint.file_names import files_created_for
 from tamias.checkpoint.finished_subtasks import has_union_state, settled
 from tamias.checkpoint.metadata import CheckpointKind
 from tamias.checkpoint.schedule import CoordinatorSettings, Schedule
+from tamias.errors import UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import SubtaskSnapshot
 
@@ -169,7 +170,7 @@ class CheckpointCoordinator:
                 return self._acknowledge(event)
             case SnapshotFailed():
                 why = f"{_named(event.subtask)} could not write its state: {event.why}"
-                return self._fail(event.checkpoint_id, why, event.now_ms, by_subtask=True)
+                return self._fail(event.checkpoint_id, why, event.now_ms, by_subtask=True, error=event.error)
             case MetadataWritten():
                 return self._complete(event)
             case MetadataFailed():
@@ -334,7 +335,15 @@ class CheckpointCoordinator:
         failing = any(isinstance(action, FailJob) for action in failed)
         return failed if failing else [*failed, *self._write_next(event.now_ms)]
 
-    def _fail(self, checkpoint_id: int, why: str, now_ms: int, *, by_subtask: bool = False) -> list[Action]:
+    def _fail(
+        self,
+        checkpoint_id: int,
+        why: str,
+        now_ms: int,
+        *,
+        by_subtask: bool = False,
+        error: UserFunctionError | None = None,
+    ) -> list[Action]:
         """Abort a checkpoint because of a failure, which counts once for each checkpoint."""
         pending = self._pending.get(checkpoint_id)
         if pending is None or pending.writing:
@@ -352,7 +361,7 @@ class CheckpointCoordinator:
                 f"more than {tolerable} checkpoints in a row failed (tolerable checkpoint failures: {tolerable}); "
                 f"the last one, checkpoint {checkpoint_id}: {why}"
             )
-            actions.append(FailJob(reason))
+            actions.append(FailJob(reason, error if tolerable == 0 else None))
         return actions
 
     def _abort(self, pending: _Pending, why: str, now_ms: int) -> list[Action]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tamias.checkpoint.metadata import CheckpointKind
+from tamias.errors import UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import SubtaskSnapshot
 
@@ -88,12 +89,13 @@ class SnapshotDone:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFailed:
-    """A participant could not write its snapshot."""
+    """A participant could not write its snapshot, or an exception of the user's `snapshot_state` declined it."""
 
     checkpoint_id: int
     subtask: SubtaskId
     why: str
     now_ms: int
+    error: UserFunctionError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +192,15 @@ class RefuseRequest:
 
 @dataclass(frozen=True, slots=True)
 class FailJob:
-    """Fail the attempt: too many checkpoints failed in a row, or the savepoint that the job was to end with."""
+    """Fail the attempt: too many checkpoints failed in a row, or the savepoint that the job was to end with.
+
+    Attributes:
+        why: The reason.
+        error: The exception of the user's function that is the whole reason, if no failed checkpoint is tolerated.
+    """
 
     why: str
+    error: UserFunctionError | None = None
 
 
 Action: TypeAlias = (

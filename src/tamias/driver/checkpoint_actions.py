@@ -73,8 +73,8 @@ class CheckpointActions:
                         self.retained.discard(checkpoint_id, paths, whole=directory)
                 case events.RefuseRequest(request_id, why):
                     self.savepoints.refuse(request_id, why)
-                case events.FailJob(why):
-                    raise AttemptFailed(Failure(CheckpointError(why)))
+                case events.FailJob(why, error):
+                    raise AttemptFailed(Failure(error or CheckpointError(why)))
                 case events.StartCheckpoint():
                     raise AssertionError("only the start of an epoch starts a checkpoint")
 

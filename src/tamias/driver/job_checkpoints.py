@@ -206,7 +206,8 @@ class JobCheckpoints:
             if isinstance(event, SnapshotWritten):
                 self._handle(events.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms))
             else:
-                self._handle(events.SnapshotFailed(event.checkpoint_id, event.subtask, event.why, now_ms))
+                failed = events.SnapshotFailed(event.checkpoint_id, event.subtask, event.why, now_ms, event.error)
+                self._handle(failed)
             self._savepoints.remove_aborted(event.checkpoint_id)  # a late slot may have written files again
         self._handle(events.Tick(self._job.steady.now_ms()))
         self._directory.renew(self._job.clock.now_ms())

@@ -190,7 +190,6 @@ class AsyncWaitOperator(RuntimeOperator):
         self._wait_while(lambda: len(self._queue) > 0)
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        super().before_snapshot(checkpoint_id, now_ms)
         waiting = [(loaded(pending.kept), pending.time) for pending in self._queue.waiting()]
         self.states.get_list_state(_IN_FLIGHT).update(waiting + self._to_repeat)
 

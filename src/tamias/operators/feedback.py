@@ -118,7 +118,6 @@ class FeedbackTail(RuntimeOperator):
             self._queue.clear()
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        super().before_snapshot(checkpoint_id, now_ms)
         self.states.get_list_state(_UNDER_WAY).update(list(self._queue))
 
     def open_loop(self) -> int | None:

@@ -197,8 +197,11 @@ class RuntimeOperator(ABC):
     def finish(self) -> None:  # noqa: B027
         """Emit what is left, after the last record of the input."""
 
-    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        """Bring operator state up to date for a snapshot."""
+    def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:  # noqa: B027
+        """Bring the operator's own state up to date for a snapshot. After an exception here the attempt fails."""
+
+    def snapshot_functions(self, checkpoint_id: int, now_ms: int) -> None:
+        """Call `snapshot_state` of the user's functions. After an exception there the subtask goes on."""
         context = SnapshotContext(checkpoint_id, now_ms)
         for number, function in enumerate(self._innermost()):
             if isinstance(function, CheckpointedFunction):

@@ -93,7 +93,6 @@ class WriterOperator(RuntimeOperator):
             self._waiting += [(checkpoint_id, c) for c in prepared]
         self.states.get_list_state(_COMMITTABLES).update(list(self._waiting))
         self.states.get_list_state(_WRITERS).update(list(self._writer.snapshot_state()))
-        super().before_snapshot(checkpoint_id, now_ms)
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         super().checkpoint_completed(checkpoint_id)

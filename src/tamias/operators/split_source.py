@@ -159,7 +159,6 @@ class SplitSourceOperator(SourceHead):
         return slowest_ms is not None and self.watermarks.watermark_ms > slowest_ms + self.alignment.max_drift_ms
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        super().before_snapshot(checkpoint_id, now_ms)
         saved = [(s.id, s.what, r.position(), False) for s, r in self._readers.values()]
         saved += [(s.id, s.what, None, True) for s in self._done.values()]
         self._saved.update(saved)

@@ -145,7 +145,6 @@ class TwoPhaseOperator(SinkFunctionOperator):
             "context": self._function.get_user_context(),
         }
         self.states.get_list_state(_TRANSACTIONS).update([saved])
-        super().before_snapshot(checkpoint_id, now_ms)
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         super().checkpoint_completed(checkpoint_id)

@@ -29,6 +29,7 @@ from tamias.slot.spool import Spool, SpoolMemory
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.scratch_folders import LocalFolder
+from tamias.subtask.capture import Declined
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
 from tamias.subtask.wire.frames import ReceivedBlob
@@ -184,7 +185,11 @@ class SlotHost:
         self._dirty.add(subtask_id)
         yield from subtask.run_epoch(order, blobs, send)
         if order.checkpoint_id is not None and subtask_id not in order.settled:
-            self._writer.add(subtask.snapshot(order.checkpoint_id, savepoint, order.checkpoint_ms))
+            taken = subtask.snapshot(order.checkpoint_id, savepoint, order.checkpoint_ms)
+            if isinstance(taken, Declined):
+                self._writer.decline(subtask_id, taken)
+            else:
+                self._writer.add(taken)
         self._dirty.discard(subtask_id)
         yield subtask.ack
 

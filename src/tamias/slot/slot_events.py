@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tamias.errors import UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import SubtaskSnapshot
 
@@ -19,12 +20,17 @@ class SnapshotWritten:
 
 @dataclass(frozen=True)
 class SnapshotNotWritten:
-    """A subtask's state files of a checkpoint could not be written."""
+    """A subtask's state could not be captured, or its files could not be written.
+
+    Attributes:
+        error: The exception of the user's `snapshot_state`, if it declined the checkpoint.
+    """
 
     checkpoint_id: int
     attempt: int
     subtask: SubtaskId
     why: str
+    error: UserFunctionError | None = None
 
 
 @dataclass(frozen=True, slots=True)

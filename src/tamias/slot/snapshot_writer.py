@@ -24,7 +24,7 @@ from tamias.state.keyed_backend import SnapshotTarget
 from tamias.state.snapshots import StateFile
 from tamias.state.state_files import inline_state, write_state
 from tamias.storage.file_store import FileStore, open_files
-from tamias.subtask.capture import CapturedSubtask
+from tamias.subtask.capture import CapturedSubtask, Declined
 
 __all__ = ["SnapshotWriter"]
 
@@ -58,6 +58,12 @@ class SnapshotWriter:
             self._queue.put((self._deployment, captured))
         else:
             self._report(self._write(self._deployment, captured))
+
+    def decline(self, subtask: SubtaskId, declined: Declined) -> None:
+        """Report a snapshot that could not be captured."""
+        assert self._deployment is not None
+        error = declined.error
+        self._report(SnapshotNotWritten(declined.checkpoint_id, self._deployment.attempt, subtask, str(error), error))
 
     def stop(self) -> None:
         """Finish the snapshot that is being written, and end the thread."""

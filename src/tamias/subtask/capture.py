@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tamias.codegen.blame import Blame
+from tamias.errors import UserFunctionError, may_be_retried
 from tamias.graph.job_graph import Operator
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import SavepointOrder
@@ -66,6 +67,21 @@ class CapturedSubtask:
         )
 
 
+@dataclass(frozen=True)
+class Declined:
+    """A snapshot that was not taken, because `snapshot_state` of a function raised an exception.
+
+    The subtask goes on. Nothing of it has changed: states captured before count as those of an aborted checkpoint, and
+    transactions that sinks have prepared wait for the next checkpoint.
+    """
+
+    # Flink: a failure of the synchronous part fails the task, whatever number of failures is tolerated. Here that is so
+    # for sinks and backends, which may have lost something. A function that raises has lost nothing.
+
+    checkpoint_id: int
+    error: UserFunctionError
+
+
 def capture(
     operators: Sequence[RuntimeOperator],
     blame: Blame,
@@ -73,18 +89,31 @@ def capture(
     checkpoint_id: int,
     triggered_ms: int,
     savepoint: SavepointOrder | None,
-) -> tuple[CapturedOperator, ...]:
-    """Capture the state of all operators: the synchronous part of a snapshot. The tail of the chain comes first."""
+) -> tuple[CapturedOperator, ...] | Declined:
+    """Capture the state of all operators: the synchronous part of a snapshot. The tail of the chain comes first.
+
+    Raises:
+        UserFunctionError: A sink could not prepare its output, or a backend could not capture its state: what they
+            hold is not known any more, and the attempt has failed.
+    """
     captured: list[CapturedOperator] = []
     try:
         for number in reversed(range(len(operators))):
             operator = operators[number]
             with blame.operator(number):
                 operator.before_snapshot(checkpoint_id, triggered_ms)
+            try:
+                with blame.operator(number):
+                    operator.snapshot_functions(checkpoint_id, triggered_ms)
+                    state = encode_operator_state(operator.states.snapshot()) if operator.states.infos() else None
+            except UserFunctionError as error:
+                if not may_be_retried(error):
+                    raise
+                return Declined(checkpoint_id, error)
+            with blame.operator(number):
                 keyed = _capture_keyed(operator.backend, checkpoint_id, savepoint)
                 if keyed is not None:
                     keyed.key_groups = operator.key_groups()
-                state = encode_operator_state(operator.states.snapshot()) if operator.states.infos() else None
                 captured.append(CapturedOperator(operator.operator, keyed, state, operator.infos()))
     finally:
         for operator in operators:

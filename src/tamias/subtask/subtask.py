@@ -20,7 +20,7 @@ from tamias.operators.operator import RuntimeOperator
 from tamias.operators.source_head import SourceHead
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore
-from tamias.subtask.capture import CapturedSubtask, capture
+from tamias.subtask.capture import CapturedSubtask, Declined, capture
 from tamias.subtask.epoch_input import ChannelInput, EpochInput, SourceInput
 from tamias.subtask.intake import Intake, held_in_batch
 from tamias.subtask.lifecycle import OperatorLifecycle
@@ -162,7 +162,7 @@ class Subtask:
 
     def snapshot(
         self, checkpoint_id: int, savepoint: SavepointOrder | None = None, triggered_ms: int | None = None
-    ) -> CapturedSubtask:
+    ) -> CapturedSubtask | Declined:
         """Capture the state at the end of the epoch that carries the checkpoint."""
         started = self.environment.clock.monotonic()
         if triggered_ms is None:
@@ -170,6 +170,8 @@ class Subtask:
         operators = capture(
             self.operators, self._blame, checkpoint_id=checkpoint_id, triggered_ms=triggered_ms, savepoint=savepoint
         )
+        if isinstance(operators, Declined):
+            return operators
         sync_ms = (self.environment.clock.monotonic() - started) * 1000
         # A drained source has more to read: the job that starts from the savepoint reads it.
         finished = self.finished and not self._drained

@@ -94,9 +94,9 @@ class HarnessJob:
     def _assembled(self) -> CheckpointMetadata:
         events = self._engine.events()
         written = [event.snapshot for event in events if isinstance(event, SnapshotWritten)]
-        lost = [event.why for event in events if not isinstance(event, SnapshotWritten)]
+        lost = [event for event in events if not isinstance(event, SnapshotWritten)]
         if lost:
-            raise CheckpointError(f"the snapshot could not be taken: {lost[0]}")
+            self._raise(Failure(lost[0].error or CheckpointError(f"the snapshot could not be taken: {lost[0].why}")))
         return assemble(
             self.deployment.graph,
             job_id=self.deployment.job_id,

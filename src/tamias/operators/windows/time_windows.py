@@ -68,7 +68,6 @@ class TimeWindowOperator(RuntimeOperator):
         super().open()
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
-        super().before_snapshot(checkpoint_id, now_ms)
         self.layout.before_snapshot()
 
     # ------------------------------------------------------------------------------------------------ records
