@@ -88,7 +88,7 @@ def test_the_error_of_a_job_that_tolerates_nothing_names_the_operator_and_has_th
     with pytest.raises(JobExecutionError, match="ValueError: no snapshot 1") as failed:
         run.handle.wait(0)
     assert failed.value.operator_name == "declines"
-    assert "in snapshot_state" in failed.value.user_traceback
+    assert "in snapshot_state" in str(failed.value.user_traceback)
 
 
 def test_the_error_of_a_job_that_tolerated_enough_names_number_operator_and_exception(tmp_path):
@@ -128,5 +128,5 @@ def test_a_sink_that_cannot_prepare_its_output_fails_the_attempt_whatever_is_tol
     counting(numbers(env)).add_sink(Refusing("refusing")).uid("ledger")
     run = run_scripted(env)
     assert run.handle.progress().restarts == 1
-    assert "the external system does not answer" in run.handle.progress().last_failure
+    assert "the external system does not answer" in str(run.handle.progress().last_failure)
     assert Ledger.committed("refusing") == EXPECTED
