@@ -10,7 +10,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         the job         JobExecutionError, JobCancelledError, DeploymentError, SlotLostError, CollectSpillError
         the state       StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         checkpoints     CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
-                        DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
+                        JobWasCancelled, DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ __all__ = [
     "JobCancelledError",
     "JobExecutionError",
     "JobHasFinished",
+    "JobWasCancelled",
     "NoCurrentKey",
     "NoReadableCheckpoint",
     "ProgramWarning",
@@ -620,6 +621,26 @@ class JobHasFinished(CheckpointError):
         return (
             f"the job of checkpoint directory {directory!r} has finished, and all its output is committed; to run it "
             "again from the beginning, delete that directory or use another job id"
+        )
+
+
+class JobWasCancelled(CheckpointError):
+    """A driver was started for a job that was cancelled, without naming the checkpoint to start from."""
+
+    retryable = False
+
+    def __init__(self, job_id: str, directory: str) -> None:
+        super().__init__(job_id, directory)
+
+    job_id = _Field[str](0)
+    directory = _Field[str](1)
+
+    def __str__(self) -> str:
+        job_id, directory = self.args
+        return (
+            f"job {job_id} was cancelled, and no driver continues from its checkpoints in {directory!r} unasked; to "
+            "start from one of them, name it (execution.state-recovery.path, `tamias run -s PATH`); to start empty, "
+            "use another job id or delete that directory"
         )
 
 

@@ -18,7 +18,7 @@ from tamias.checkpoint.history import History
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.owner_files import encode_owner_file
 from tamias.checkpoint.ownership import claim
-from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished
+from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, driver, graph, metadata, opened, vertex
@@ -277,6 +277,47 @@ def test_after_a_finished_job_is_gone_its_directory_is_free(store):
     directory, _ = start(store, "one")
     complete(directory, 1)
     directory.delete_everything(finished=True)
+    assert start(store, "two")[1] is None
+
+
+def test_a_cancelled_job_is_continued_only_from_what_the_user_names(store):
+    directory, _ = start(store, "one")
+    complete(directory, 1)
+    directory.note_cancelled()
+    with pytest.raises(DirectoryInUse):  # it is still ending
+        CheckpointDirectory(store, JOB).initialise(replace(Driver.this_process(), host="elsewhere"), 1)
+    directory.release()
+    for take_over in (False, True):
+        with pytest.raises(JobWasCancelled, match=rf"job {JOB} was cancelled.*{JOB}.*execution\.state-recovery\.path"):
+            opened(store, name="two", take_over=take_over)
+    second = CheckpointDirectory(store, JOB)
+    second.initialise(driver("two"), 1, names_start=True)
+    assert second.follows_cancellation
+    second.release()
+    with pytest.raises(JobWasCancelled):  # the second driver ended before it started
+        opened(store, name="three")
+    third = CheckpointDirectory(store, JOB)
+    third.initialise(driver("three"), 1, names_start=True)
+    third.start_from(1)
+    third.release()
+    fourth, restored = start(store, "four")
+    assert (fourth.follows_cancellation, restored) == (False, 1)
+
+
+def test_a_damaged_note_of_a_cancelled_job_counts(store):
+    directory, _ = start(store, "one")
+    directory.note_cancelled()
+    directory.files.replace("owner/cancelled-000001", b"noise")
+    directory.release()
+    with pytest.raises(JobWasCancelled):
+        opened(store, name="two")
+
+
+def test_after_a_cancelled_job_is_gone_its_directory_is_free(store):
+    directory, _ = start(store, "one")
+    complete(directory, 1)
+    directory.note_cancelled()
+    directory.delete_everything()
     assert start(store, "two")[1] is None
 
 

@@ -7,6 +7,7 @@ come out exactly once, and no unneeded file may stay.
 import contextlib
 import json
 import random
+from collections import Counter
 
 import pytest
 
@@ -30,7 +31,7 @@ from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.restore_plan import plan_restore
 from tamias.checkpoint.retention import Retention
 from tamias.checkpoint.schedule import CoordinatorSettings
-from tamias.errors import CorruptFileError, Fenced
+from tamias.errors import CorruptFileError, Fenced, JobWasCancelled
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
 from tamias.state.state_files import read_state, write_state
@@ -140,18 +141,21 @@ class PromptJanitor:
 class SmallJob:
     """One driver process, from its start to its end or death."""
 
-    def __init__(self, files, sink, *, name, num_retained=2, step=lambda: None):
+    def __init__(self, files, sink, *, name, num_retained=2, step=lambda: None, named=None):
         self.sink = sink
         self.step = step  # called before every effect on the external system
         self.directory = CheckpointDirectory(files, JOB, janitor=PromptJanitor())  # type: ignore[arg-type]
-        self.directory.initialise(driver(name), 0, take_over=True)
+        self.directory.initialise(driver(name), 0, take_over=True, names_start=named is not None)
         self.retention = Retention(num_retained)
-        found = choose_checkpoint(self.directory)
+        chosen = choose_checkpoint(self.directory)
+        found = chosen.restore_point.metadata if chosen is not None else None
+        if named is not None and self.directory.follows_cancellation:
+            found = self.directory.load(named)  # a checkpoint of the directory, as the user says
         restored_id = None
         self.position, self.transactions = 0, []
         if found is not None:
-            restored_id = found.restore_point.metadata.checkpoint_id
-            plan = plan_restore(JOB_GRAPH, found.restore_point.metadata, self.directory.url)
+            restored_id = found.checkpoint_id
+            plan = plan_restore(JOB_GRAPH, found, self.directory.url)
             (kept,) = plan.subtasks[SubtaskId(0, 0)].operators[0].operator_state
             assert kept is not None
             try:
@@ -160,7 +164,7 @@ class SmallJob:
                 self.directory.check_owner()  # another driver took over and deleted it
                 raise
             self.position, self.transactions = state["position"], state["transactions"]
-            self.retention.adopt([found.restore_point.metadata])
+            self.retention.adopt([found])
         self.restored_id = restored_id
         self.directory.start_from(restored_id)
         self.step()
@@ -176,9 +180,18 @@ class SmallJob:
         self.now_ms = 0
         self.perform(self.coordinator.handle(JobStarted(0, restored_id)))
 
-    def run(self):
+    def cancel(self):
+        """End the job as a cancelled one that retains its checkpoints."""
+        self.directory.note_cancelled()
+        self.directory.release()
+
+    def run(self, until=None):
+        """Run to the end of the input, or until some records were read, and then be cancelled."""
         uncommitted = []
         while self.position < RECORDS or uncommitted or self.transactions:
+            if until is not None and self.position >= until:
+                self.cancel()
+                return
             self.now_ms += 10
             actions = self.coordinator.handle(EpochStarting(self.now_ms))
             records = range(self.position, min(self.position + PER_EPOCH, RECORDS))
@@ -285,6 +298,66 @@ def test_killed_at_any_call_to_the_storage_every_record_still_comes_out_once(aft
         # If the first driver was killed after its last checkpoint, the second had nothing to complete and to clean up.
         if kill_at < total - 20:
             assert_clean(store, 2)
+
+
+CANCELLED_AT = 16
+NOTE = "owner/cancelled-000001"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_of_a_cancelled_job_it_is_continued_only_as_long_as_nobody_knows(after):
+    counted = Hazardous(MemoryFiles())
+    SmallJob(counted, Sink(), name="only").run(until=CANCELLED_AT)
+    outcomes = Counter()
+    for kill_at in range(1, counted.calls + 2):  # the last one ends undisturbed
+        store, sink = MemoryFiles(), Sink()
+        with contextlib.suppress(Killed):
+            SmallJob(Hazardous(store, kill_at=kill_at, after=after), sink, name="first").run(until=CANCELLED_AT)
+        noted = store.below(JOB).exists(NOTE)
+        outcomes[noted] += 1
+        if noted:
+            with pytest.raises(JobWasCancelled, match=f"job {JOB} was cancelled.*name it"):
+                SmallJob(store, sink, name="second")
+            newest = CheckpointDirectory(store, JOB).completed_ids()[-1]
+            SmallJob(store, sink, name="third", named=newest).run()
+        else:
+            SmallJob(store, sink, name="second").run()
+        assert sink.output == list(range(RECORDS)), f"killed at call {kill_at}"
+    assert outcomes[True] >= 2
+    assert outcomes[False] > 50
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["newest", "older"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_while_a_cancelled_job_is_continued_on_purpose(after, older):
+    def cancelled():
+        store, sink = MemoryFiles(), Sink()
+        SmallJob(store, sink, name="first").run(until=CANCELLED_AT)
+        return store, sink, CheckpointDirectory(store, JOB).completed_ids()[-2 if older else -1]
+
+    store, sink, named = cancelled()
+    counted = Hazardous(store)
+    SmallJob(counted, sink, name="only", named=named).run()
+    outcomes = Counter()
+    for kill_at in range(1, counted.calls + 1):
+        store, sink, named = cancelled()
+        committed = len(sink.output)
+        with contextlib.suppress(Killed):
+            SmallJob(Hazardous(store, kill_at=kill_at, after=after), sink, name="second", named=named).run()
+        started = any(store.below(JOB).exists(f"owner/start-{term:06d}") for term in (2, 3))
+        outcomes[started] += 1
+        if not started:
+            with pytest.raises(JobWasCancelled):
+                SmallJob(store, sink, name="third")
+        # Its new driver names the same start: what the job has done since counts for more.
+        SmallJob(store, sink, name="fourth", named=named).run()
+        if older:  # what came after the older checkpoint was committed before, and is put out again
+            assert sorted(set(sink.output)) == list(range(RECORDS))
+            assert len(sink.output) <= RECORDS + committed
+        else:
+            assert sink.output == list(range(RECORDS)), f"killed at call {kill_at}"
+    assert outcomes[False] > 2
+    assert outcomes[True] > 50
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -35,7 +35,7 @@ def job(folder: Path, tolerable: int):
     env.set_restart_strategy(RestartStrategies.no_restart())
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(folder))
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(tolerable)
-    return tallied(generated(env, RECORDS, RECORDS / 4).map(DeclinesTwice()).name("declines"), 5)
+    return tallied(generated(env, RECORDS, RECORDS / 4).map(DeclinesTwice()).name("declines").set_parallelism(1), 5)
 
 
 def test_tolerated_exceptions_cost_checkpoints_and_no_record(tmp_path: Path) -> None:

@@ -106,14 +106,35 @@ class CheckpointDirectory:
         assert self._ownership is not None, "initialise() comes first"
         return self._ownership
 
-    def initialise(self, driver: Driver, now_ms: int, *, lease_ms: int = LEASE_MS, take_over: bool = False) -> None:
+    @property
+    def follows_cancellation(self) -> bool:
+        """Whether the job was cancelled before this driver was started: it starts from what the user has named."""
+        return self._owner.follows_cancellation
+
+    def initialise(
+        self,
+        driver: Driver,
+        now_ms: int,
+        *,
+        lease_ms: int = LEASE_MS,
+        take_over: bool = False,
+        names_start: bool = False,
+    ) -> None:
         """Create the directories, prove that they can be written to, and claim them for this driver.
 
         The loop calls this before any input is read.
 
+        Args:
+            driver: The driver.
+            now_ms: The wall clock.
+            lease_ms: How long an owner on another host may be silent before it is considered dead.
+            take_over: Replace an owner even if it is alive.
+            names_start: Whether the user has named what the driver starts from.
+
         Raises:
             CheckpointError: The directories cannot be written to.
             DirectoryInUse: Another driver runs on them.
+            JobWasCancelled: The job was cancelled, and the user has not named what it starts from.
             JobHasFinished: The last driver finished the job and ended before it had removed them.
         """
         try:
@@ -122,7 +143,15 @@ class CheckpointDirectory:
             # All drivers use the same name, so the next driver removes the probe of one that was killed here.
             self.files.replace(PROBE, b"")
             self.files.delete(PROBE)
-            self._ownership = claim(self.files, driver, now_ms, lease_ms=lease_ms, take_over=take_over)
+            self._ownership = claim(
+                self.files,
+                driver,
+                now_ms,
+                lease_ms=lease_ms,
+                take_over=take_over,
+                job_id=self.job_id,
+                names_start=names_start,
+            )
         except OSError as error:
             raise CheckpointError(
                 f"cannot write checkpoints to {self.url!r}: {error}; "
@@ -155,6 +184,13 @@ class CheckpointDirectory:
     def check_owner(self) -> None:
         """Raise `Fenced` if another driver has taken over."""
         self._owner.check()
+
+    def note_cancelled(self) -> None:
+        """Note that the job was cancelled: no driver continues it without being told what to start from."""
+        try:
+            self._owner.note_cancelled()
+        except OSError as error:  # the job ends all the same
+            _LOG.warning("could not note in %s that the job was cancelled: %s", self.url, error)
 
     def release(self) -> None:
         """Give up ownership at the end of the job, so that the next driver need not wait."""

@@ -28,7 +28,7 @@ __all__ = [
 
 OWNER = "owner"
 
-Kind = Literal["claim", "start", "entry", "progress", "alive"]
+Kind = Literal["claim", "start", "entry", "progress", "alive", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ claim written last stands. For such a storage three more rules hold:
 On every storage, that file also names the last checkpoint that was announced, so that its loss is noticed.
 
 Clocks only decide whether a second driver is *refused*: it is refused while the owner is alive.
+
+A driver whose job is cancelled puts a note in `owner/cancelled-<term>` before it ends. The next driver is then refused
+unless the user names what it starts from. The note counts until a later driver has recorded its start.
 """
 
 from __future__ import annotations
@@ -47,10 +50,10 @@ from tamias.checkpoint.owner_files import (
     read_claim,
     read_owner_file,
 )
-from tamias.errors import DirectoryInUse, Fenced, JobHasFinished
+from tamias.errors import DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
 from tamias.storage.file_store import FileStore
 
-__all__ = ["LEASE_MS", "Ownership", "claim", "living_owner"]
+__all__ = ["LEASE_MS", "Ownership", "claim", "living_owner", "possible_owner"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,10 +69,25 @@ class OwnCheckpoint(NamedTuple):
 
 
 class Ownership:
-    """The right of one driver to write to a job's directory. It may be lost at any moment."""
+    """The right of one driver to write to a job's directory. It may be lost at any moment.
 
-    def __init__(self, store: FileStore, driver: Driver, term: int, now_ms: int, lease_ms: int = LEASE_MS) -> None:
+    Attributes:
+        term: The number of the driver among those that have owned the directory.
+        follows_cancellation: Whether the job was cancelled before this driver, and no driver has started since.
+    """
+
+    def __init__(
+        self,
+        store: FileStore,
+        driver: Driver,
+        term: int,
+        now_ms: int,
+        lease_ms: int = LEASE_MS,
+        *,
+        follows_cancellation: bool = False,
+    ) -> None:
         self.term = term
+        self.follows_cancellation = follows_cancellation
         self._store = store
         self._driver = driver
         self._renewed_ms = now_ms
@@ -154,12 +172,23 @@ class Ownership:
         """
         self._replace("alive", {"released": True, "finished": finished})
 
-    def _replace(self, kind: Literal["entry", "progress", "alive"], body: dict[str, Any]) -> None:
+    def note_cancelled(self) -> None:
+        """Note that the job was cancelled: no driver continues it without being told what to start from."""
+        self._replace("cancelled", {"term": self.term})
+
+    def _replace(self, kind: Literal["entry", "progress", "alive", "cancelled"], body: dict[str, Any]) -> None:
         self._store.replace(owner_path(kind, self.term), encode_owner_file(body))
 
 
 def claim(
-    store: FileStore, driver: Driver, now_ms: int, *, lease_ms: int = LEASE_MS, take_over: bool = False
+    store: FileStore,
+    driver: Driver,
+    now_ms: int,
+    *,
+    lease_ms: int = LEASE_MS,
+    take_over: bool = False,
+    job_id: str = "",
+    names_start: bool = False,
 ) -> Ownership:
     """Become the owner of a job's directory.
 
@@ -169,9 +198,12 @@ def claim(
         now_ms: The wall clock. It is compared with the last sign of life of an owner on another host.
         lease_ms: How long an owner may be silent before it is considered dead.
         take_over: Replace an owner even if it is alive.
+        job_id: The id of the job, for messages.
+        names_start: Whether the user has named what the driver starts from.
 
     Raises:
         DirectoryInUse: The owner is alive.
+        JobWasCancelled: The job was cancelled, and the user has not named what the driver starts from.
         JobHasFinished: There is nothing left to do, and the directory is about to be removed.
     """
     least = 1
@@ -182,6 +214,9 @@ def claim(
             raise JobHasFinished(store.url)
         if newest is not None and not mine and not take_over and _is_alive(store, newest, driver, now_ms, lease_ms):
             raise DirectoryInUse(store.url, newest.driver.host, newest.driver.pid)
+        cancelled = newest is not None and _was_cancelled(store, newest.term)
+        if cancelled and not mine and not names_start:
+            raise JobWasCancelled(job_id, store.url)
         if newest is not None and mine and newest.term >= least:
             term = newest.term  # the claim was published, and only the answer was lost
         else:
@@ -191,7 +226,7 @@ def claim(
             except FileExistsError:
                 continue  # another driver was faster: look at its claim
         if store.exclusive or _alone_in_term(store, term, driver):
-            return Ownership(store, driver, term, now_ms, lease_ms)
+            return Ownership(store, driver, term, now_ms, lease_ms, follows_cancellation=cancelled)
         least = term + 1
 
 
@@ -225,6 +260,24 @@ def _is_alive(store: FileStore, owner: Claim, observer: Driver, now_ms: int, lea
         return True
     last_ms = sign.get("now_ms", owner.claimed_ms)
     return isinstance(last_ms, int) and now_ms - last_ms < lease_ms
+
+
+def possible_owner(store: FileStore) -> Driver | None:
+    """Return the driver that owns a job's directory, unless it has ended; it may be dead, or silent on another host."""
+    newest = newest_claim(store)
+    if newest is None or newest.driver.is_gone(Driver.this_process()):
+        return None
+    return None if _sign_of_life(store, newest).get("released") is True else newest.driver
+
+
+def _was_cancelled(store: FileStore, term: int) -> bool:
+    """Return whether the last driver that started, up to a term, was cancelled."""
+    for each in range(term, 0, -1):
+        if read_owner_file(store, owner_path("cancelled", each)) is not None:
+            return True
+        if read_owner_file(store, owner_path("start", each)) is not None:
+            return False
+    return False
 
 
 def _sign_of_life(store: FileStore, owner: Claim) -> dict[str, Any]:

@@ -217,6 +217,10 @@ class JobCheckpoints:
 
     # ---------------------------------------------------------------------------------------------------- the end
 
+    def job_cancelled(self) -> None:
+        """Note that the job was cancelled, before anything is released."""
+        self._directory.note_cancelled()
+
     def job_ended(self, status: JobStatus) -> None:
         """Keep or delete the checkpoints of a job that has ended, and remove unfinished savepoints."""
         self._savepoints.remove_unfinished()

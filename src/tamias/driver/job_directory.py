@@ -18,7 +18,8 @@ def open_directory(settings: JobSettings, now_ms: int) -> CheckpointDirectory:
     """Create the job's checkpoint directory and claim it for this driver.
 
     Raises:
-        CheckpointError: The directory cannot be written to, another driver runs on it, or the job has finished.
+        CheckpointError: The directory cannot be written to, another driver runs on it, or the job has finished or was
+            cancelled.
         ConfigurationError: The directory is not one that can be opened, or the signing key cannot be used.
     """
     checkpoints = settings.checkpoints
@@ -32,7 +33,12 @@ def open_directory(settings: JobSettings, now_ms: int) -> CheckpointDirectory:
         create_subdir=checkpoints.create_subdir,
         signing_key=read_signing_key(checkpoints.signing_key_file),
     )
-    directory.initialise(Driver.this_process(), now_ms, lease_ms=checkpoints.owner_lease_ms)
+    directory.initialise(
+        Driver.this_process(),
+        now_ms,
+        lease_ms=checkpoints.owner_lease_ms,
+        names_start=settings.restore_path is not None,
+    )
     return directory
 
 

@@ -239,6 +239,8 @@ class JobLoop:
 
     def _release(self, status: JobStatus) -> None:
         """Release the engine, and keep or delete the checkpoints."""
+        if status is JobStatus.CANCELED:
+            self._checkpoints.job_cancelled()
         try:
             self._engine.shutdown()
         except Exception:  # the job's outcome stands; what could not be released is in the log

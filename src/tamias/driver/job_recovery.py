@@ -11,11 +11,14 @@ import logging
 from tamias.checkpoint.checkpoint_choice import choose_checkpoint
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.file_verification import verify_files
+from tamias.checkpoint.ownership import living_owner, possible_owner
 from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
 from tamias.checkpoint.restore_point import RestorePoint, resolve
 from tamias.checkpoint.savepoint_files import check_unused, delete_checkpoint
 from tamias.checkpoint.savepoint_notes import SavepointNotes
+from tamias.clock import SystemClock
 from tamias.config.job_settings import JobSettings
+from tamias.config.options import JOB_ID
 from tamias.driver.interrupts import AttemptFailed
 from tamias.engine.protocol import Failure
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
@@ -135,8 +138,11 @@ class JobRecovery:
     # --------------------------------------------------------------------------------------------------------- details
 
     def _find_initial(self) -> None:
-        """Choose the newest checkpoint that an earlier driver of the same job left, else what the user names."""
-        left = self._newest()
+        """Choose the newest checkpoint that an earlier driver of the same job left, else what the user names.
+
+        A job that was cancelled starts from what the user names, whatever it left.
+        """
+        left = None if self._directory.follows_cancellation else self._newest()
         path = self._settings.restore_path
         if left is not None:
             self._initial, self._initial_is_own = left, True
@@ -145,6 +151,7 @@ class JobRecovery:
                 self._claim_again(path)
         elif path is not None:
             self._initial = self._named(path)
+            self._initial_is_own = self._is_in_own_directory(self._initial)
 
     def _newest(self) -> RestorePoint | None:
         chosen = choose_checkpoint(self._directory, exclude=self._unreadable, savepoints=self._notes.addresses)
@@ -154,6 +161,8 @@ class JobRecovery:
         """Find what the user names, and claim it if the claim mode says so."""
         origin = resolve(path, self._directory.signing_key)
         verify_files(origin.files, origin.metadata)  # find damaged files, and files elsewhere, before anything runs
+        if origin.metadata.kind == "checkpoint" and not self._is_in_own_directory(origin):
+            self._warn_of_driver(origin)
         job, mode, checkpoint_id = self._settings.job_name, self._settings.claim_mode, origin.metadata.checkpoint_id
         _log.info("job %s starts from %s (%s)", job, origin.label, mode)
         if mode == "CLAIM":
@@ -164,6 +173,32 @@ class JobRecovery:
             _log.info("checkpoint %d holds no records in flight that could be ignored", checkpoint_id)
         return origin
 
+    def _is_in_own_directory(self, origin: RestorePoint) -> bool:
+        return origin.files.url == self._directory.files.url
+
+    def _warn_of_driver(self, origin: RestorePoint) -> None:
+        """Warn if the driver of the checkpoint's job runs, or may run: a job of another id does not replace it."""
+        owner = possible_owner(origin.files)
+        if owner is None:
+            return
+        runs = "runs" if living_owner(origin.files, SystemClock().now_ms()) is not None else "may still run"
+        job_id = origin.metadata.job_id
+        _log.warning(
+            "job %s starts from %s under an id of its own, and the driver of job %s %s (process %d on host %r): that "
+            "driver is not replaced, both put out their results, and it may delete the checkpoint at any moment; to "
+            "continue job %s itself after its driver has died, start the program with its id (%s: %s), and to start "
+            "another job from its state, take a savepoint",
+            self._settings.job_name,
+            origin.label,
+            job_id,
+            runs,
+            owner.pid,
+            owner.host,
+            job_id,
+            JOB_ID.key,
+            job_id,
+        )
+
     def _claim_again(self, path: str) -> None:
         """Claim what an earlier driver claimed: that driver may have ended before it could delete it."""
         if self._settings.claim_mode == "CLAIM":
@@ -173,7 +208,7 @@ class JobRecovery:
                 _log.info("%s need not be deleted any more: %s", path, error)
 
     def _claim(self, origin: RestorePoint) -> None:
-        if origin.files.url == self._directory.files.url:  # the job owns its own directory anyway
+        if self._is_in_own_directory(origin):  # the job owns its own directory anyway
             return
         try:
             check_unused(origin.files, origin.metadata)
