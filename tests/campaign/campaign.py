@@ -421,7 +421,13 @@ class Campaign:
         return driver not in self._refused and (driver in self._went_back or "restoring the older" in log)
 
     def _check_leftovers(self) -> None:
-        """Check that no process of the job is left: no slot, and on Spark no Java process and no Python worker."""
+        """Check that no process of the job is left: no slot, and on Spark no Java process and no Python worker.
+
+        A slot that a fault has stopped may still stand there, if the job ended without it. It is continued, and must
+        then end by itself.
+        """
+        left = with_variable(MARKS, str(self._marks))
+        send([pid for pid in left if process_state(pid) == "T"], signal.SIGCONT)
         limit = time.monotonic() + 20
         while left := with_variable(MARKS, str(self._marks)):
             if time.monotonic() > limit:
