@@ -17,5 +17,6 @@ def test_the_demo_kills_a_slot_and_counts_every_order_once() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "incubator modules" not in done.stderr
     assert "kill -9" in done.stdout and "1 restart(s)" in done.stdout
     assert "0 orders lost, 0 counted twice, 0 of 500 customers with a wrong total" in done.stdout

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from tamias.engine.spark.driver_side.filtered_errors import errors_without_java_s_warning
 from tamias.storage.scratch_folders import LocalFolder
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -36,7 +37,8 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
         arguments = f"--properties-file '{path}' --load-spark-defaults {given or 'pyspark-shell'}"
         os.environ[_ARGUMENTS] = arguments
         try:
-            context_class._ensure_initialized()
+            with errors_without_java_s_warning():
+                context_class._ensure_initialized()
         finally:
             if given is None:
                 del os.environ[_ARGUMENTS]
