@@ -129,7 +129,7 @@ class Fails(KeyedCoProcessFunction):
         (LEFT, [], r"'checks' .* on record \('a', 4\): ValueError: no fours"),
         ([], RIGHT, r"'checks' .* on record \('c', 40\): ValueError: no forties"),
         ([], [(None, 1)], r"on record \(None, 1\).* cannot use None as the key"),
-        ([], [([1], 1)], r"cannot use \[1\] as the key of record \(\[1\], 1\)"),
+        ([], [({1}, 1)], r"cannot use \{1\} as the key of record \(\{1\}, 1\)"),
     ],
 )
 def test_an_error_names_the_operator_and_the_record(env, left, right, message):

@@ -97,10 +97,10 @@ class _Windowed(ABC):
         Args:
             time_ms: Milliseconds, or a length of time.
         """
-        lateness_ms = millis_of(time_ms)
-        if lateness_ms < 0:
+        lengths = int | Time | Duration | timedelta
+        if isinstance(time_ms, bool) or not isinstance(time_ms, lengths) or millis_of(time_ms) < 0:
             raise ValueError(f"allowed_lateness() takes a length of time from 0 on, got {time_ms!r}")
-        self._lateness_ms = lateness_ms
+        self._lateness_ms = millis_of(time_ms)
         return self
 
     def side_output_late_data(self: S, output_tag: OutputTag) -> S:
