@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route
-from tamias.engine.spark.task_side.rows import DRIVER, POISON, Row, decode, shuffle_pairs
+from tamias.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode, shuffle_pairs
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.link import Link, accept, listen
@@ -63,7 +63,7 @@ def level_task(address: str) -> LevelTask:
 
 
 def encoded(level: int, partition: int, data: bytes = b"") -> bytes:
-    return Row(0, level, partition, data).encode()
+    return ShuffleRow(0, level, partition, data).encode()
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_rows_behind_a_lost_slot_still_pass(tmp_path: Path) -> None:
 
 
 def test_a_row_travels_as_its_partition_and_itself() -> None:
-    key, row = shuffle_pairs([Row(3, 2, 1, b"data")])
+    key, row = shuffle_pairs([ShuffleRow(3, 2, 1, b"data")])
     assert key == (3).to_bytes(8, "big")
     level, partition, data = decode(row)
     assert (level, partition, bytes(data)) == (2, 1, b"data")

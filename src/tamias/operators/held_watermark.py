@@ -16,7 +16,7 @@ Input = TypeVar("Input")
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack(Generic[Input]):
+class WatermarkHold(Generic[Input]):
     """An input that holds the watermark back.
 
     Attributes:
@@ -55,7 +55,7 @@ class HeldWatermark(Generic[Input]):
         self._since = 0.0
         self._due_s = 0.0
 
-    def check(self, watermarks: Mapping[Input, int], now: float) -> HeldBack[Input] | None:
+    def check(self, watermarks: Mapping[Input, int], now: float) -> WatermarkHold[Input] | None:
         """Take in the watermarks of the inputs that are not idle; return the input to warn about, if it is time.
 
         Args:
@@ -75,4 +75,4 @@ class HeldWatermark(Generic[Input]):
             return None
         self._due_s = 2 * seconds
         holder = next(each for each, watermark_ms in watermarks.items() if watermark_ms == least_ms)
-        return HeldBack(holder, least_ms, furthest_ms, seconds)
+        return WatermarkHold(holder, least_ms, furthest_ms, seconds)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tamias.engine.spark.task_side.rows import DRIVER, POISON, Row, decode
+from tamias.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode
 from tamias.engine.spark.task_side.run_subtask import SubtaskCall
 from tamias.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from tamias.errors import SlotLostError
@@ -57,7 +57,7 @@ class LevelTask:
     order: EpochOrder
     repeatable: bool  # whether Spark may run a task again, or twice at a time
 
-    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Row]:
+    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[ShuffleRow]:
         subtask = self.subtasks[partition]
         request = RunEpoch(subtask.id, self.attempt, self.order, self.repeatable)
         call = SubtaskCall(lambda: self._link(subtask), request)
@@ -80,7 +80,7 @@ class LevelTask:
                 _links.pop((subtask.address, self.secret), None)
                 call.link.close()
 
-    def _answer(self, subtask: HostedSubtask, call: SubtaskCall) -> Iterator[Row]:
+    def _answer(self, subtask: HostedSubtask, call: SubtaskCall) -> Iterator[ShuffleRow]:
         try:
             for item in call.answer():
                 if isinstance(item, bytes):
@@ -105,14 +105,14 @@ class LevelTask:
             link = _links[key] = connect(subtask.address, self.secret)
         return link
 
-    def _fail(self, subtask: HostedSubtask, pickled_error: bytes) -> Iterator[Row]:
+    def _fail(self, subtask: HostedSubtask, pickled_error: bytes) -> Iterator[ShuffleRow]:
         yield self._row(DRIVER, 0, dumps(SubtaskFailure(subtask.id, pickled_error)))
         yield from self._poison(subtask)
 
-    def _poison(self, subtask: HostedSubtask) -> Iterator[Row]:
+    def _poison(self, subtask: HostedSubtask) -> Iterator[ShuffleRow]:
         for partition in range(self.next_partitions):
-            yield Row(partition, POISON, subtask.region, b"")
+            yield ShuffleRow(partition, POISON, subtask.region, b"")
 
-    def _row(self, level: int, partition: int, data: bytes | memoryview) -> Row:
+    def _row(self, level: int, partition: int, data: bytes | memoryview) -> ShuffleRow:
         via = partition if level == self.level + 1 else partition % self.next_partitions
-        return Row(max(via, 0), level, partition, data)
+        return ShuffleRow(max(via, 0), level, partition, data)

@@ -17,7 +17,7 @@ _ADDRESS = struct.Struct("<ii")  # level, partition
 _SHUFFLE_KEY = struct.Struct("!q")  # as Spark's PairwiseRDD reads it
 
 
-class Row(NamedTuple):
+class ShuffleRow(NamedTuple):
     """Bytes on their way to a partition of a level, by way of a partition of the next stage."""
 
     via: int
@@ -39,19 +39,19 @@ class ArrivedRow(NamedTuple):
 
 
 def decode(encoded: bytes) -> ArrivedRow:
-    """Read what `Row.encode` returned. The data is a view, not a copy."""
+    """Read what `ShuffleRow.encode` returned. The data is a view, not a copy."""
     level, partition = _ADDRESS.unpack_from(encoded)
     return ArrivedRow(level, partition, memoryview(encoded)[_ADDRESS.size :])
 
 
-def shuffle_pairs(rows: Iterable[Row]) -> Iterator[bytes]:
+def shuffle_pairs(rows: Iterable[ShuffleRow]) -> Iterator[bytes]:
     """Yield each row as Spark's PairwiseRDD reads it: the partition of the next stage, then the row."""
     for row in rows:
         yield _SHUFFLE_KEY.pack(row.via)
         yield row.encode()
 
 
-def rows_of_driver(rows: Iterable[Row]) -> Iterator[bytes]:
+def rows_of_driver(rows: Iterable[ShuffleRow]) -> Iterator[bytes]:
     """Yield the data of the rows for the driver, which are all that leaves the last stage but poison."""
     for row in rows:
         if row.level == DRIVER:
