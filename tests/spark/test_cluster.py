@@ -42,6 +42,7 @@ def test_slots_end_with_the_jvm_of_their_executor_and_the_job_goes_on(cluster: C
     assert ended.restarts >= 1
 
 
+@pytest.mark.soak  # minutes: CI has half an hour for everything
 def test_a_job_leaves_an_executor_whose_python_daemon_is_stopped(cluster: Cluster, tmp_path: Path) -> None:
     """Spark kills Python workers through the daemon. The executor ends, because tasks wait for a daemon that hangs."""
     stopped: list[int] = []

@@ -41,6 +41,7 @@ def test_a_task_that_spark_speculates_on_costs_no_restart(start: Start, tmp_path
     assert ended.restarts == 0, ended.output[-2000:]
 
 
+@pytest.mark.soak  # minutes: CI has half an hour for everything
 def test_dynamic_allocation_keeps_the_executors_beside_which_slots_run(start: Start, tmp_path: Path) -> None:
     """While one task waits for a record that takes 8 s, the other executor is idle, which Spark releases after 1 s."""
     eager = {
@@ -59,6 +60,7 @@ def test_dynamic_allocation_keeps_the_executors_beside_which_slots_run(start: St
     assert ended.executors == 2
 
 
+@pytest.mark.soak  # minutes: CI has half an hour for everything
 def test_a_job_leaves_an_executor_that_is_decommissioned(start: Start, tmp_path: Path) -> None:
     cluster = start(spark__decommission__enabled="true")
     ended = run(

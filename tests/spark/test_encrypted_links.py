@@ -97,6 +97,7 @@ def send_in_plain(word: bytes) -> None:
         sender.sendto(word, ("127.0.0.1", 9))
 
 
+@pytest.mark.soak  # minutes: CI has half an hour for everything
 @pytest.mark.timeout(600)  # a cluster of six processes on a machine that may be busy
 def test_a_job_with_encrypted_links_is_exact_and_the_network_shows_nothing(cluster: Cluster, tmp_path: Path) -> None:
     with sniffing("lo", CANARY, CONTROL) as sniffer:

@@ -112,7 +112,7 @@ def run_watched(driver: subprocess.Popen[str], told: object, folder: Path) -> st
     return output
 
 
-@pytest.mark.parametrize("kind", ["embedded", "cluster"])
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("cluster", marks=pytest.mark.soak)])
 def test_spark_never_sees_the_credentials_of_a_savepoint(kind: str, s3_url, tmp_path: Path) -> None:  # noqa: F811
     for name in ("recordings", "events", "tmp", "local"):
         (tmp_path / name).mkdir()
