@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -51,7 +52,13 @@ def started(tmp_path: Path, *options: str, spark: bool = False) -> subprocess.Po
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - one system call, which takes no lock
     )
+
+
+def _heed_interrupts() -> None:
+    """Undo what a shell does to background jobs: it lets them, and their children, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_checkpoint(directory: Path, process: subprocess.Popen[str], more_than: set[Path]) -> set[Path]:
