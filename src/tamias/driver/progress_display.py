@@ -6,6 +6,7 @@ nothing is shown: the log tells the same story (`logging.getLogger("tamias")` at
 
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
 from collections.abc import Callable
@@ -59,8 +60,10 @@ class ProgressDisplay:
         self._shown = ""
 
     def start(self, has_ended: Callable[[float], bool]) -> None:
-        """Write the lines on a thread."""
-        threading.Thread(target=self.run, args=(has_ended,), name="tamias-progress", daemon=True).start()
+        """Write the lines on a thread. A program that ends with its job waits for the last line."""
+        thread = threading.Thread(target=self.run, args=(has_ended,), name="tamias-progress", daemon=True)
+        thread.start()
+        atexit.register(thread.join, 1.0)
 
     def run(self, has_ended: Callable[[float], bool]) -> None:
         """Write the lines until `has_ended(timeout_s)` returns True."""

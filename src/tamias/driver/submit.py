@@ -21,7 +21,7 @@ from tamias.engine.protocol import Engine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.errors import TamiasError
 from tamias.graph.job_graph import JobGraph
-from tamias.graph.specs import PrintSpec
+from tamias.graph.specs import CollectSpec, PrintSpec
 
 __all__ = [
     "EngineChoice",
@@ -86,7 +86,9 @@ def submit(
     if settings.control or (settings.control is None and engine_for is spark_engine):
         _open_desk(handle)
     if settings.progress == "auto" and engine_for is spark_engine and is_watched(sys.stderr):
-        prints = any(isinstance(each.spec, PrintSpec) for vertex in graph.vertices for each in vertex.operators)
+        # Records that the job prints, or that the program collects and prints, would be written into the line.
+        shows_records = PrintSpec | CollectSpec
+        prints = any(isinstance(each.spec, shows_records) for vertex in graph.vertices for each in vertex.operators)
         ProgressDisplay(handle, loop.facts, clock or SystemClock(), prints=prints).start(handle.wait_for_end)
     threading.Thread(target=loop.run, name=f"tamias-{settings.job_name}", daemon=True).start()
     return handle
