@@ -183,9 +183,9 @@ def test_storage_slower_than_the_timeout_costs_checkpoints_and_nothing_else(tmp_
 
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.2])
 def test_storage_that_fails_now_and_then_still_completes_checkpoints(tmp_path: Path, faulty: Path, rate: float) -> None:
-    set_faults(str(faulty), rate=rate)
+    client = submitted(tmp_path, records=LONG)  # long enough for many checkpoints on a slow machine
     try:
-        client = submitted(tmp_path, records=LONG)  # long enough for many checkpoints on a slow machine
+        set_faults(str(faulty), rate=rate)
         client.get_job_execution_result().result()
     finally:
         set_faults(str(faulty))
@@ -194,6 +194,17 @@ def test_storage_that_fails_now_and_then_still_completes_checkpoints(tmp_path: P
     assert progress.checkpoints_completed >= 0.8 * attempted
     assert progress.checkpoints_completed >= 2
     assert verify("allround", LONG, tmp_path / "out").exact
+
+
+def test_a_storage_that_fails_at_the_first_start_costs_a_restart(tmp_path: Path, faulty: Path) -> None:
+    set_faults(str(faulty), rate=1.0, path="owner/start")
+    client = submitted(tmp_path)
+    until(lambda: client.get_progress().restarts >= 1)
+    set_faults(str(faulty))
+    until(lambda: client.get_progress().checkpoints_completed >= 1)
+    assert list((tmp_path / "checkpoints").glob("*/owner/start-*"))  # a later driver reads where this one began
+    client.get_job_execution_result().result()
+    assert verify("allround", RECORDS, tmp_path / "out").exact
 
 
 def test_a_job_outlives_a_burst_of_errors(tmp_path: Path, faulty: Path) -> None:

@@ -42,6 +42,7 @@ class JobRecovery:
         self._initial: RestorePoint | None = None
         self._initial_is_own = False  # taken by this job, by this driver or an earlier one
         self._claimed: RestorePoint | None = None
+        self._start_recorded = False  # in the checkpoint directory, before the first attempt is deployed
 
     def prepare(self, graph: JobGraph) -> JobGraph:
         """Find what the job starts from, and return the graph with the maximum parallelism that this state demands.
@@ -66,23 +67,29 @@ class JobRecovery:
         """Return what an attempt starts from; None if it starts empty.
 
         Raises:
-            AttemptFailed: A checkpoint exists, but it cannot be read.
+            AttemptFailed: A checkpoint exists, but it cannot be read; or the storage fails.
         """
+        try:
+            return self._origin_of(attempt)
+        except (CheckpointError, RestoreError, OSError) as error:
+            # The storage may answer again, also before the first attempt: the restart strategy decides.
+            raise AttemptFailed(Failure(error)) from error
+
+    def _origin_of(self, attempt: int) -> RestorePoint | None:
+        if not self._start_recorded:
+            own = self._initial if self._initial_is_own else None
+            self._directory.start_from(own.metadata.checkpoint_id if own is not None else None)
+            self._start_recorded = True
         if attempt > 0 or self._unreadable:
             try:
                 found = self._newest()
             except RestoreError as error:
                 if self._claimed is None:
-                    raise AttemptFailed(Failure(error)) from error
+                    raise
                 _log.error("job %s starts from %s again: %s", self._settings.job_name, self._claimed.label, error)
                 found = self._claimed
-            except CheckpointError as error:
-                raise AttemptFailed(Failure(error)) from error
             if found is not None:
                 return found
-        if attempt == 0:
-            own = self._initial if self._initial_is_own else None
-            self._directory.start_from(own.metadata.checkpoint_id if own is not None else None)
         return self._initial
 
     def plan(self, graph: JobGraph, origin: RestorePoint) -> RestorePlan:
@@ -223,5 +230,5 @@ class JobRecovery:
         try:
             delete_checkpoint(claimed.files, claimed.metadata)
             _log.info("%s was claimed by job %s and is deleted", claimed.label, self._settings.job_name)
-        except (CheckpointError, OSError) as error:  # files left behind are no reason to fail the job
+        except (CheckpointError, RestoreError, OSError) as error:  # files left behind are no reason to fail the job
             _log.warning("%s was claimed, but could not be deleted: %s", claimed.label, error)
