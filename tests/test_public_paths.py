@@ -7,7 +7,7 @@ import pytest
 
 from tests.imports import SOURCE, source_files
 
-PUBLIC = ("common", "datastream", "dataset", "pyflink")
+PUBLIC = ("common", "datastream", "dataset", "pyflink", "table")
 
 
 def public_files() -> list[Path]:

@@ -73,8 +73,8 @@ def test_the_version_is_that_of_the_api():
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("import pyflink.table", "Tamias has no pyflink.table; .*DataStream API.*Spark"),
-        ("from pyflink import table", "Tamias has no pyflink.table"),
+        ("import pyflink.table.catalog", "Tamias has no pyflink.table.catalog; .*DataStream API.*Spark"),
+        ("from pyflink import ml", "Tamias has no pyflink.ml"),
         ("from pyflink.table import StreamTableEnvironment", "Tamias has no pyflink.table"),
         ("from pyflink.table.expressions import col", "Tamias has no pyflink.table"),
         ("from pyflink.java_gateway import get_gateway", "no JVM"),
@@ -94,7 +94,7 @@ def test_a_name_that_is_not_there_says_what_to_use(statement, says):
 
 
 def test_a_missing_module_can_be_tried():
-    run("try:\n    import pyflink.table\nexcept ModuleNotFoundError:\n    pass")
+    run("try:\n    import pyflink.table.catalog\nexcept ModuleNotFoundError:\n    pass")
 
 
 def test_a_module_that_fails_to_load_shows_its_own_error(tmp_path, monkeypatch):
@@ -140,7 +140,7 @@ def real_pyflink(tmp_path):
     package = tmp_path / "pyflink"
     package.mkdir()
     (package / "__init__.py").write_text("REAL = True\n")
-    (package / "table.py").write_text("REAL = True\n")
+    (package / "ml.py").write_text("REAL = True\n")
     return tmp_path
 
 
@@ -148,8 +148,8 @@ def test_an_installed_pyflink_is_not_looked_at(real_pyflink, monkeypatch):
     monkeypatch.syspath_prepend(str(real_pyflink))
     names = run("import pyflink")
     assert not hasattr(names["pyflink"], "REAL")
-    with pytest.raises(ImportError, match=r"Tamias has no pyflink\.table"):
-        run("import pyflink.table")
+    with pytest.raises(ImportError, match=r"Tamias has no pyflink\.ml"):
+        run("import pyflink.ml")
 
 
 def test_a_pyflink_that_was_imported_before_is_reported(real_pyflink, monkeypatch):

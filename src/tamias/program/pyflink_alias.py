@@ -25,7 +25,7 @@ from tamias.slot.deployment_codec import call_in_slots, do_not_call_in_slots
 
 ALIAS = "pyflink"
 API_VERSION = "2.3.0"  # of the PyFlink whose names tamias offers
-OFFERED = ("common", "datastream", "metrics", "util")  # the packages that stand at PyFlink's paths
+OFFERED = ("common", "datastream", "metrics", "table", "util")  # the packages that stand at PyFlink's paths
 
 
 def install() -> None:
