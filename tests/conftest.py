@@ -29,6 +29,7 @@ MARKED = {
         "campaign",
         "reliability",
         "cli/test_running_jobs.py",
+        "connectors/kafka/with_broker",
         "conformance/test_recorded_with_crashes.py",
         "driver/test_storage_by_url.py",
         "engine/test_savepoints_of_processes.py",

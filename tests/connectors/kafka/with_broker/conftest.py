@@ -1,0 +1,3 @@
+from tests.services.kafka.broker import kafka
+
+__all__ = ["kafka"]

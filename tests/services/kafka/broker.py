@@ -1,0 +1,178 @@
+"""A Kafka broker of one node on loopback, started from its jars in about three seconds.
+
+The broker listens twice: without security, and with TLS and SASL (`secured`), where PLAIN and SCRAM know one user.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.services.kafka.certificates import write_certificates
+from tests.services.kafka.jars import download
+
+USER = "alice"
+PASSWORD = "canary-password-of-alice"
+_START_S = 60.0
+_LIBC = ctypes.CDLL(None)
+_SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL
+listener.name.secured.ssl.keystore.type=PEM
+listener.name.secured.ssl.keystore.location={folder}/server.pem
+listener.name.secured.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.secured.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+user_{user}="{password}";
+listener.name.secured.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+log.dirs={folder}/data
+num.network.threads=2
+num.io.threads=4
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.abort.timed.out.transaction.cleanup.interval.ms=200
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=200
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=4194304
+auto.create.topics.enable=false
+"""
+
+
+class Broker:
+    """A running broker. It dies with the process that started it."""
+
+    def __init__(self, folder: Path, libraries: Path) -> None:
+        plain, secured, controller = _free_ports(3)
+        self.servers = f"127.0.0.1:{plain}"
+        self.secured = f"127.0.0.1:{secured}"
+        self.certificate = folder / "ca.pem"
+        self._folder = folder
+        self._java = [
+            _java(), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{libraries}/*",
+        ]  # fmt: skip
+        self._settings = folder / "server.properties"
+        write_certificates(folder)
+        self._settings.write_text(
+            _SETTINGS.format(
+                plain=plain, secured=secured, controller=controller, folder=folder, user=USER, password=PASSWORD
+            )
+        )
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        user = f"SCRAM-SHA-256=[name={USER},password={PASSWORD}]"
+        self._run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings), "--add-scram", user)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start the broker with the data that it has, and wait until it answers."""
+        log = open(self._folder / "broker.log", "ab")  # noqa: SIM115 - the broker writes to it
+        self._process = subprocess.Popen(
+            [*self._java, "kafka.Kafka", str(self._settings)],
+            stdout=log,
+            stderr=log,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, nothing that a thread could have locked
+        )
+        log.close()
+        deadline = time.monotonic() + _START_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the Kafka broker of the tests does not start:\n{self._log_end()}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Kill the broker, as a power loss does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the broker's process; continue it at the end."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def _answers(self) -> bool:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            AdminClient({"bootstrap.servers": self.servers, "log_level": 0}).list_topics(timeout=2)
+        except KafkaException:
+            return False
+        return True
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run([*self._java, *command], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} of Kafka failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+    def _log_end(self) -> str:
+        return (self._folder / "broker.log").read_text(errors="replace")[-3000:]
+
+
+@contextmanager
+def running_broker() -> Iterator[Broker]:
+    """Run a broker in a folder of its own; remove both at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="t-kafka-"))
+    try:
+        broker = Broker(folder, download())
+        try:
+            yield broker
+        finally:
+            broker.kill()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Broker]:
+    """Run the session's broker."""
+    with running_broker() as broker:
+        yield broker
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if found is None:
+        raise RuntimeError("the tests of Kafka need Java 17 or newer, as Spark does: install it, or set JAVA_HOME")
+    return found
+
+
+def _free_ports(count: int) -> list[int]:
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+def _die_with_parent() -> None:
+    """Have the kernel kill this process when the test run dies (PR_SET_PDEATHSIG)."""
+    _LIBC.prctl(1, signal.SIGKILL)

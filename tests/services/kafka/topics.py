@@ -1,0 +1,81 @@
+"""Creates, fills and reads topics of the test broker, with confluent-kafka alone: none of the code under test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.services.kafka.broker import Broker
+
+
+def new_topic(kafka: Broker, partitions: int = 1, prefix: str = "t", **settings: str) -> str:
+    """Create a topic with a name of its own."""
+    topic = f"{prefix}-{uuid.uuid4().hex[:8]}"
+    admin = _admin(kafka)  # in a variable: a client that is collected gives up its requests
+    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result()
+    return topic
+
+
+def add_partitions(kafka: Broker, topic: str, total: int) -> None:
+    admin = _admin(kafka)
+    admin.create_partitions([NewPartitions(topic, total)])[topic].result()
+
+
+def delete_topic(kafka: Broker, topic: str) -> None:
+    admin = _admin(kafka)
+    admin.delete_topics([topic])[topic].result()
+
+
+def delete_records(kafka: Broker, topic: str, partition: int, before: int) -> None:
+    """Let the records before an offset age out."""
+    admin, place = _admin(kafka), TopicPartition(topic, partition, before)
+    admin.delete_records([place])[place].result()
+
+
+def produce(kafka: Broker, topic: str, values: Iterable[Any], partition: int = 0, **more: Any) -> None:
+    """Write values; texts are encoded. `more` are arguments of `Producer.produce`."""
+    producer = Producer({"bootstrap.servers": kafka.servers, "linger.ms": 1})
+    for value in values:
+        producer.produce(topic, value, partition=partition, **more)
+    assert producer.flush(30) == 0
+
+
+def consume(kafka: Broker, topic: str, isolation: str = "read_committed") -> list[Any]:
+    """Return the messages of a topic up to its present end, partition by partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.servers,
+            "group.id": uuid.uuid4().hex,
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+        }
+    )
+    messages = []
+    for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        while (message := consumer.poll(10)) is not None and message.error() is None:
+            messages.append(message)
+        assert message is not None, f"partition {partition} of {topic} does not come to its end"
+    consumer.close()
+    return messages
+
+
+def values(kafka: Broker, topic: str, isolation: str = "read_committed") -> list[str]:
+    """Return the values of a topic as text."""
+    return [message.value().decode() for message in consume(kafka, topic, isolation)]
+
+
+def committed_offset(kafka: Broker, group: str, topic: str, partition: int = 0) -> int:
+    """Return the offset that a group committed; -1001 if none."""
+    consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": group})
+    (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=10)
+    consumer.close()
+    return place.offset
+
+
+def _admin(kafka: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka.servers})
