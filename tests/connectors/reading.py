@@ -54,6 +54,27 @@ class SourceJob:
                 records += self.read(subtask, max_records)
         return records
 
+    def discover(self) -> None:
+        """Look for new splits, as an unbounded source does at its interval."""
+        known = {split.id for queue in self.readers for split, _ in queue} | {split.id for split in self.finished}
+        new = [split for split in self.source.discover_splits(len(self.readers)) if split.id not in known]
+        for number, split in enumerate(new):
+            self.readers[number % len(self.readers)].append((split, self.source.create_reader(split, None)))
+
+    def read_available(self, max_records: int = 100) -> list[Any]:
+        """Read until no reader has a record now."""
+        records: list[Any] = []
+        while True:
+            found = [
+                value
+                for subtask, queue in enumerate(self.readers)
+                for _ in list(queue)
+                for value in self.read(subtask, max_records)
+            ]
+            if not found:
+                return records
+            records += found
+
     def snapshot(self) -> list[tuple[Any, ...]]:
         """Return the positions as a checkpoint restores them."""
         saved = [(s.id, s.what, r.position(), False) for queue in self.readers for s, r in queue]
