@@ -16,6 +16,7 @@ REASONS = {
         "campaign/test_hard_records.py": ["os._exit"],
         "campaign/zygote.py": ["os._exit"],
         "mutation/trial.py": ["os._exit"],
+        "program/test_reprs.py": ["shown._repr_html_"],
         "reliability/test_load.py": ["os._exit"],
         "state/test_evolution.py": ["found._fields"],
         "types/test_rows.py": ["row._fields", "Row(_id=5)._id", "Row(_id=5)._other"],

@@ -8,8 +8,9 @@ import logging
 from tamias.clock import ManualClock
 from tamias.common import Configuration, JobID
 from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_lines import JobFacts, end_line, progress_line, start_line
+from tamias.driver.job_progress import JobProgress
 from tamias.driver.progress_display import ProgressDisplay, is_watched
 from tamias.functions.job_status import JobStatus
 from tamias.testing.local_run import on_local_engine

@@ -1,6 +1,7 @@
 """When a warning says that one of several inputs holds the watermark back."""
 
 from tamias.operators.held_watermark import HeldWatermark
+from tamias.types.time_bounds import MAX_TIMESTAMP
 
 
 def test_the_input_with_the_least_watermark_is_named_when_others_advance():
@@ -33,3 +34,12 @@ def test_a_single_input_and_an_interval_of_zero_are_never_warned_about():
     assert all(HeldWatermark[str](after_ms=0).check({"a": 5, "b": n}, now=n) is None for n in range(100))
     watch = HeldWatermark[str](after_ms=10)
     assert all(watch.check({"a": 5}, now=float(now)) is None for now in range(100))
+
+
+def test_an_input_that_has_ended_is_at_the_end_of_input():
+    watch = HeldWatermark[str](after_ms=10_000)
+    watch.check({"a": 5, "b": 7}, now=0.0)
+    held = watch.check({"a": 5, "b": MAX_TIMESTAMP}, now=10.0)
+    assert str(held).startswith(
+        "stands at 5 ms for 10 s, while the furthest is at end of input: windows and timers wait"
+    )

@@ -5,7 +5,8 @@ import pytest
 
 from tamias.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
 from tamias.common.accumulators import IntCounter
-from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.job_handle import JobHandle
+from tamias.driver.job_progress import JobProgress
 from tamias.errors import AccumulatorError, JobCancelledError
 
 

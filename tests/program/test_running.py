@@ -8,7 +8,8 @@ from tamias.common import JobStatus
 from tamias.common.accumulators import IntCounter
 from tamias.common.job_execution_result import JobExecutionResult
 from tamias.datastream import CloseableIterator, StreamExecutionEnvironment
-from tamias.driver.job_handle import JobHandle, JobProgress
+from tamias.driver.job_handle import JobHandle
+from tamias.driver.job_progress import JobProgress
 from tamias.driver.submit import jobs_submitted_by
 from tamias.errors import InvalidProgramError, JobCancelledError, JobExecutionError
 from tamias.graph.specs import CollectSpec, PrintSpec

@@ -10,36 +10,13 @@ from typing import Any
 
 from tamias.config.job_id import JobID
 from tamias.driver.collect_queue import CollectQueue, WaitingRun
+from tamias.driver.job_progress import Fact, JobProgress, html_table
 from tamias.driver.savepoint_requests import SavepointRequest, Then
 from tamias.errors import ConfigurationError, JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
 
-__all__ = ["JobHandle", "JobProgress"]
-
-
-@dataclass(frozen=True)
-class JobProgress:
-    """The progress of a job, for people to watch."""
-
-    status: JobStatus = JobStatus.CREATED
-    attempt: int = 0
-    epochs: int = 0
-    records_read: int = 0
-    last_epoch_ms: float = 0.0
-    last_epoch_records: int = 0
-    checkpoints_completed: int = 0
-    checkpoints_failed: int = 0
-    last_checkpoint_id: int | None = None
-    last_checkpoint_bytes: int = 0
-    last_checkpoint_ms: float = 0.0
-    last_checkpoint_path: str | None = None
-    restarts: int = 0
-    last_failure: str | None = None
-    watermark: int | None = None
-    slot_pids: tuple[int, ...] = ()
-    savepoints_completed: int = 0
-    last_savepoint_path: str | None = None
+__all__ = ["JobHandle"]
 
 
 @dataclass
@@ -174,6 +151,13 @@ class JobHandle:
     def discard_collected(self) -> None:
         """Forget the collected records that wait: the program reads no further."""
         self._collected.clear()
+
+    def __repr__(self) -> str:
+        return f"JobHandle({self.job_name!r}, {self.job_id}, {self.status().name})"
+
+    def _repr_html_(self) -> str:
+        own = (Fact("job", self.job_name), Fact("job id", str(self.job_id)))
+        return html_table((*own, *self.progress().facts()))
 
     # ------------------------------------------------------------------------------ for the loop that runs the job
 

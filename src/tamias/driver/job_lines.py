@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamias.driver.job_handle import JobProgress
+from tamias.driver.job_progress import JobProgress
 from tamias.functions.job_status import JobStatus
 
 __all__ = ["JobFacts", "end_line", "progress_line", "start_line"]

@@ -18,6 +18,9 @@ class _OneRuleEvictor(Evictor[Any, Any]):
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = do_evict_after
 
+    def _text(self, limit: float) -> str:
+        return f"{type(self).__name__}({limit}{', do_evict_after=True' if self.do_evict_after else ''})"
+
     def evict_before(
         self, elements: _Elements, size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
@@ -49,6 +52,9 @@ class CountEvictor(_OneRuleEvictor):
         """Return an evictor that keeps the last `max_count` elements."""
         return CountEvictor(max_count, do_evict_after)
 
+    def __repr__(self) -> str:
+        return self._text(self.max_count)
+
     def _evict(self, elements: _Elements) -> None:
         del elements[: max(0, len(elements) - self.max_count)]
 
@@ -65,6 +71,9 @@ class DeltaEvictor(_OneRuleEvictor):
     def of(threshold: float, delta_function: Any, do_evict_after: bool = False) -> DeltaEvictor:
         """Return an evictor that removes elements with `delta_function(element, last) >= threshold`."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
+
+    def __repr__(self) -> str:
+        return self._text(self.threshold)
 
     def _evict(self, elements: _Elements) -> None:
         if elements:
@@ -83,6 +92,9 @@ class TimeEvictor(_OneRuleEvictor):
     def of(window_size: Time | Duration | Any, do_evict_after: bool = False) -> TimeEvictor:
         """Return an evictor that removes elements whose timestamp is `window_size` or more below the highest one."""
         return TimeEvictor(millis_of(window_size), do_evict_after)
+
+    def __repr__(self) -> str:
+        return self._text(self.window_size)
 
     def _evict(self, elements: _Elements) -> None:
         if not elements or not elements[0].has_timestamp():

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from tamias.errors import preview
 from tamias.types.published import publish
 from tamias.types.time import Duration, Time, millis_of
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP, watermark_text
 
 __all__ = [
     "AscendingTimestampsWatermarks",
@@ -42,6 +42,9 @@ class Watermark:
     def get_timestamp(self) -> int:
         """Return the timestamp, in milliseconds."""
         return self.timestamp
+
+    def __repr__(self) -> str:
+        return f"Watermark({watermark_text(self.timestamp)})"
 
 
 Watermark.MAX = Watermark(MAX_TIMESTAMP)

@@ -102,7 +102,7 @@ def _operator_text(operator: Operator) -> str:
     text = operator.name
     if operator.description and operator.description != operator.name:
         text += f" ({operator.description})"
-    keys = [_key_text(key) for key in operator.keys or (operator.key,) if key is not None]
+    keys = [key_text(key) for key in operator.keys or (operator.key,) if key is not None]
     if keys:
         text += f", per key {' and '.join(keys)}"
     text += f", uid {operator.uid!r}" if operator.uid else f", id {operator.id[:8]}"
@@ -116,19 +116,21 @@ def _exchange_text(graph: JobGraph, exchange: Exchange) -> str:
     origin = f" from {exchange.source_operator}" if len(source.operators) > 1 else ""
     two_inputs = any(e.input_index for e in graph.inputs_of(exchange.target))
     target = f"-> [{exchange.target}]" + (f" input {exchange.input_index + 1}" if two_inputs else "")
-    return f"{target}{origin}{_side(exchange.tag)} {_partitioning_text(exchange.partitioning)}"
+    return f"{target}{origin}{_side(exchange.tag)} {partitioning_text(exchange.partitioning)}"
 
 
-def _partitioning_text(partitioning: Partitioning) -> str:
+def partitioning_text(partitioning: Partitioning) -> str:
+    """Return a partitioning and what it depends on: ``HASH by fields 0``."""
     name = type(partitioning).__name__.upper()
     if isinstance(partitioning, Hash):
-        return f"{name} by {_key_text(partitioning.key)}"
+        return f"{name} by {key_text(partitioning.key)}"
     if isinstance(partitioning, Custom):
-        return f"{name} by {function_text(partitioning.partitioner)} of {_key_text(partitioning.key)}"
+        return f"{name} by {function_text(partitioning.partitioner)} of {key_text(partitioning.key)}"
     return name
 
 
-def _key_text(key: KeySpec) -> str:
+def key_text(key: KeySpec) -> str:
+    """Return how a key is found, and its type if one is declared."""
     text = function_text(key.selector)
     return text if key.type_info is None else f"{text} of type {key.type_info}"
 

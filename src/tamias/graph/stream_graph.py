@@ -200,14 +200,7 @@ class StreamGraph:
 
     def nodes(self) -> list[Node]:
         """Return all operators to run and the operators they read, inputs first."""
-        found: dict[int, Node] = {}
-        open_nodes = list(self._pending)
-        while open_nodes:
-            node = open_nodes.pop()
-            if node.id not in found:
-                found[node.id] = node
-                open_nodes.extend(edge.source for edge in node.inputs)
-        return [found[node_id] for node_id in sorted(found)]  # an operator is created after its inputs
+        return with_inputs(self._pending)
 
     def pending(self) -> list[Node]:
         """Return the operators and sinks that were added and not submitted yet."""
@@ -226,6 +219,18 @@ class StreamGraph:
         self._count += 1
         types = tuple(edge.type_info for edge in inputs)
         return Node(self._count, name, kind, spec, inputs, written_at=calling_line(), input_types=types, **more)
+
+
+def with_inputs(nodes: Iterable[Node]) -> list[Node]:
+    """Return operators and all operators they read, inputs first."""
+    found: dict[int, Node] = {}
+    open_nodes = list(nodes)
+    while open_nodes:
+        node = open_nodes.pop()
+        if node.id not in found:
+            found[node.id] = node
+            open_nodes.extend(edge.source for edge in node.inputs)
+    return [found[node_id] for node_id in sorted(found)]  # an operator is created after its inputs
 
 
 def checked_parallelism(parallelism: int) -> int | None:

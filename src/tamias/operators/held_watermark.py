@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tamias.types.time_bounds import MIN_TIMESTAMP
+from tamias.types.time_bounds import MIN_TIMESTAMP, watermark_text
 
 Input = TypeVar("Input")
 
@@ -32,10 +32,11 @@ class WatermarkHold(Generic[Input]):
     seconds: float
 
     def __str__(self) -> str:
-        stands = "has no watermark" if self.watermark_ms == MIN_TIMESTAMP else f"stands at {self.watermark_ms} ms"
+        has_none = self.watermark_ms == MIN_TIMESTAMP
+        stands = "has no watermark" if has_none else f"stands at {watermark_text(self.watermark_ms)}"
         return (
-            f"{stands} for {self.seconds:.0f} s, while the furthest is at {self.furthest_ms} ms: windows and timers "
-            "wait for it; if its silence is no mistake, give its watermark strategy with_idleness()"
+            f"{stands} for {self.seconds:.0f} s, while the furthest is at {watermark_text(self.furthest_ms)}: windows "
+            "and timers wait for it; if its silence is no mistake, give its watermark strategy with_idleness()"
         )
 
 

@@ -9,16 +9,19 @@ from tamias.errors import InvalidProgramError
 from tamias.functions.process_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.graph.specs import BroadcastProcessSpec
-from tamias.graph.stream_graph import Edge
+from tamias.graph.stream_graph import Edge, Node
+from tamias.graph.stream_text import edges_text
 from tamias.program.argument_checks import check_function, check_output_type
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.connected_streams import both_inputs
 from tamias.program.data_stream import DataStream
 from tamias.program.keyed_stream import KeyedStream
 from tamias.program.pickling_check import check_sendable
+from tamias.program.stream_display import DrawnInNotebooks
 from tamias.types.type_information import TypeInformation
 
 
-class BroadcastStream:
+class BroadcastStream(DrawnInNotebooks, SuggestsMethods):
     """The result of `broadcast(descriptor, ...)`. Connect it with another stream, whose function sees the state.
 
     Example:
@@ -28,7 +31,7 @@ class BroadcastStream:
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> rules = env.from_collection([("limit", 5)])
         >>> rules.broadcast(MapStateDescriptor("rules", Types.STRING(), Types.INT()))
-        BroadcastStream(Source: Collection Source, states 'rules')
+        BroadcastStream(Source: Collection Source -> BROADCAST, states 'rules')
     """
 
     def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
@@ -41,12 +44,15 @@ class BroadcastStream:
                     f"broadcast() was given two states called {name!r}; give them different names"
                 )
 
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return self.input_stream._drawn_nodes()
+
     def __repr__(self) -> str:
-        origin = ", ".join(edge.source.full_name for edge in self.input_stream._edges)
+        origin = edges_text(self.input_stream._edges)
         return f"BroadcastStream({origin}, states {', '.join(repr(d.name) for d in self.broadcast_state_descriptors)})"
 
 
-class BroadcastConnectedStream:
+class BroadcastConnectedStream(DrawnInNotebooks, SuggestsMethods):
     """A stream, keyed or not, that is connected with a broadcast stream."""
 
     def __init__(
@@ -90,6 +96,9 @@ class BroadcastConnectedStream:
             keys=(key, None) if keyed else (),
         )
         return DataStream(environment, (Edge(node),))
+
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return (*self.non_broadcast_stream._drawn_nodes(), *self.broadcast_stream._drawn_nodes())
 
     def __repr__(self) -> str:
         return f"BroadcastConnectedStream({self.non_broadcast_stream!r}, {self.broadcast_stream!r})"

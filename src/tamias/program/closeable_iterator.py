@@ -62,6 +62,11 @@ class CloseableIterator:
                 self._handle.wait()  # until the job has released everything
             self._handle.discard_collected()
 
+    def __repr__(self) -> str:
+        handle = self._handle
+        waiting = f"{handle.collected_count} records wait to be read"
+        return f"CloseableIterator({handle.job_name!r}, {handle.status().name}, {waiting})"
+
     def __enter__(self) -> CloseableIterator:
         return self
 

@@ -61,5 +61,10 @@ class CompletableFuture(Generic[T]):
         self._future.add_done_callback(function)
 
     def __repr__(self) -> str:
-        state = "cancelled" if self.cancelled() else "done" if self.done() else "pending"
-        return f"CompletableFuture({state})"
+        if not self.done() or self.cancelled():
+            return f"CompletableFuture({'cancelled' if self.cancelled() else 'pending'})"
+        error = self.exception()
+        if error is None:
+            return f"CompletableFuture(result {self.result()!r})"
+        first_line = str(error).partition("\n")[0]
+        return f"CompletableFuture(failed with {type(error).__name__}: {first_line})"

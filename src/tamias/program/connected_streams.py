@@ -10,15 +10,17 @@ from tamias.errors import InvalidProgramError
 from tamias.functions.process_functions import CoProcessFunction, KeyedCoProcessFunction
 from tamias.functions.record_functions import CoFlatMapFunction, CoMapFunction, FieldKeySelector, Function
 from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec, KeySpec, OperatorSpec
-from tamias.graph.stream_graph import Edge
+from tamias.graph.stream_graph import Edge, Node
 from tamias.program.argument_checks import check_function, check_output_type, check_single_result
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.data_stream import DataStream
 from tamias.program.key_selection import KeySelection
 from tamias.program.keyed_stream import KeyedStream
+from tamias.program.stream_display import DrawnInNotebooks
 from tamias.types.type_information import TypeInformation
 
 
-class ConnectedStreams:
+class ConnectedStreams(DrawnInNotebooks, SuggestsMethods):
     """Two streams that share an operator and, with keys, its state. Neither stream waits for the other.
 
     Example:
@@ -144,8 +146,11 @@ class ConnectedStreams:
             "call key_by before connect(), or key_by(selector1, selector2) after connect()"
         )
 
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return (*self.stream1._drawn_nodes(), *self.stream2._drawn_nodes())
+
     def __repr__(self) -> str:
-        return f"ConnectedStreams({self.stream1!r}, {self.stream2!r})"
+        return f"{type(self).__name__}({self.stream1!r}, {self.stream2!r})"
 
 
 def both_inputs(first: DataStream, second: DataStream) -> tuple[Edge, ...]:

@@ -13,10 +13,12 @@ from tamias.config.savepoint_format import SavepointFormatType
 from tamias.errors import JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.completable_future import CompletableFuture
 
 if TYPE_CHECKING:  # importing tamias.common must not import the driver
-    from tamias.driver.job_handle import JobHandle, JobProgress
+    from tamias.driver.job_handle import JobHandle
+    from tamias.driver.job_progress import JobProgress
     from tamias.driver.savepoint_requests import Then
 
 __all__ = ["JobClient"]
@@ -24,7 +26,7 @@ __all__ = ["JobClient"]
 T = TypeVar("T")
 
 
-class JobClient:
+class JobClient(SuggestsMethods):
     """Watches and controls a job that ``execute_async`` has started.
 
     Every method returns at once. What takes time is in the future that the method returns.
@@ -127,7 +129,11 @@ class JobClient:
         return CompletableFuture(self._result)
 
     def __repr__(self) -> str:
-        return f"JobClient({self._handle.job_id})"
+        handle = self._handle
+        return f"JobClient({handle.job_name!r}, {handle.job_id}, {handle.status().name})"
+
+    def _repr_html_(self) -> str:
+        return self._handle._repr_html_()
 
     # ------------------------------------------------------------------------------------------------------- details
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from tamias.errors import InvalidProgramError
 from tamias.graph.specs import Custom, KeySpec, MapSpec, OperatorSpec, Partitioning
 from tamias.graph.stream_graph import Chaining, Edge, Node
+from tamias.graph.stream_text import edges_text
 from tamias.program.argument_checks import check_output_type
 from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.data_stream_sink import DataStreamSink
 from tamias.program.operator_settings import OperatorSettings
+from tamias.program.stream_display import DrawnInNotebooks
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from tamias.program.stream_kinds import StreamKinds
 
 
-class StreamCore(OperatorSettings, SuggestsMethods):
+class StreamCore(OperatorSettings, DrawnInNotebooks, SuggestsMethods):
     """An environment and the open edges of its graph that the records of the stream come along.
 
     A union has an edge for each of its inputs; every other stream has one.
@@ -135,8 +137,11 @@ class StreamCore(OperatorSettings, SuggestsMethods):
             "use union or side outputs to bring streams together or apart"
         )
 
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return tuple(edge.source for edge in self._edges)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(edge.source.full_name for edge in self._edges)})"
+        return f"{type(self).__name__}({edges_text(self._edges)})"
 
 
 def _same(record: Any) -> Any:

@@ -11,6 +11,7 @@ from tamias.config.job_settings import JobSettings, job_settings
 from tamias.config.starting_configuration import starting_configuration, with_current_keys
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.submit import submit_from_program
+from tamias.errors import ConfigurationError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.plan import execution_plan, explain
@@ -23,6 +24,7 @@ from tamias.program.execute_reminder import remind_of_execute
 from tamias.program.foreground import end_with_program, wait_in_foreground
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
+from tamias.program.stream_display import html_of
 from tamias.program.stream_kinds import StreamKinds
 from tamias.slot.cached_files import checked
 
@@ -116,6 +118,21 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         end_with_program(handle)
         self._graph.submitted()  # Flink: a job takes its operators with it; the next execute() starts from what is new
         return handle
+
+    def __repr__(self) -> str:
+        try:
+            settings = [f"parallelism {self.get_parallelism()}", options.RUNTIME_MODE.read(self._configuration).name]
+            interval_ms = self._checkpoints.get_checkpoint_interval()
+            settings += [f"a checkpoint every {interval_ms} ms"] if interval_ms > 0 else []
+        except ConfigurationError as error:
+            settings = [str(error)]
+        drawn = len(self._graph.nodes())
+        settings.append(f"{drawn} operator{'s' if drawn > 1 else ''} to run" if drawn else "nothing to run")
+        return f"StreamExecutionEnvironment({', '.join(settings)})"
+
+    def _repr_html_(self) -> str:
+        """Return the text of this environment, above a drawing of the operators that the next job runs."""
+        return html_of(repr(self), self._graph.nodes())
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -23,12 +23,15 @@ from tamias.functions.window_functions import (
     ProcessJoinFunction,
     WindowFunction,
 )
+from tamias.graph.plan import key_text
 from tamias.graph.specs import IntervalJoinSpec, KeySpec, MapSpec
-from tamias.graph.stream_graph import Edge
+from tamias.graph.stream_graph import Edge, Node
 from tamias.program.argument_checks import check_function, check_instance, check_output_type, check_single_result
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.data_stream import DataStream
 from tamias.program.key_selection import KeySelection, key_spec
 from tamias.program.keyed_stream import KeyedStream
+from tamias.program.stream_display import DrawnInNotebooks
 from tamias.types.time import millis_of
 from tamias.types.type_information import TypeInformation
 
@@ -91,7 +94,7 @@ def _both(call: str, left: DataStream, right: DataStream, left_key: KeySpec, rig
 S = TypeVar("S", bound="_TwoStreams")
 
 
-class _TwoStreams:
+class _TwoStreams(DrawnInNotebooks, SuggestsMethods):
     """Two streams whose records meet in windows, where their keys are equal."""
 
     _call = ""
@@ -118,6 +121,13 @@ class _TwoStreams:
             raise InvalidProgramError(f"{self._call}(): call where() and equal_to() before window()")
         return _both(self._call, self._first, self._second, *self._keys).window(assigner)
 
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return (*self._first._drawn_nodes(), *self._second._drawn_nodes())
+
+    def __repr__(self) -> str:
+        keys = [f"{call} {key_text(key)}" for call, key in zip(("where", "equal_to"), self._keys, strict=False)]
+        return f"{type(self).__name__}({', '.join([repr(self._first), repr(self._second), *keys])})"
+
 
 class JoinedStreams(_TwoStreams):
     """Two streams to be joined: `a.join(b).where(...).equal_to(...).window(...).apply(...)`."""
@@ -142,7 +152,7 @@ class CoGroupedStreams(_TwoStreams):
 W = TypeVar("W", bound="_BothWindows")
 
 
-class _BothWindows:
+class _BothWindows(DrawnInNotebooks, SuggestsMethods):
     """The windows of two streams."""
 
     def __init__(self, windows: WindowedStream) -> None:
@@ -162,6 +172,12 @@ class _BothWindows:
         """Keep windows for this long after their end, and fire again for each late record."""
         self._windows.allowed_lateness(time_ms)
         return self
+
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return self._windows._drawn_nodes()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._windows!r})"
 
 
 class JoinedWindows(_BothWindows):
@@ -222,7 +238,7 @@ def _sides(inputs: Iterable[Tagged]) -> tuple[list[Any], list[Any]]:
 # ------------------------------------------------------------------------------------------ by distance in time
 
 
-class IntervalJoin:
+class IntervalJoin(DrawnInNotebooks, SuggestsMethods):
     """Two keyed streams to be joined by time: `a.interval_join(b).between(lower, upper).process(...)`."""
 
     def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
@@ -234,8 +250,14 @@ class IntervalJoin:
         """Join records if the right timestamp minus the left one lies between the bounds, both inclusive."""
         return IntervalJoined(self._left, self._right, millis_of(lower_bound), millis_of(upper_bound))
 
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return (*self._left._drawn_nodes(), *self._right._drawn_nodes())
 
-class IntervalJoined:
+    def __repr__(self) -> str:
+        return f"IntervalJoin({self._left!r}, {self._right!r})"
+
+
+class IntervalJoined(DrawnInNotebooks, SuggestsMethods):
     """An interval join with its bounds."""
 
     def __init__(self, left: KeyedStream, right: KeyedStream, lower_ms: int, upper_ms: int) -> None:
@@ -282,6 +304,12 @@ class IntervalJoined:
         left, right = (DataStream(s.get_execution_environment(), s._origin) for s in (self._left, self._right))
         both = _both("interval_join", left, right, self._left._key, self._right._key)
         return both._per_key("Interval Join", spec, output_type)
+
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return (*self._left._drawn_nodes(), *self._right._drawn_nodes())
+
+    def __repr__(self) -> str:
+        return f"IntervalJoined({self._left!r}, {self._right!r}, {self._lower_ms} to {self._upper_ms} ms)"
 
 
 def check_stream(call: str, stream: Any) -> None:

@@ -5,7 +5,7 @@ Trigger, evictor and lateness are set step by step. The function that evaluates 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,10 +34,12 @@ from tamias.graph.specs import (
     WindowContents,
     WindowSpec,
 )
-from tamias.graph.stream_graph import Edge
+from tamias.graph.stream_graph import Edge, Node
 from tamias.program.argument_checks import check_function, check_instance, check_output_type, check_single_result
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.data_stream import DataStream
 from tamias.program.pickling_check import check_sendable
+from tamias.program.stream_display import DrawnInNotebooks
 from tamias.types.time import Duration, Time, millis_of
 from tamias.types.type_information import TypeInformation
 
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="_Windowed")
 
 
-class _Windowed(ABC):
+class _Windowed(DrawnInNotebooks, SuggestsMethods):
     """The common part of windows with and without keys."""
 
     _function_kinds: tuple[type[Function], ...] = ()
@@ -216,6 +218,15 @@ class _Windowed(ABC):
         )
         name = f"Window({self._assigner!r}, {type(self._trigger).__name__}, {type(function or contents).__name__})"
         return self._transform(name, spec, output_type)
+
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return self._stream._drawn_nodes()
+
+    def __repr__(self) -> str:
+        details = [f"evictor {self._evictor!r}"] if self._evictor is not None else []
+        details += [f"allowed lateness {self._lateness_ms} ms"] if self._lateness_ms else []
+        details += [f"late records to {self._late_tag.tag_id!r}"] if self._late_tag is not None else []
+        return f"{type(self).__name__}({', '.join(map(str, [self._stream, self._assigner, self._trigger, *details]))})"
 
     @abstractmethod
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
