@@ -26,7 +26,7 @@ REASONS = {
     },
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {
         "config/test_state_backends.py": ["set importlib.util.find_spec"],
-        "connectors/test_file_sink.py": ["set os.fsync"],
+        "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_registering_pool.py": ["set tamias.engine.spark.task_side.launch_slots.subprocess.Popen"],
         "slot/test_cached_files.py": ["set os.rename"],
         "storage/power_loss.py": ["set os.fsync"],

@@ -1,5 +1,7 @@
 """The file sink writes each record of the surviving history exactly once, whatever fails in between."""
 
+import errno
+import fcntl
 import os
 import pickle
 import re
@@ -286,6 +288,41 @@ def test_part_files_end_by_size_age_and_inactivity(tmp_path):
     assert parts()[2:] == [["d"]], "it had no record for three seconds"
 
 
+class Ages(RollingPolicy):
+    """Ends no part; notes when it is asked about the age of one."""
+
+    def __init__(self):
+        self.asked_ms = []
+
+    def should_roll_on_checkpoint(self, part_file_state):
+        return False
+
+    def should_roll_on_event(self, part_file_state, element):
+        return False
+
+    def should_roll_on_processing_time(self, part_file_state, current_time):
+        self.asked_ms.append(current_time)
+        return False
+
+
+def test_the_age_of_parts_is_checked_once_an_interval_and_at_checkpoints(tmp_path):
+    clock, policy = ManualClock(5_000), Ages()
+    job = SinkJob(sink_to(tmp_path, policy, clock), 1)  # checks every second
+    job.write(0, "a")
+    for step_ms in (999, 1, 1, 998, 1, 1):
+        clock.advance(step_ms)
+        job.write(0, "a")
+    assert policy.asked_ms == [6_000, 7_000]
+    clock.advance(499)
+    job.checkpoint()
+    clock.advance(999)
+    job.write(0, "a")
+    assert policy.asked_ms == [6_000, 7_000, 7_500]
+    clock.advance(1)
+    job.write(0, "a")
+    assert policy.asked_ms == [6_000, 7_000, 7_500, 8_500]
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
 def test_rolling_thresholds_must_be_positive(value):
     with pytest.raises(ValueError, match="part_size is"):
@@ -438,6 +475,44 @@ def test_an_abandoned_attempt_that_holds_the_file_open_does_not_change_the_outpu
     os.close(asleep)
     assert (tmp_path / "part-0").read_bytes() == b"counts\n"
     assert [p.name for p in tmp_path.iterdir()] == ["part-0"]
+
+
+def test_a_part_of_more_than_a_block_is_copied_whole(tmp_path):
+    part, _ = part_in_progress(tmp_path)
+    part.write(b"x" * (3 << 20), 0)
+    part.make_durable()
+    part.write(b"does not\n", 0)
+    part.flush()
+    pending = part.pending() | {"bytes": (3 << 20) + 7}
+    asleep = os.open(pending["hidden"], os.O_WRONLY | os.O_APPEND)
+    part_files.hold(asleep)
+    part_files.publish([pending])
+    os.close(asleep)
+    assert (tmp_path / "part-0").read_bytes() == b"counts\n" + b"x" * (3 << 20)
+
+
+def without_locks(descriptor, operation):
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+def test_a_file_system_without_locks_is_written_to_by_size_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    part, pending = part_in_progress(tmp_path)
+    part.write(b"does not\n", 0)
+    part.flush()
+    part_files.publish([pending])
+    assert (tmp_path / "part-0").read_bytes() == b"counts\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["part-0"]
+
+
+@pytest.mark.parametrize("there", [b"counts\nmore", b"count", b"differs"])
+def test_another_file_in_the_place_of_a_part_is_left_alone(tmp_path, there):
+    _, pending = part_in_progress(tmp_path)
+    (tmp_path / "part-0").write_bytes(there)
+    with pytest.raises(CheckpointError, match="there is a file of that name; move it away"):
+        part_files.publish([pending])
+    assert (tmp_path / "part-0").read_bytes() == there
+    assert Path(pending["hidden"]).read_bytes() == b"counts\n"
 
 
 def test_a_commit_that_died_between_the_copy_and_the_removal_of_the_original_is_finished(tmp_path, monkeypatch):

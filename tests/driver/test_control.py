@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -205,6 +206,35 @@ def test_several_may_ask_at_once(client, tmp_path):
     for thread in threads:
         thread.join(30)
     assert len(set(found)) == 5
+
+
+ENDING = """
+import sys, threading, time
+from tamias.common import JobID, JobStatus
+from tamias.driver.control import ControlDesk
+from tamias.driver.job_handle import JobHandle
+
+handle, asked = JobHandle(JobID.generate(), "job"), threading.Event()
+
+def cancel():
+    asked.set()
+    time.sleep(0.5)  # the answer is sent after the end of the program
+
+handle.on_cancel(cancel)
+print(ControlDesk(handle).path, flush=True)
+asked.wait()
+handle.end(JobStatus.CANCELED, None, None)
+"""
+
+
+def test_a_request_that_arrived_before_the_driver_ended_is_answered():
+    with subprocess.Popen([sys.executable, "-c", ENDING], stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        desk = driver.stdout.readline().strip()
+        with socket.socket(socket.AF_UNIX) as silent:  # does not hold up the end for ever
+            silent.connect(desk)
+            assert ask(Path(desk), {"ask": "cancel"}) == "CANCELED"
+            assert driver.wait(60) == 0
 
 
 def test_what_a_killed_driver_left_is_cleared_away(folder):

@@ -4,8 +4,9 @@ A site is a place in the code. One mutant is drawn for a site, so that a compari
 weighs no more than a removed call.
 
 Left alone is what no test can judge: annotations and unions of types, decorators, assertions (`assert_never` among
-them), `__repr__`, log lines, the fault points of the campaign, and constants and defaults whose name ends with
-a unit of time or size, since no test asserts timings.
+them) and `strict=True` of a `zip`, which asserts that two lists of our own are of one length, `__repr__`, log lines,
+the fault points of the campaign, and constants and defaults whose name ends with a unit of time or size, since no test
+asserts timings.
 """
 
 from __future__ import annotations
@@ -151,6 +152,8 @@ def _is_left_alone(node: Any) -> bool:
         if around.type == "funcdef" and (around.name.value == "__repr__" or (child and around.annotation is child)):
             return True
         if around.type == "if_stmt" and around.children[1].get_code().strip() == "TYPE_CHECKING":
+            return True
+        if around.type == "argument" and around.get_code().strip() == "strict=True":
             return True
         if around.type == "expr_stmt" and _is_tuning(around):
             return True

@@ -1,11 +1,15 @@
-"""Which tests reach which lines: measured once by coverage, kept for each test file until its text or the code changes.
+"""Which tests reach which lines: measured once by coverage, kept for each test file until its text changes.
 
 Processes that a test starts are measured too, and count for the test that started them.
+
+When the code has changed since, its lines are matched with those that were measured. A test that reaches a line only by
+the change is not found then: the score may be too low, and never too high, since a mutant is killed by a test that ran.
 """
 
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import json
 import os
@@ -13,6 +17,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,23 +95,56 @@ def lines_that_show(code: str, line: int) -> list[set[int]]:
     return [{*range(innermost.lineno, end + 1), line}, _body(functions[-1]), _body(functions[0])]
 
 
-def measure(workspace: Path, folders: list[str], kept: Path) -> Reach:
-    """Return the reach of the tests in these folders; run those that changed since they were measured."""
+def measure(workspace: Path, folders: list[str], kept: Path, *, again: bool = False) -> Reach:
+    """Return the reach of the tests in these folders; run the test files that changed, or all of them `again`."""
     kept.mkdir(parents=True, exist_ok=True)
-    code = _digest(sorted((workspace / "src").rglob("*.py")))
+    sources = {str(path.relative_to(workspace / "src" / "tamias")): path for path in (workspace / "src").rglob("*.py")}
+    code = _digest(sorted(sources.values()))[:16]
     slow = [workspace / "tests" / name for name in SLOW]
     files = sorted(path for folder in folders for path in (workspace / "tests" / folder).rglob("test_*.py"))
     files = [path for path in files if path not in slow]
-    places = {path: kept / f"{path.stem}-{_digest([path])[:16]}-{code[:16]}.json" for path in files}
-    stale = [path for path, place in places.items() if not place.exists()]
+    places = {path: kept / f"{path.stem}-{_digest([path])[:16]}.json" for path in files}
+    stale = [path for path, place in places.items() if again or not place.exists()]
     if stale:
-        print(f"measuring which lines the tests of {len(stale)} files reach")
+        print(f"measuring which lines the tests of {len(stale)} files reach", flush=True)
+        measured_code = {name: path.read_text() for name, path in sources.items()}
+        (kept / f"code-{code}.json").write_text(json.dumps(measured_code))
         for name, measured in _run(workspace, stale).items():
-            places[workspace / name].write_text(json.dumps(measured))
+            places[workspace / name].write_text(json.dumps(measured | {"code": code}))
     reach = Reach()
     for place in places.values():
-        reach.add(json.loads(place.read_text()))
+        measured = json.loads(place.read_text())
+        before = _code(kept / f"code-{measured['code']}.json")
+        measured["lines"] = {
+            path: _moved(tests, moves(before[path], sources[path].read_text()))
+            for path, tests in measured["lines"].items()
+            if path in sources and path in before
+        }
+        reach.add(measured)
     return reach
+
+
+@cache
+def _code(place: Path) -> dict[str, str]:
+    code: dict[str, str] = json.loads(place.read_text())
+    return code
+
+
+@cache
+def moves(before: str, after: str) -> dict[int, int] | None:
+    """Return the new number of each line that is still there; None if nothing has changed."""
+    if before == after:
+        return None
+    blocks = difflib.SequenceMatcher(
+        None, before.splitlines(), after.splitlines(), autojunk=False
+    ).get_matching_blocks()
+    return {old + i + 1: new + i + 1 for old, new, size in blocks for i in range(size)}
+
+
+def _moved(tests: dict[str, list[int]], by: dict[int, int] | None) -> dict[str, list[int]]:
+    if by is None:
+        return tests
+    return {test: [by[line] for line in lines if line in by] for test, lines in tests.items()}
 
 
 def _run(workspace: Path, files: list[Path]) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ pytest.importorskip("cosmic_ray", reason="pip install -e '.[mutation]'")
 
 from tests.mutation.__main__ import ROOMS, SOURCE, modules
 from tests.mutation.mutants import equivalents, every_mutant, function_at, sample
-from tests.mutation.reach import Reach, lines_that_show
+from tests.mutation.reach import Reach, lines_that_show, moves
 
 
 def changes(code):
@@ -51,6 +51,7 @@ def test_a_mutant_changes_what_the_code_does(before, after):
         "def f(a):\n    _log.info('%s', a + 1)",
         "def f(a):\n    point('epoch', a + 1)",
         "def f(a):\n    assert_never(a)",
+        "def f(a, b):\n    return zip(a, b, strict=True)",
         "def __repr__(self):\n    return str(self.a + 1)",
         "_POLL_MS = 5",
         "class A:\n    wait_s: float = 5.0",
@@ -109,6 +110,11 @@ def test_the_tests_that_reach_a_mutant_come_quickest_first():
     )
     mutant = next(mutant for mutant in every_mutant("m.py", CODE) if mutant.line == 9)
     assert [test.node_id for test in reach.tests_of(mutant, CODE)] == ["quick", "slow"]
+
+
+def test_lines_are_found_again_where_a_change_has_moved_them():
+    assert moves("a\nb\nc\n", "new\na\nc\n") == {1: 2, 3: 3}
+    assert moves("a\n", "a\n") is None
 
 
 def test_a_mutant_knows_the_function_it_is_in():

@@ -82,3 +82,30 @@ for _ in range(800):  # no more megabytes than that, however it ends
 def test_garbage_that_makes_the_process_grow_is_collected_though_pythons_collector_is_off() -> None:
     done = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("collected\n", "")
+
+
+STEADY = """
+import gc, threading, time
+from tamias.slot.garbage import collect_by_growth
+
+collections = 0
+
+def count(phase, info):
+    global collections
+    collections += phase == "start"
+
+gc.callbacks.append(count)
+collect_by_growth(threading.Event())
+kept = [bytearray(b"x") * (1 << 20) for _ in range(200)]
+while not collections:
+    time.sleep(0.05)
+time.sleep(1)
+settled = collections
+time.sleep(1)
+print(len(kept), collections - settled)
+"""
+
+
+def test_memory_that_stays_in_use_is_not_collected_again_and_again() -> None:
+    done = subprocess.run([sys.executable, "-c", STEADY], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("200 0\n", "")

@@ -12,8 +12,7 @@ import fcntl
 import os
 import uuid
 from collections.abc import Iterable
-from io import FileIO
-from typing import TypedDict
+from typing import BinaryIO, TypedDict
 
 from tamias.errors import CheckpointError
 from tamias.faults import point
@@ -92,7 +91,7 @@ class PartFile:
             flags |= os.O_CREAT | os.O_EXCL
         # O_CREAT is set the first time only: a file that was removed in between must be an error, and must not become
         # a file without its beginning.
-        with open(os.open(self.hidden, flags, 0o666), "wb", buffering=0) as file:
+        with open(os.open(self.hidden, flags, 0o666), "wb") as file:
             self._exists = True
             hold(file.fileno())
             if not _is_still_at(file.fileno(), self.hidden):
@@ -103,9 +102,7 @@ class PartFile:
                     f"cannot go on writing {self.hidden!r}: it has {found} bytes, but this writer "
                     f"wrote {self._size - len(self._buffer)}; only one job may write to a part file"
                 )
-            view = memoryview(self._buffer)
-            while view:
-                view = view[file.write(view) :]
+            file.write(self._buffer)
         self._buffer = bytearray()
 
     def make_durable(self) -> None:
@@ -136,8 +133,7 @@ def publish(files: Iterable[PendingFile]) -> None:
         _publish_one(file)
         directories.add(os.path.dirname(file["visible"]))
     for directory in sorted(directories):
-        if os.path.isdir(directory):
-            sync_directory(directory)
+        sync_directory(directory)
 
 
 def _publish_one(file: PendingFile) -> None:
@@ -164,7 +160,7 @@ def _publish_one(file: PendingFile) -> None:
         remove_quietly(hidden)  # the process that made the copy died before it removed the original
         return
     point("sink-file")
-    with open(hidden, "r+b", buffering=0) as opened:
+    with open(hidden, "r+b") as opened:
         if not _take_alone(opened.fileno()):
             # A writer of an abandoned attempt holds the file and may append later: copy the valid bytes instead.
             _copy_out(opened, length, hidden, visible)
@@ -175,7 +171,7 @@ def _publish_one(file: PendingFile) -> None:
         os.rename(hidden, visible)
 
 
-def _copy_out(source: FileIO, length: int, hidden: str, visible: str) -> None:
+def _copy_out(source: BinaryIO, length: int, hidden: str, visible: str) -> None:
     """Make the part visible as a copy, independent of the file to which it was written."""
     draft = f"{hidden}.{uuid.uuid4()}"
     with open(draft, "xb") as target:

@@ -34,6 +34,7 @@ _numbers = itertools.count()
 
 _LONGEST_LINE = 1 << 16
 _REQUEST_S = 10.0
+_LAST_ANSWERS_S = 2.0
 _LONGEST_PATH = 107  # bytes: the kernel's limit for the address of a socket
 
 
@@ -43,9 +44,9 @@ _conversations: set[threading.Thread] = set()
 @atexit.register
 def _finish_conversations() -> None:
     """Send the answers to requests that arrived before the driver ended."""
-    deadline = time.monotonic() + 2.0  # for all: silent peers must not hold up the end
+    deadline = time.monotonic() + _LAST_ANSWERS_S  # for all: silent peers must not hold up the end
     for thread in list(_conversations):
-        thread.join(timeout=max(deadline - time.monotonic(), 0.0))
+        thread.join(deadline - time.monotonic())  # a time below 0 is no time
 
 
 class JobGone(TamiasError):

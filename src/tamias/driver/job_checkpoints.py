@@ -104,7 +104,6 @@ class JobCheckpoints:
         self._attempt = attempt
         finished = settled_subtasks(plan) if plan is not None else frozenset()
         restored_id = plan.checkpoint_id if plan is not None else None
-        self._engine.events()  # drop the reports of the attempt before
         cut = self._cuts.of_savepoint(restored_id)
         if cut is not None:  # the subtasks were never notified of that savepoint, but restoring it commits its output
             self._output.commit(cut)
