@@ -60,6 +60,19 @@ def test_every_error_belongs_to_one_tree():
     assert all(issubclass(each, TamiasError) for each in classes)
 
 
+def test_every_error_is_listed_and_shown_by_the_path_that_programs_import_it_from():
+    classes = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+    assert classes.keys() <= set(errors.__all__)
+    wrong = [name for name, value in classes.items() if value.__module__ != "tamias.errors"]
+    assert not wrong, wrong
+
+
+def test_an_error_that_a_program_derives_keeps_its_own_path():
+    class OutOfStock(TamiasError): ...
+
+    assert OutOfStock.__module__ == __name__
+
+
 def test_errors_are_also_the_builtin_kind_python_programs_catch():
     assert issubclass(ConfigurationError, ValueError)
     assert issubclass(InvalidKeyError, TypeError)

@@ -1,0 +1,110 @@
+"""Every exception tamias raises: one tree, in modules by subject. Programs import all of them from here.
+
+An error keeps its fields in ``args`` and composes its message in ``__str__``. Errors travel from slots to the driver by
+pickle, which rebuilds an exception by calling its class with ``args``. An error that composed its message in
+``__init__`` would compose it twice, or could not be rebuilt.
+
+    TamiasError
+        program.py      InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),
+                        UnsupportedOperationError, AccumulatorError
+        records.py      InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordErrorLimitExceeded,
+                        UserFunctionError
+        job.py          JobExecutionError, JobCancelledError, DeploymentError, SlotLostError, EpochStalledError,
+                        SparkSessionLostError, SpoolError, CollectSpillError
+        state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
+        checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
+                        JobWasCancelled, DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
+"""
+
+from tamias.errors.base import TamiasError, preview
+from tamias.errors.checkpoints import (
+    CheckpointError,
+    CheckpointFailed,
+    CorruptFileError,
+    DirectoryInUse,
+    Fenced,
+    JobHasFinished,
+    JobWasCancelled,
+    NoReadableCheckpoint,
+    RestoreError,
+    SinkFilesMissing,
+    UntrustedFileError,
+)
+from tamias.errors.job import (
+    CollectSpillError,
+    DeploymentError,
+    EpochStalledError,
+    JobCancelledError,
+    JobExecutionError,
+    SlotLostError,
+    SparkSessionLostError,
+    SpoolError,
+    may_be_retried,
+)
+from tamias.errors.program import (
+    AccumulatorError,
+    ConfigurationError,
+    DuplicateUidError,
+    InvalidProgramError,
+    ProgramWarning,
+    UnsafeFolderError,
+    UnsupportedOperationError,
+    warn,
+)
+from tamias.errors.records import (
+    InvalidKeyError,
+    RecordErrorLimitExceeded,
+    RecordTooLargeError,
+    RecordTypeError,
+    UserFunctionError,
+)
+from tamias.errors.state import (
+    NoCurrentKey,
+    StateError,
+    StateMigrationError,
+    StateMigrationException,
+    StateNotKeyed,
+)
+
+__all__ = [
+    "AccumulatorError",
+    "CheckpointError",
+    "CheckpointFailed",
+    "CollectSpillError",
+    "ConfigurationError",
+    "CorruptFileError",
+    "DeploymentError",
+    "DirectoryInUse",
+    "DuplicateUidError",
+    "EpochStalledError",
+    "Fenced",
+    "InvalidKeyError",
+    "InvalidProgramError",
+    "JobCancelledError",
+    "JobExecutionError",
+    "JobHasFinished",
+    "JobWasCancelled",
+    "NoCurrentKey",
+    "NoReadableCheckpoint",
+    "ProgramWarning",
+    "RecordErrorLimitExceeded",
+    "RecordTooLargeError",
+    "RecordTypeError",
+    "RestoreError",
+    "SinkFilesMissing",
+    "SlotLostError",
+    "SparkSessionLostError",
+    "SpoolError",
+    "StateError",
+    "StateMigrationError",
+    "StateMigrationException",
+    "StateNotKeyed",
+    "TamiasError",
+    "UnsafeFolderError",
+    "UnsupportedOperationError",
+    "UntrustedFileError",
+    "UserFunctionError",
+    "may_be_retried",
+    "preview",
+    "warn",
+]

@@ -1,0 +1,124 @@
+"""Errors that a single record causes, and the exceptions of user code."""
+
+from __future__ import annotations
+
+from tamias.errors.base import Field, TamiasError, where
+
+
+class InvalidKeyError(TamiasError, TypeError):
+    """A key selector returned a value that cannot be a key."""
+
+    def __init__(self, record_preview: str, key_preview: str, reason: str) -> None:
+        super().__init__(record_preview, key_preview, reason)
+
+    record_preview = Field[str](0)
+    key_preview = Field[str](1)
+    reason = Field[str](2)
+
+    def __str__(self) -> str:
+        record, key, reason = self.args
+        return f"cannot use {key} as the key of record {record}: {reason}"
+
+
+class RecordTypeError(TamiasError, TypeError):
+    """A function returned a value that does not fit the type declared for its output."""
+
+    def __init__(self, declared: str, value_preview: str, reason: str) -> None:
+        super().__init__(declared, value_preview, reason)
+
+    declared = Field[str](0)
+    value_preview = Field[str](1)
+    reason = Field[str](2)
+    emitted_by: int | None = None  # the operator of the chain that emitted the value, if known
+
+    def __str__(self) -> str:
+        declared, value, reason = self.args
+        return (
+            f"the value {value} does not fit the declared type {declared}: {reason}; "
+            "return a fitting value, or declare another output_type"
+        )
+
+
+class RecordTooLargeError(TamiasError):
+    """A record is larger than any record that can be sent to another subtask."""
+
+    def __init__(self, size_bytes: int, most_bytes: int, key_preview: str | None) -> None:
+        super().__init__(size_bytes, most_bytes, key_preview)
+
+    emitted_by: int | None = None  # the operator of the chain that emitted the record, if known
+
+    def __str__(self) -> str:
+        size_bytes, most_bytes, key = self.args
+        whose = "" if key is None else f" of key {key}"
+        return (
+            f"a record{whose} has {size_bytes} bytes when pickled, and a record may have {most_bytes}; "
+            "split the record, send the address of a file instead, or raise tamias.exchange.max-record-size up to 1 gb"
+        )
+
+
+class RecordErrorLimitExceeded(TamiasError):
+    """More records failed than ``tamias.on-record-error.limit`` allows.
+
+    Args:
+        operator_name: The operator.
+        limit: The limit.
+        record_preview: The last record, as :func:`preview` returns it.
+        reason: Why the last record failed.
+    """
+
+    def __init__(self, operator_name: str, limit: int, record_preview: str | None, reason: str) -> None:
+        super().__init__(operator_name, limit, record_preview, reason)
+
+    def __str__(self) -> str:
+        operator_name, limit, record, reason = self.args
+        return (
+            f"operator {operator_name!r} has skipped {limit} record(s), which is the limit of this subtask, and cannot "
+            f"process record {record}: {reason}; raise tamias.on-record-error.limit, or correct the function"
+        )
+
+
+class UserFunctionError(TamiasError):
+    """An exception of user code, as a slot sends it to the driver.
+
+    The error holds text only: the class of the user's exception may not pickle, or not be importable in the driver.
+    """
+
+    def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
+        self,
+        operator_name: str,
+        uid: str | None,
+        subtask_index: int,
+        record_preview: str | None,
+        traceback_text: str,
+        original_type: str,
+        original_message: str = "",
+        original_retryable: bool = True,
+        activity: str | None = None,
+    ) -> None:
+        super().__init__(
+            operator_name,
+            uid,
+            subtask_index,
+            record_preview,
+            traceback_text,
+            original_type,
+            original_message,
+            original_retryable,
+            activity,
+        )
+
+    operator_name = Field[str](0)
+    uid = Field[str | None](1)
+    subtask_index = Field[int](2)
+    record_preview = Field[str | None](3)
+    traceback_text = Field[str](4)
+    original_type = Field[str](5)
+    original_message = Field[str](6)
+    original_retryable = Field[bool](7)
+    activity = Field[str | None](8)
+
+    def __str__(self) -> str:
+        name, uid, subtask, record, trace, original_type, message, _, activity = self.args
+        head = f"{original_type}: {message}" if message else original_type
+        at = "" if record is None else f" while processing record {record}"
+        return f"{head} in {where(name, uid, subtask, activity)}{at}\n{trace.rstrip()}"
