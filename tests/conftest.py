@@ -46,8 +46,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         places = [TESTS / name for name in names]
         if missing := [str(place) for place in places if not place.exists()]:
             raise pytest.UsageError(f"tests/conftest.py marks tests that do not exist: {', '.join(missing)}")
+        marked = {path for path in {item.path for item in items} if any(map(path.is_relative_to, places))}
         for item in items:
-            if any(item.path.is_relative_to(place) for place in places):
+            if item.path in marked:
                 item.add_marker(mark)
 
 

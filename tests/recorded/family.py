@@ -49,6 +49,7 @@ def names() -> list[str]:
     return sorted(_family_of())
 
 
+@cache
 def standalone(name: str) -> str:
     """Return the text of the module that was recorded under this name."""
     family = _family_of()[name]
