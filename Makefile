@@ -16,7 +16,7 @@ FLINK   = .venvs/flink
 CHECKED = src tests examples benchmarks
 FAST    = -q -n 2 -m 'not soak and not spark and not long' --hypothesis-profile=fast
 
-.PHONY: demo test test-fast unit lint coverage bench soak mutation matrix clean
+.PHONY: demo test test-fast unit postgres lint coverage bench soak mutation matrix clean
 
 demo: $(DEMO)/.ready
 	@echo "demo: starting Spark and the job; the first start takes a few seconds"
@@ -25,11 +25,16 @@ demo: $(DEMO)/.ready
 test: lint unit
 
 # Tests of whole processes depend on time: they run alone, the others two at a time.
-unit: $(STAMP)
+unit: $(STAMP) postgres
 	$(BIN)/python -m pytest -q -n 2 -m 'not soak and not spark and not long'
 	$(BIN)/python -m pytest -q -m '(spark or long) and not soak'
 
-test-fast: $(STAMP)
+# The tests start a server of their own; only its binaries are installed, where they are missing.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	  { apt-get update && apt-get install --yes --no-install-recommends postgresql; }
+
+test-fast: $(STAMP) postgres
 	$(BIN)/python -m pytest $(FAST)
 
 lint: $(STAMP)
@@ -38,11 +43,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 # Slots are processes of their own and are not measured; the tests of a room run its code in the test's process.
-coverage: $(STAMP)
+coverage: $(STAMP) postgres
 	$(BIN)/python -m pytest $(FAST) --durations=25 --cov=tamias --cov-report=html --cov-report=json:htmlcov/coverage.json
 	$(BIN)/python -m tests.coverage_by_room htmlcov/coverage.json
 
-soak: $(STAMP)
+soak: $(STAMP) postgres
 	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
 	$(BIN)/python -m tests.campaign -j 2 1000-1999
 	$(BIN)/python -m tests.campaign --spark 2000-2099

@@ -20,7 +20,7 @@ CACHED_STREAMS = """
 tamias.datastream.data_stream:DataStream.cache
 """
 CONNECTORS = """
-tamias.datastream.connectors.kafka tamias.datastream.connectors.jdbc tamias.datastream.connectors.hybrid_source
+tamias.datastream.connectors.kafka tamias.datastream.connectors.hybrid_source
 tamias.datastream.connectors.file_system:FileCompactStrategy tamias.datastream.connectors.file_system:FileCompactor
 tamias.datastream.connectors.file_system:BulkFormat
 tamias.datastream.connectors.file_system:FileSink.for_bulk_format

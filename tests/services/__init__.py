@@ -1,0 +1,1 @@
+"""Services that tests start on this machine: one server per test run, on loopback."""

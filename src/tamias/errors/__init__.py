@@ -12,6 +12,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         job.py          JobExecutionError, JobCancelledError, DeploymentError, SlotLostError, EpochStalledError,
                         SparkSessionLostError, SpoolError, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
+        databases.py    DatabaseError (LedgerRowExpired)
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
                         JobWasCancelled, DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
 """
@@ -30,6 +31,7 @@ from tamias.errors.checkpoints import (
     SinkFilesMissing,
     UntrustedFileError,
 )
+from tamias.errors.databases import DatabaseError, LedgerRowExpired
 from tamias.errors.job import (
     CollectSpillError,
     DeploymentError,
@@ -73,6 +75,7 @@ __all__ = [
     "CollectSpillError",
     "ConfigurationError",
     "CorruptFileError",
+    "DatabaseError",
     "DeploymentError",
     "DirectoryInUse",
     "DuplicateUidError",
@@ -84,6 +87,7 @@ __all__ = [
     "JobExecutionError",
     "JobHasFinished",
     "JobWasCancelled",
+    "LedgerRowExpired",
     "NoCurrentKey",
     "NoReadableCheckpoint",
     "ProgramWarning",

@@ -46,6 +46,18 @@ class SinkFunction(Function, ABC, Generic[T]):
         """Flush. Called once, after the last record of a bounded input."""
 
 
+class BufferingSinkFunction(SinkFunction[T], ABC, Generic[T]):
+    """A sink that holds records back for a limited time."""
+
+    @abstractmethod
+    def next_flush_ms(self) -> int | None:
+        """Return the processing time at which `flush_due` is to be called, or None if nothing waits."""
+
+    @abstractmethod
+    def flush_due(self, now_ms: int) -> None:
+        """Write what has waited long enough. Called between epochs."""
+
+
 class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
     """A sink whose output appears exactly once, through transactions that are tied to checkpoints.
 

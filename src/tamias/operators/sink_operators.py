@@ -15,7 +15,7 @@ from tamias.codegen.chain_operator import Emit
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.codegen.key_code import key_function
 from tamias.faults import point
-from tamias.functions.sink_contract import SinkFunction, WriterContext
+from tamias.functions.sink_contract import BufferingSinkFunction, SinkFunction, WriterContext
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
@@ -37,6 +37,7 @@ class SinkFunctionOperator(RuntimeOperator):
     def __init__(self, operator: Operator, spec: SinkFunctionSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         self._function: SinkFunction[Any] = spec.function
+        self._buffering = spec.function if isinstance(spec.function, BufferingSinkFunction) else None
         self._clocks = Clocks(environment)
         self._context = ElementContext(self._clocks, None)
 
@@ -50,6 +51,13 @@ class SinkFunctionOperator(RuntimeOperator):
         context = code.bind(self._context, "context")
         code.line(f"{context}.time = {time}")
         code.line(f"{code.bind(self._function.invoke, 'invoke')}({value}, {context})")
+
+    def on_clock(self, now_ms: int) -> None:
+        if self._buffering is not None:
+            self._buffering.flush_due(now_ms)
+
+    def next_timer_ms(self) -> int | None:
+        return self._buffering.next_flush_ms() if self._buffering is not None else None
 
     def finish(self) -> None:
         self._function.finish()

@@ -1,0 +1,166 @@
+"""A PostgreSQL server on loopback, on a free port, for the length of a test session.
+
+The binaries are Debian's package `postgresql`; `make postgres` installs it. Import `postgres_server` and
+`postgres_url` into a conftest or a test module: `postgres_url` is the JDBC URL of an empty database of the test's own.
+A machine without the binaries fails the tests, so that no test run passes without its database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+USER = "tamias"
+PASSWORD = "canary-Pg7-secret"
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "60",
+}
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server."""
+
+    port: int
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection:
+        """Open a connection that commits every statement."""
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname=database, autocommit=True
+        )
+
+    def url(self, database: str) -> str:
+        """Return the JDBC URL of a database, without user and password."""
+        return f"jdbc:postgresql://127.0.0.1:{self.port}/{database}"
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        """Create an empty database and yield its name; drop it afterwards, with the connections that are left."""
+        name = f"test_{uuid.uuid4().hex[:12]}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield name
+        finally:
+            with self.connect() as connection:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextlib.contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """Run a server in a temporary folder; yield it, and stop it at the end."""
+    programs = _programs()
+    # The server refuses to run as root. Its folder must then be one that another user may enter.
+    user = _other_user() if os.getuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="tamias-postgres-") as folder:
+        password_file = Path(folder, "password")
+        password_file.write_text(PASSWORD)
+        data = Path(folder, "data")
+        if user is not None:
+            for path in (Path(folder), password_file):
+                shutil.chown(path, user, pwd.getpwnam(user).pw_gid)
+        _run(
+            [programs / "initdb", "-D", data, "-U", USER, "-A", "scram-sha-256", "--pwfile", password_file],
+            ["--no-sync", "-E", "UTF8", "--locale=C"],
+            user=user,
+        )
+        port = _free_port()
+        settings = [f"-c{name}={value}" for name, value in (_SETTINGS | {"port": str(port)}).items()]
+        log = Path(folder, "log")
+        try:
+            _run(
+                [programs / "pg_ctl", "start", "-w", "-t", "60", "-D", data, "-l", log, "-o", " ".join(settings)],
+                user=user,
+            )
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\n{log.read_text() if log.exists() else ''}") from None
+        try:
+            yield PostgresServer(port)
+        finally:
+            _run([programs / "pg_ctl", "stop", "-w", "-m", "immediate", "-D", data], user=user)
+
+
+def _programs() -> Path:
+    """Return the folder of the server's binaries."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    if found:
+        return found[-1].parent
+    if on_path:
+        return Path(on_path).resolve().parent
+    raise RuntimeError(
+        "this machine has no PostgreSQL server, which the tests of JDBC need; `make postgres` installs Debian's "
+        "package postgresql, or put initdb and pg_ctl on the PATH"
+    )
+
+
+def _other_user() -> str:
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    raise RuntimeError("PostgreSQL does not run as root, and this machine has neither a user postgres nor nobody")
+
+
+def _run(*command: list[str | Path], user: str | None) -> None:
+    group = pwd.getpwnam(user).pw_gid if user is not None else None
+    # pg_ctl leaves the server running with these handles: a pipe would never end.
+    with tempfile.TemporaryFile("w+") as output:
+        parts = [str(part) for parts in command for part in parts]
+        done = subprocess.run(
+            parts,
+            user=user,
+            group=group,
+            extra_groups=[] if user is not None else None,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            check=False,
+        )
+        if done.returncode != 0:
+            output.seek(0)
+            raise RuntimeError(f"{' '.join(parts)} failed:\n{output.read()}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """Run the session's server."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """Return the name of an empty database of this test's own."""
+    with postgres_server.database() as name:
+        yield name
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, postgres_database: str) -> str:
+    """Return the JDBC URL of the test's database, without user and password."""
+    return postgres_server.url(postgres_database)
