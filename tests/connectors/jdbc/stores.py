@@ -24,7 +24,7 @@ class Store:
         """Run a statement and commit it; return its rows."""
         if self.server is not None:
             with self.server.connect(self.name) as connection:
-                cursor = connection.execute(sql.replace("?", "%s"), values)  # type: ignore[arg-type]
+                cursor = connection.execute(sql.replace("?", "%s"), values)
                 return cursor.fetchall() if cursor.description else []
         assert self.file is not None
         with sqlite3.connect(self.file) as connection:

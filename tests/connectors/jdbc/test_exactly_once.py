@@ -129,7 +129,7 @@ def test_at_least_once_checkpoints_lose_no_row(log):
 def transaction(sink, *numbers):
     begun = sink.begin_transaction()
     for number in numbers:
-        sink.invoke(begun, Row(number), None)  # type: ignore[arg-type]
+        sink.invoke(begun, Row(number), None)
     sink.pre_commit(begun)
     return begun
 

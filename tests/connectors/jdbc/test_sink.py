@@ -13,6 +13,7 @@ from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.connectors.jdbc import JdbcExecutionOptions, JdbcSink
 from tamias.errors import DatabaseError, JobExecutionError, RecordTypeError
+from tamias.functions.sink_contract import SinkContext
 from tamias.testing import on_local_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tests.connectors.jdbc.stores import options_of, sqlite_store
@@ -24,7 +25,7 @@ RECORDS = list(range(12))
 UPSERT = "INSERT INTO names VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
 
 
-class Context:
+class Context(SinkContext):
     """What a sink is given with a record."""
 
     def __init__(self):
