@@ -1,5 +1,7 @@
 """An exception of user code names the operator and the record, and shows the user's own lines."""
 
+import threading
+
 import pytest
 
 from tamias.common import Types
@@ -13,6 +15,7 @@ from tamias.datastream.functions import (
     ReduceFunction,
 )
 from tamias.datastream.state import ValueStateDescriptor
+from tamias.datastream.window import Trigger, TriggerResult
 from tamias.errors import JobExecutionError
 from tamias.testing.local_run import collect_locally
 
@@ -184,3 +187,48 @@ def test_state_used_in_open_says_that_there_is_no_key_yet():
 
     env = StreamExecutionEnvironment.get_execution_environment()
     assert "NoCurrentKey" in failure(env.from_collection([1]).key_by(lambda v: v).map(Early())).message
+
+
+def test_an_error_that_says_what_is_wrong_shows_no_line_of_tamias():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    assert failure(env.from_collection(RECORDS).flat_map(lambda v: v[1])).user_traceback == ""
+    assert failure(env.from_collection(["x"]).map(int)).user_traceback == ""  # the message has it all
+    locks = env.from_collection([1]).map(lambda v: threading.Lock()).rebalance().map(id)
+    assert failure(locks).user_traceback == ""
+
+
+class Undecided(Trigger):
+    """Breaks its contract: it returns no decision."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        return None
+
+    def on_processing_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window, ctx):
+        return None
+
+    def clear(self, window, ctx):
+        return None
+
+
+def test_an_error_inside_tamias_that_nobody_foresaw_shows_where_it_was_raised():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    windows = env.from_collection(RECORDS).count_window_all(2).trigger(Undecided())
+    error = failure(windows.reduce(lambda one, other: one))
+    assert error.message.startswith("AttributeError: 'NoneType'")
+    assert "tamias/operators/windows/" in error.user_traceback
+
+
+def test_a_failing_reduce_of_a_result_is_shown():
+    class Sealed:
+        def __reduce__(self):
+            raise TypeError("this object stays here")
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = failure(env.from_collection([1]).map(lambda v: Sealed()).name("seal").rebalance().map(lambda v: 1))
+    assert "in __reduce__" in error.user_traceback and "cloudpickle" not in error.user_traceback

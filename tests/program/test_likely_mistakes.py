@@ -237,9 +237,11 @@ def test_a_missing_module_of_a_room_stays_an_ordinary_error():
 # -------------------------------------------------------------------------------------------- the program's end
 
 DECLARES = """
+from tamias.common import Configuration
 from tamias.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1]).print()
+MISSPELT = Configuration().set_string("tamias.nonsense", "1")
 """
 
 
@@ -249,6 +251,7 @@ env.from_collection([1]).print()
         ("", "tamias: the program ended without env.execute(), so operator 'Sink: Print to Std. Out' (written at"),
         ("env.close()", None),
         ("raise SystemError('on purpose')", None),
+        ("env.configure(MISSPELT)\ntry:\n    env.execute()\nexcept ValueError:\n    pass", None),
     ],
 )
 def test_a_program_that_ends_without_execute_is_told_that_nothing_ran(tmp_path, more, said):

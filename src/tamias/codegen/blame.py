@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import traceback
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import cloudpickle
+
+import tamias
 from tamias.codegen.code_builder import CompiledCode
 from tamias.codegen.exchange_code import COPY
 from tamias.errors import (
     InvalidKeyError,
     RecordTooLargeError,
     RecordTypeError,
+    TamiasError,
     UserFunctionError,
     may_be_retried,
     preview,
@@ -20,6 +25,7 @@ from tamias.errors import (
 from tamias.graph.job_graph import Operator, Vertex
 
 _NOTHING: Any = object()
+_OWN_FILES = (*(os.path.join(*each.__path__, "") for each in (tamias, cloudpickle)), "<chain ")
 
 
 class Blame:
@@ -67,6 +73,8 @@ class Blame:
                     key = variables.get(origin.key, _NOTHING) if origin.key is not None else _NOTHING
                 frames = frame.tb_next
             frame = frame.tb_next
+        if activity == COPY and not _users(traceback.extract_tb(frames)):
+            frames = None  # the frames of pickling; with a frame of the user's they show its __reduce__ or the like
         shown = None if record is _NOTHING else preview(record)
         error = _about_keys(error, shown, key if frames is None else _NOTHING)
         number = _author(error, self._vertex, number)
@@ -183,5 +191,38 @@ def _message(error: BaseException) -> str:
 
 
 def _text(error: BaseException, frames: TracebackType | None) -> str:
-    """Format the traceback from the user's first frame on, with its causes."""
-    return "".join(traceback.TracebackException(type(error), error, frames).format()).rstrip()
+    """Format the traceback from the user's first frame to the user's last one, with its causes.
+
+    An error that this package raises on purpose, while no frame is the user's, says in its message what is wrong and
+    where; its traceback would show this package's own lines. It has none, or that of the user's error that caused it.
+    """
+    found = traceback.TracebackException(type(error), error, frames)
+    if _is_on_purpose(found, error):
+        cause = found.__cause__
+        if cause is None or not _users(cause.stack):
+            return ""
+        found = cause
+    link: traceback.TracebackException | None = found
+    while link is not None:
+        link.stack = traceback.StackSummary.from_list(_users(link.stack) or link.stack)
+        link = link.__cause__ or link.__context__
+    return "".join(found.format()).rstrip()
+
+
+def _is_on_purpose(found: traceback.TracebackException, error: BaseException) -> bool:
+    """Return whether this package raised an error, and no frame of it is the user's."""
+    if _users(found.stack):
+        return False
+    return isinstance(error, TamiasError) or not found.stack or (found.stack[-1].line or "").startswith("raise ")
+
+
+def _users(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
+    """Return the frames from the user's first to the user's last one. What they call in between stays."""
+    own = [_is_own(frame.filename) for frame in stack]
+    if all(own):
+        return []
+    return stack[own.index(False) : len(own) - own[::-1].index(False)]
+
+
+def _is_own(filename: str) -> bool:
+    return filename.startswith(_OWN_FILES)

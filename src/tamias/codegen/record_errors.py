@@ -72,8 +72,8 @@ class RecordErrors:
         text = blamed.traceback_text()
         if self._skipped & (self._skipped - 1) == 0:  # 1, 2, 4, 8 ...
             _log.warning(
-                "operator %r, subtask %d: skipped %d record(s); the last one is %s\n%s",
-                self._operator.name, self._subtask, self._skipped, blamed.record_preview, text,
+                "operator %r, subtask %d: skipped %d record(s); the last one is %s: %s%s",
+                self._operator.name, self._subtask, self._skipped, blamed.record_preview, reason, text and f"\n{text}",
             )  # fmt: skip
         if self.dead_letters is not None:
             name, uid = self._operator.name, self._operator.uid

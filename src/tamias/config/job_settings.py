@@ -37,7 +37,9 @@ class JobSettings:
     job_name: str
     job_id: JobID = field(default_factory=JobID.generate)
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
-    restart: RestartStrategyConfiguration = field(default_factory=NoRestartStrategyConfiguration)
+    restart: RestartStrategyConfiguration = field(
+        default_factory=lambda: NoRestartStrategyConfiguration(is_default=True)
+    )
     failover: Literal["region", "full"] = "region"  # what is restarted after a failure
     restore_path: str | None = None
     resume: bool = False  # continue the job of the same name that has the newest checkpoint

@@ -6,7 +6,7 @@ the default, which depends on whether checkpointing is enabled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
@@ -47,7 +47,13 @@ class RestartStrategyConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """The first failure ends the job."""
+    """The first failure ends the job.
+
+    Attributes:
+        is_default: Whether neither the program nor the configuration chose this strategy.
+    """
+
+    is_default: bool = field(default=False, compare=False, repr=False)
 
     def get_description(self) -> str:
         return "restart deactivated"
@@ -240,7 +246,7 @@ def resolve(
     if configured is not None:
         return configured
     if not checkpointing:
-        return NoRestartStrategyConfiguration()
+        return NoRestartStrategyConfiguration(is_default=True)
     # Flink: 1.x restarts for ever after a delay of one second, 2.x after growing delays. Tamias keeps the first: a job
     # under test restarts soon, and its timing is predictable.
     return FixedDelayRestartStrategyConfiguration(UNLIMITED, 1000)

@@ -209,8 +209,9 @@ class JobLoop:
         if not decision.restart:
             self._refusal = decision.reason
             raise AttemptFailed(failure) from error
-        advice = self._repeats.advice_after(error)
-        _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, error, advice)
+        what, _, traceback = str(error).partition("\n")
+        more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
+        _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
         progress = self._handle.progress()
         self._handle.update(
             replace(

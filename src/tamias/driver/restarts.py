@@ -62,7 +62,7 @@ def restart_strategy(settings: RestartStrategyConfiguration, chance: random.Rand
     """
     match settings:
         case NoRestartStrategyConfiguration():
-            return NoRestart()
+            return NoRestart(settings)
         case FixedDelayRestartStrategyConfiguration():
             return FixedDelay(settings)
         case FailureRateRestartStrategyConfiguration():
@@ -76,8 +76,13 @@ def restart_strategy(settings: RestartStrategyConfiguration, chance: random.Rand
 class NoRestart:
     """Never restarts the job."""
 
+    def __init__(self, settings: NoRestartStrategyConfiguration) -> None:
+        self._reason = "the restart strategy is 'none'"
+        if settings.is_default:
+            self._reason = "no restart strategy is set: enable checkpointing, or set restart-strategy.type"
+
     def on_failure(self, now_ms: int) -> Decision:
-        return Decision(False, 0, "no restart strategy is set: enable checkpointing, or set restart-strategy.type")
+        return Decision(False, 0, self._reason)
 
 
 class FixedDelay:
@@ -90,8 +95,8 @@ class FixedDelay:
     def on_failure(self, now_ms: int) -> Decision:
         self._failures += 1
         if self._failures > self._settings.restart_attempts:
-            return Decision(False, 0, f"failure {self._failures}: {self._settings.get_description()}")
-        return Decision(True, self._settings.delay_ms, f"failure {self._failures}: {self._settings.get_description()}")
+            return Decision(False, 0, f"the strategy is to {self._settings.get_description()}")
+        return Decision(True, self._settings.delay_ms, f"the strategy is to {self._settings.get_description()}")
 
 
 class FailureRate:
@@ -105,7 +110,8 @@ class FailureRate:
     def on_failure(self, now_ms: int) -> Decision:
         self._times.append(now_ms)
         span_ms = now_ms - self._times[0]
-        reason = f"failure {len(self._times)} within {span_ms} ms: {self._settings.get_description()}"
+        strategy = self._settings.get_description()
+        reason = f"failure {len(self._times)} within {span_ms} ms; the strategy is to {strategy}"
         if len(self._times) == self._times.maxlen and span_ms <= self._settings.interval_ms:
             return Decision(False, 0, reason)
         return Decision(True, self._settings.delay_ms, reason)
@@ -130,7 +136,7 @@ class ExponentialDelay:
                 self._in_a_row = 0
                 self._backoff_ms = float(settings.initial_backoff_ms)
         self._in_a_row += 1
-        reason = f"failure {self._in_a_row} in a row: {settings.get_description()}"
+        reason = f"failure {self._in_a_row} in a row; the strategy is to {settings.get_description()}"
         if self._in_a_row > settings.attempts_before_reset:
             return Decision(False, 0, f"{reason}, at most {settings.attempts_before_reset} in a row")
         delay_ms = self._with_jitter(self._backoff_ms)

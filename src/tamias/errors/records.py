@@ -121,4 +121,4 @@ class UserFunctionError(TamiasError):
         name, uid, subtask, record, trace, original_type, message, _, activity = self.args
         head = f"{original_type}: {message}" if message else original_type
         at = "" if record is None else f" while processing record {record}"
-        return f"{head} in {where(name, uid, subtask, activity)}{at}\n{trace.rstrip()}"
+        return f"{head} in {where(name, uid, subtask, activity)}{at}\n{trace}".rstrip()

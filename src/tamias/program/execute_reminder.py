@@ -18,6 +18,11 @@ def remind_of_execute(graph: StreamGraph) -> None:
     _graphs.add(graph)
 
 
+def execute_failed(graph: StreamGraph) -> None:
+    """Stop watching a graph whose `execute()` raised an error: the program knows that nothing ran."""
+    _graphs.discard(graph)
+
+
 def _remind() -> None:
     if hasattr(sys, "ps1") or getattr(sys, "last_value", None) is not None:
         return  # an interactive session, or the program ended with an error of its own

@@ -20,7 +20,7 @@ from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.environment_dependencies import EnvironmentDependencies
 from tamias.program.environment_settings import EnvironmentSettings
 from tamias.program.environment_sources import EnvironmentSources
-from tamias.program.execute_reminder import remind_of_execute
+from tamias.program.execute_reminder import execute_failed, remind_of_execute
 from tamias.program.foreground import end_with_program, wait_in_foreground
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
@@ -112,9 +112,13 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         return job_settings(self._configuration, job_name, self._checkpoints, self._restart)
 
     def _submit(self, job_name: str | None) -> JobHandle:
-        graph = self.job_graph(job_name)
-        graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
-        handle = submit_from_program(graph, self.job_settings(graph.name))
+        try:
+            graph = self.job_graph(job_name)
+            graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
+            handle = submit_from_program(graph, self.job_settings(graph.name))
+        except BaseException:
+            execute_failed(self._graph)
+            raise
         end_with_program(handle)
         self._graph.submitted()  # Flink: a job takes its operators with it; the next execute() starts from what is new
         return handle
