@@ -15,6 +15,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         databases.py    DatabaseError (LedgerRowExpired)
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
                         JobWasCancelled, DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
+        kafka.py        KafkaError (KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost)
 """
 
 from tamias.errors.base import TamiasError, preview
@@ -43,6 +44,7 @@ from tamias.errors.job import (
     SpoolError,
     may_be_retried,
 )
+from tamias.errors.kafka import KafkaError, KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost
 from tamias.errors.program import (
     AccumulatorError,
     ConfigurationError,
@@ -87,6 +89,10 @@ __all__ = [
     "JobExecutionError",
     "JobHasFinished",
     "JobWasCancelled",
+    "KafkaError",
+    "KafkaOffsetsLost",
+    "KafkaPartitionLost",
+    "KafkaTransactionLost",
     "LedgerRowExpired",
     "NoCurrentKey",
     "NoReadableCheckpoint",

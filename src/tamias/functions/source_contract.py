@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -62,6 +62,29 @@ class SplitReader(ABC):
         """Release files and connections."""
 
 
+class SourceConnection(ABC):
+    """One subtask's connection to the system that a source reads, shared by the readers of the subtask."""
+
+    @abstractmethod
+    def discover_splits(self, parallelism: int, *, first: bool) -> Sequence[Split]:
+        """Return the present splits, as `Source.discover_splits` does.
+
+        Args:
+            parallelism: The number of subtasks.
+            first: Whether the job starts without restored positions. Later calls find splits that are new.
+        """
+
+    @abstractmethod
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """Open a split, as `Source.create_reader` does."""
+
+    def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:  # noqa: B027 - most sources report nothing
+        """Take note that a checkpoint is complete that holds these positions, by the id of the split."""
+
+    def close(self) -> None:  # noqa: B027 - most sources have nothing to release
+        """Close the connection, after its readers."""
+
+
 class Source(ABC):
     """A source of records for `env.from_source`."""
 
@@ -86,6 +109,32 @@ class Source(ABC):
     def discovery_interval_ms(self) -> int | None:
         """Return the interval at which new splits are looked for, or None to look once."""
         return None
+
+    @property
+    def ends(self) -> bool:
+        """Return whether the source ends with the last of its splits. An unbounded source may: where it is told to."""
+        return self.boundedness is Boundedness.BOUNDED
+
+    def owner(self, split_id: str, parallelism: int) -> int | None:
+        """Return the subtask that reads a split, for sources that look for new splits; None: by a hash of the id."""
+        return None
+
+    def connect(self, subtask_index: int) -> SourceConnection:
+        """Open the connection of one subtask. Overridden by sources whose readers share one."""
+        return _NoConnection(self)
+
+
+class _NoConnection(SourceConnection):
+    """Of a source whose readers share nothing."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def discover_splits(self, parallelism: int, *, first: bool) -> Sequence[Split]:
+        return self._source.discover_splits(parallelism)
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        return self._source.create_reader(split, position)
 
 
 class SourceContext(ABC, Generic[T]):

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from tamias.functions.source_contract import Batch, Boundedness, Split, SplitReader
+from tamias.functions.source_contract import Batch, SourceConnection, Split, SplitReader
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.functions.state_handles import ListState
 from tamias.functions.watermark_strategy import WatermarkAlignment
@@ -32,6 +32,9 @@ class SplitSourceOperator(SourceHead):
         self._readers: dict[str, tuple[Split, SplitReader]] = {}
         self._known: set[str] = set()  # all splits ever discovered, by any subtask, so that none is read twice
         self._done: dict[str, Split] = {}
+        self._connection: SourceConnection | None = None
+        self._ended_at: dict[str, Any] = {}  # the positions of splits that were read to their end in this attempt
+        self._captured: dict[int, dict[str, Any]] = {}  # positions by checkpoint in progress, oldest first
         self._next_discovery: float | None = None  # on the monotonic clock
         self._read_size = ReadSize(BATCH_RECORDS)
         self.watermarks: SplitWatermarks | None = None
@@ -50,6 +53,7 @@ class SplitSourceOperator(SourceHead):
         # Flink: the enumerator keeps the splits. Here, where a source discovers new splits, the union list state shows
         # every subtask all known splits, so that none is taken for a new one, and each subtask keeps its own. Without
         # discovery a subtask needs only its own splits, and a plain list state lets subtasks finish one by one.
+        self._connection = self._source.connect(self.environment.index)
         saved = list(self._saved.get())
         for split_id, what, position, finished in saved:
             self._known.add(split_id)
@@ -59,7 +63,7 @@ class SplitSourceOperator(SourceHead):
             if finished:
                 self._done[split_id] = split
             else:
-                self._readers[split_id] = (split, self._source.create_reader(split, position))
+                self._readers[split_id] = (split, self._connection.create_reader(split, position))
 
     @property
     def _searches(self) -> bool:
@@ -71,12 +75,14 @@ class SplitSourceOperator(SourceHead):
 
     def _is_mine(self, split_id: str) -> bool:
         # The id alone decides: subtasks discover at different times, so the number of a split differs between them.
-        return stable_hash(split_id) % self.environment.vertex.parallelism == self.environment.index
+        parallelism = self.environment.vertex.parallelism
+        owner = self._source.owner(split_id, parallelism)
+        return (stable_hash(split_id) % parallelism if owner is None else owner) == self.environment.index
 
     def open(self) -> None:
         super().open()
         if self._restored is None:
-            self._discover()
+            self._discover(first=True)
         self._plan_discovery()
 
     def _plan_discovery(self) -> None:
@@ -84,14 +90,15 @@ class SplitSourceOperator(SourceHead):
         if interval_ms is not None:
             self._next_discovery = self.environment.clock.monotonic() + interval_ms / 1000
 
-    def _discover(self) -> None:
+    def _discover(self, *, first: bool) -> None:
         parallelism = self.environment.vertex.parallelism
-        for number, split in enumerate(self._source.discover_splits(parallelism)):
+        assert self._connection is not None, "initialize() comes first"
+        for number, split in enumerate(self._connection.discover_splits(parallelism, first=first)):
             if split.id not in self._known:
                 self._known.add(split.id)
                 mine = self._is_mine(split.id) if self._searches else number % parallelism == self.environment.index
                 if mine:
-                    self._readers[split.id] = (split, self._source.create_reader(split, None))
+                    self._readers[split.id] = (split, self._connection.create_reader(split, None))
 
     def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         yield from self._read_splits(budget, progress)
@@ -106,7 +113,7 @@ class SplitSourceOperator(SourceHead):
         clock = self.environment.clock
         deadline = clock.monotonic() + budget.max_ms / 1000
         if self._next_discovery is not None and clock.monotonic() >= self._next_discovery:
-            self._discover()
+            self._discover(first=False)
             self._plan_discovery()
         if self.watermarks is not None:
             for split_id in self._readers:
@@ -130,13 +137,13 @@ class SplitSourceOperator(SourceHead):
                     yield from self._stamped(split_id, batch)
                 if reader.finished:
                     idle = False
+                    self._ended_at[split_id] = reader.position()
                     reader.close()
                     del self._readers[split_id]
                     self._done[split_id] = split
                     if self.watermarks is not None:
                         yield from self.watermarks.remove(split_id)
-        bounded = self._source.boundedness is Boundedness.BOUNDED
-        progress.finished = bounded and not self._readers
+        progress.finished = self._source.ends and not self._readers
 
     def _stamped(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
         if self.watermarks is None:
@@ -160,11 +167,26 @@ class SplitSourceOperator(SourceHead):
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         saved = [(s.id, s.what, r.position(), False) for s, r in self._readers.values()]
+        self._captured[checkpoint_id] = {split_id: position for split_id, _, position, _ in saved} | self._ended_at
         saved += [(s.id, s.what, None, True) for s in self._done.values()]
         self._saved.update(saved)
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        super().checkpoint_completed(checkpoint_id)
+        positions = self._captured.get(checkpoint_id)
+        self._captured = {i: p for i, p in self._captured.items() if i > checkpoint_id}
+        if positions and self._connection is not None:
+            self._connection.checkpoint_completed(positions)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        super().checkpoint_aborted(checkpoint_id)
+        self._captured.pop(checkpoint_id, None)
 
     def close(self) -> None:
         for _, reader in self._readers.values():
             reader.close()
         self._readers.clear()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         super().close()

@@ -60,6 +60,11 @@ class SimpleStringSchema(SerializationSchema[Any], DeserializationSchema[str]):
         self._charset = _known_charset(charset)
         self._type_info: TypeInformation | None = None
 
+    @property
+    def charset(self) -> str:
+        """The charset of the text."""
+        return self._charset
+
     def with_type(self, type_info: TypeInformation | None) -> SimpleStringSchema:
         """Return a schema that writes records of this declared type in their text form."""
         schema = SimpleStringSchema(self._charset)
