@@ -9,6 +9,11 @@ def test_importing_common_imports_nothing_heavy():
     assert done.stdout.strip() == "set()"
 
 
+def test_executors_without_yaml_import_what_functions_use():
+    code = "import sys; sys.modules['yaml'] = None; import tamias.common, tamias.datastream, tamias.slot.slot_main"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_every_name_pyflink_offers_under_common_is_offered():
     import tamias.common
 

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from tamias.common import ConfigOptions, Configuration, ExecutionConfig, RuntimeExecutionMode, load_configuration
 from tamias.config import options
-from tamias.config.config_file import parse_configuration
 from tamias.config.value_text import parse_duration_ms, parse_list, parse_map, parse_memory_bytes, value_text
+from tamias.config.yaml_text import parse_configuration
 from tamias.errors import ConfigurationError
 
 

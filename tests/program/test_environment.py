@@ -381,3 +381,22 @@ def test_a_source_may_say_its_type(env):
     assert env.from_source(Typed([1]), strategy, "typed").get_type() == Types.LONG()
     assert env.from_source(Typed([1]), strategy, "typed", Types.INT()).get_type() == Types.INT()
     assert env.from_source(CollectionSource([1]), None, "x").get_type() == Types.PICKLED_BYTE_ARRAY()
+
+
+def test_a_session_of_spark_is_handed_to_the_jobs_as_it_is():
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.session"})()
+    env = StreamExecutionEnvironment.get_execution_environment(spark=session)
+    assert env.job_settings("job").spark_session is session
+    assert StreamExecutionEnvironment.get_execution_environment().job_settings("job").spark_session is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("local[2]", r"spark is the SparkSession that runs the jobs, got 'local\[2\]'"),
+        (type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})(), "a session of Spark Connect"),
+    ],
+)
+def test_something_else_than_a_session_of_spark_is_refused(given, said):
+    with pytest.raises(TypeError, match=said):
+        StreamExecutionEnvironment.get_execution_environment(spark=given)

@@ -194,6 +194,13 @@ def test_a_captured_spark_session_is_not_to_be_created_in_open(env):
         env.from_collection([1]).map(lambda v: session)
 
 
+def test_a_captured_spark_session_is_named_and_not_its_parts(env):
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.session"})()
+    session.gateway = threading.Lock()
+    with pytest.raises(InvalidProgramError, match=r"captures 'session' \(SparkSession\).*Spark works in the driver"):
+        env.from_collection([1]).map(lambda v: session)
+
+
 def test_a_second_execute_says_that_the_first_took_the_job(env):
     env.from_collection([1]).map(lambda v: v)
     with on_local_engine():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from tamias.config import options
 from tamias.config.checkpoint_config import CheckpointConfig
@@ -61,6 +61,7 @@ class JobSettings:
     progress: Literal["auto", "off"] = "auto"  # whether the job is shown on standard error, if a person reads it
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
+    spark_session: Any = None  # the session that the program names; None: the running one, or a new one
 
 
 def job_settings(

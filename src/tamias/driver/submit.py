@@ -52,6 +52,7 @@ def spark_engine(settings: JobSettings) -> EngineFactory:
             python=settings.python,
             heartbeat=heartbeat_of(settings),
             links=settings.links,
+            session=settings.spark_session,
         )
 
     return make

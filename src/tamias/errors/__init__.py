@@ -9,8 +9,8 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
                         UnsupportedOperationError, AccumulatorError
         records.py      InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordErrorLimitExceeded,
                         UserFunctionError
-        job.py          JobExecutionError, JobCancelledError, DeploymentError, SlotLostError, EpochStalledError,
-                        SparkSessionLostError, SpoolError, CollectSpillError
+        job.py          JobExecutionError, JobCancelledError, DeploymentError (WorkerPythonError), SlotLostError,
+                        EpochStalledError, SparkSessionLostError, SpoolError, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         databases.py    DatabaseError (LedgerRowExpired)
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
@@ -42,6 +42,7 @@ from tamias.errors.job import (
     SlotLostError,
     SparkSessionLostError,
     SpoolError,
+    WorkerPythonError,
     may_be_retried,
 )
 from tamias.errors.kafka import KafkaError, KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost
@@ -114,6 +115,7 @@ __all__ = [
     "UnsupportedOperationError",
     "UntrustedFileError",
     "UserFunctionError",
+    "WorkerPythonError",
     "may_be_retried",
     "preview",
     "warn",

@@ -148,6 +148,23 @@ class DeploymentError(TamiasError):
     """The job could not be started: a slot, an interpreter or an import was missing."""
 
 
+class WorkerPythonError(DeploymentError):
+    """The Python of Spark's workers cannot run the tasks of a job. No attempt can succeed in this session."""
+
+    retryable = False
+
+    def __init__(self, worker: str, driver: str, problem: str) -> None:
+        super().__init__(worker, driver, problem)
+
+    def __str__(self) -> str:
+        worker, driver, problem = self.args
+        return (
+            f"Spark's executors run {worker}, which cannot work with the driver's {driver}: {problem}; set "
+            "PYSPARK_PYTHON (or spark.pyspark.python), before the Spark session is created, to the path that a Python "
+            "of the driver's version has on the executors"
+        )
+
+
 class SlotLostError(TamiasError):
     """The process of a slot died or does not answer. The job restarts from its last checkpoint."""
 

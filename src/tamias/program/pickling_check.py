@@ -41,12 +41,16 @@ def _advice(culprit: Any, reason: str) -> str:
     module = type(culprit).__module__
     if module.startswith("tamias."):
         return reason  # it says what to do
-    if module.startswith("pyspark."):
+    if _is_sparks(culprit):
         return (
             "Spark works in the driver only; collect what the function needs before the job starts and pass it as a "
             "plain value, or as a stream of its own"
         )
     return f"{reason}; create it in open() instead"
+
+
+def _is_sparks(given: Any) -> bool:
+    return type(given).__module__.startswith("pyspark.")
 
 
 class _Nowhere:
@@ -65,7 +69,7 @@ def _pickling_error(given: Any) -> Exception | None:
 
 
 def _culprit(given: Any) -> tuple[str, Any]:
-    """Find the innermost part that cannot be pickled by itself.
+    """Find the innermost part that cannot be pickled by itself. The parts of Spark's objects are not searched.
 
     Returns:
         The path from the object to the part, '' for the object itself, and the part.
@@ -73,6 +77,8 @@ def _culprit(given: Any) -> tuple[str, Any]:
     path, culprit = "", given
     seen = {id(given)}
     for _ in range(_SEARCH_DEPTH):
+        if _is_sparks(culprit):
+            break
         for step, part in _parts(culprit):
             if id(part) not in seen and _pickling_error(part) is not None:
                 seen.add(id(part))

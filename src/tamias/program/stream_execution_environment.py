@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tamias.config import options
 from tamias.config.configuration import Configuration
@@ -24,6 +24,7 @@ from tamias.program.execute_reminder import execute_failed, remind_of_execute
 from tamias.program.foreground import end_with_program, wait_in_foreground
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
+from tamias.program.spark_session import checked_session
 from tamias.program.stream_display import html_of
 from tamias.program.stream_kinds import StreamKinds
 from tamias.slot.cached_files import checked
@@ -51,13 +52,21 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         EnvironmentDependencies.__init__(self)
         EnvironmentSources.__init__(self)
         remind_of_execute(self._graph)
+        self._spark_session: Any = None
 
     @staticmethod
-    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+    def get_execution_environment(
+        configuration: Configuration | None = None, *, spark: Any = None
+    ) -> StreamExecutionEnvironment:
         """Return a new environment.
 
         It starts from the file ``config.yaml`` in the folder that the variable ``TAMIAS_CONF_DIR`` names, if the
         variable is set, and then takes over the given configuration.
+
+        Args:
+            configuration: Settings by key.
+            spark: The `SparkSession` that runs the jobs. Without it jobs run on the session that is active when they
+                start, or on a new one. PyFlink does not have this argument.
         """
         if configuration is not None and not isinstance(configuration, Configuration):
             raise TypeError(f"get_execution_environment() takes a Configuration, got {configuration!r}")
@@ -67,7 +76,9 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         default = EnvironmentSettings._default_local_parallelism
         if default is not None and not combined.contains_key(options.PARALLELISM.key):
             combined.set_integer(options.PARALLELISM.key, default)
-        return StreamExecutionEnvironment(combined)
+        environment = StreamExecutionEnvironment(combined)
+        environment._spark_session = None if spark is None else checked_session(spark)
+        return environment
 
     # ------------------------------------------------------------------------------ running
 
@@ -109,7 +120,8 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
 
     def job_settings(self, job_name: str) -> JobSettings:
         """Return the settings that a job of this environment is submitted with."""
-        return job_settings(self._configuration, job_name, self._checkpoints, self._restart)
+        settings = job_settings(self._configuration, job_name, self._checkpoints, self._restart)
+        return replace(settings, spark_session=self._spark_session)
 
     def _submit(self, job_name: str | None) -> JobHandle:
         try:

@@ -15,12 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from tamias.config.link_settings import LinkSettings
 from tamias.config.python_dependencies import PythonDependencies
 from tamias.engine.slots.link_certificate import certificate_for
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.driver_side.session import SparkLog, active_tasks, first_line_of, loss_of
+from tamias.engine.spark.driver_side.worker_python import compare_pythons
 from tamias.engine.spark.task_side.launch_slots import launch_slots
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.slot.slot_config import DriverContact
@@ -52,6 +55,7 @@ def cluster_slots(
             "links, and the records between two stages; set spark.authenticate and spark.network.crypto.enabled"
         )
     ship_package(context)
+    compare_pythons(context)
     for file in dependencies.files:
         context.addPyFile(file)
 
@@ -125,13 +129,14 @@ class SlotLauncher:
 
 
 def ship_package(context: Any) -> None:
-    """Send the tamias package of this process to the executors, so that they run the same code as the driver."""
-    root = Path(__file__).resolve().parents[3]
+    """Send tamias and cloudpickle of this process to the executors, so that they run the same code as the driver."""
+    packages = [Path(__file__).resolve().parents[3], Path(cloudpickle.__file__).resolve().parent]
     target = Path(context._temp_dir) / "tamias.zip"  # Spark serves the file from there until the driver ends
     if target.exists():
         return
     with zipfile.ZipFile(target, "w") as archive:
-        for path in sorted(root.rglob("*")):
-            if path.suffix in {".py", ".properties"}:
-                archive.write(path, Path("tamias") / path.relative_to(root))
+        for package in packages:
+            for path in sorted(package.rglob("*")):
+                if path.suffix in {".py", ".properties"}:
+                    archive.write(path, path.relative_to(package.parent))
     context.addPyFile(str(target))

@@ -15,11 +15,14 @@ from typing import Any
 
 from tamias.config.environment_variables import SPARK_MASTER, variable
 from tamias.engine.spark.driver_side.java_process import start_java
+from tamias.engine.spark.driver_side.own_session import look_at_own_session, warn_of_settings_without_effect
 from tamias.errors import DeploymentError
 from tamias.storage.private_folder import create_private_file
 from tamias.storage.scratch_folders import LocalFolder
 
 _lock = threading.Lock()
+_RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often, and where
+_started: set[str] = set()  # the applications of the sessions that tamias started
 
 DEFAULTS = {
     "spark.app.name": "tamias",
@@ -65,13 +68,17 @@ class SparkLog:
             cls._folder = None
 
 
-def spark_context(configuration: dict[str, str]) -> Any:
+def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
     """Return the running Spark context, or the context of a new session, on `local[*]` unless `spark.master` is set.
 
-    An existing session is used as it is, and tamias never stops it.
+    A session of the user is used as it is, and tamias never stops it.
+
+    Args:
+        configuration: The settings of the job; those of Spark are for a new session.
+        session: The `SparkSession` that the program names, or None.
 
     Raises:
-        DeploymentError: PySpark is not installed, or Spark does not start.
+        DeploymentError: PySpark is not installed, Spark does not start, or a running session cannot be used.
     """
     with _lock:
         try:
@@ -81,16 +88,40 @@ def spark_context(configuration: dict[str, str]) -> Any:
             raise DeploymentError(
                 "PySpark is not installed; a job runs on Spark: pip install 'tamias[spark]' (or use your cluster's)"
             ) from error
-        # Not SparkSession.getActiveSession: the active session belongs to the calling thread.
-        running = SparkContext._active_spark_context
-        if running is not None and running._jsc is not None:
-            return running
-        return _create(SparkContext, SparkSession, configuration)
+        running = running_context() if session is None else _context_of(session)
+        if running is None:
+            return _create(SparkContext, SparkSession, configuration)
+        if not is_started_by_us(running):
+            look_at_own_session(running)
+        warn_of_settings_without_effect(running, configuration)
+        return running
+
+
+def running_context() -> Any:
+    """Return the Spark context of this process, or None if there is none."""
+    # PySpark is not imported for this: a context of the user's has it imported already. And not
+    # SparkSession.getActiveSession: the active session belongs to the calling thread.
+    pyspark = sys.modules.get("pyspark")
+    running = None if pyspark is None else pyspark.SparkContext._active_spark_context
+    return running if running is not None and running._jsc is not None else None
+
+
+def _context_of(session: Any) -> Any:
+    context = session.sparkContext
+    if context._jsc is None:
+        raise DeploymentError("the Spark session that the environment was given has been stopped; give it a new one")
+    return context
+
+
+def is_started_by_us(context: Any) -> bool:
+    """Return whether tamias started the session of a context."""
+    return context.applicationId in _started
 
 
 def expects_cluster(configuration: dict[str, str]) -> bool:
-    """Return whether a session made from this configuration would run on a cluster."""
-    return not _master(configuration).startswith("local")
+    """Return whether a job with this configuration would run on a cluster: the running session decides, if any."""
+    running = running_context()
+    return not (_master(configuration) if running is None else running.master).startswith("local")
 
 
 def loss_of(context: Any) -> str | None:
@@ -112,10 +143,15 @@ def active_tasks(context: Any, group: str) -> int:
 
 
 def first_line_of(error: Exception) -> str:
-    """Return the line of Spark's error that says what happened, without the JVM's frames."""
+    """Return the line of Spark's error that says what happened, without the JVM's frames.
+
+    >>> first_line_of(Exception("Job aborted: Task 0 failed 4 times, most recent failure: Lost task 0.3 in "
+    ...                         "stage 3.0 (TID 6) (10.0.0.7 executor 2): java.io.IOException: Cannot run program: "))
+    'java.io.IOException: Cannot run program'
+    """
     lines = [line.strip() for line in str(error).splitlines()]
     telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
-    return telling.partition(" at org.apache.")[0][:300]
+    return _RETRIED.sub("", telling).partition(" at org.apache.")[0][:300].strip(": ")
 
 
 def tries_tasks_once(master: str) -> bool:
@@ -142,12 +178,10 @@ def _master(configuration: dict[str, str]) -> str:
 def _create(context_class: Any, session_class: Any, configuration: dict[str, str]) -> Any:
     settings = DEFAULTS | {k: v for k, v in configuration.items() if k.startswith("spark.")}
     settings["spark.master"] = _master(configuration)
+    if "spark.pyspark.python" in settings:  # Spark itself reads the setting in spark-submit alone
+        os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    package_root = str(Path(__file__).resolve().parents[4])
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        dict.fromkeys([package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
-    )
     if settings["spark.master"].startswith("local"):
         _lighten(settings)
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
@@ -166,7 +200,9 @@ def _create(context_class: Any, session_class: Any, configuration: dict[str, str
         builder = builder.config(key, value)
     with _java_errors_explained():
         start_java(context_class, settings)
-        return builder.getOrCreate().sparkContext
+        context = builder.getOrCreate().sparkContext
+    _started.add(context.applicationId)
+    return context
 
 
 def _lighten(settings: dict[str, str]) -> None:

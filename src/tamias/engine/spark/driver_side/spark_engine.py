@@ -24,12 +24,15 @@ from tamias.engine.spark.driver_side.session import (
     active_tasks,
     expects_cluster,
     first_line_of,
+    is_started_by_us,
     kill_python_processes,
     loss_of,
     spark_context,
     tries_tasks_once,
 )
 from tamias.engine.spark.driver_side.shuffle import collected, shuffled
+from tamias.engine.spark.driver_side.stage_bars import StageBars
+from tamias.engine.spark.driver_side.worker_python import numbered_partitions
 from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.graph.addresses import SubtaskId
@@ -53,19 +56,23 @@ class SparkEngine(SlotEngine):
         python: PythonDependencies | None = None,
         heartbeat: Heartbeat | None = None,
         links: LinkSettings | None = None,
+        session: Any = None,
     ) -> None:
         self._context, pool = self._start(
             graph.slot_count,
-            configuration,
-            python or PythonDependencies(),
-            heartbeat or Heartbeat(),
-            links or LinkSettings(),
+            configuration=configuration,
+            python=python or PythonDependencies(),
+            heartbeat=heartbeat or Heartbeat(),
+            links=links or LinkSettings(),
+            session=session,
         )
         super().__init__(graph, pool, (heartbeat or Heartbeat()).stall_timeout_s)
         _runs[job_label] += 1
         self._group = f"tamias-{job_label}"
         if _runs[job_label] > 1:  # Spark runs no further job of a group that was cancelled
             self._group += f"-{_runs[job_label]}"
+        self._bars = StageBars(self._context)
+        self._bars.hide()
         self._cancelled = threading.Event()
         self._stalls = 0  # in a row, without an epoch that ended
         self._levels = graph.levels
@@ -76,17 +83,19 @@ class SparkEngine(SlotEngine):
     @staticmethod
     def _start(
         count: int,
+        *,
         configuration: dict[str, str],
         python: PythonDependencies,
         heartbeat: Heartbeat,
         links: LinkSettings,
+        session: Any,
     ) -> tuple[Any, SlotPool]:
-        """Start Spark and the slots. Local slots start while Spark does; slots on a cluster start after it."""
+        """Start Spark unless it runs, and the slots. Local slots start while Spark does; those of a cluster later."""
         local = None if expects_cluster(configuration) else LocalSlotPool(count, python, heartbeat=heartbeat)
         try:
             if local is not None:
                 local.begin_start()
-            context = spark_context(configuration)
+            context = spark_context(configuration, session)
             if context.master.startswith("local"):
                 return context, local or LocalSlotPool(count, python, heartbeat=heartbeat)
         except BaseException:
@@ -99,8 +108,10 @@ class SparkEngine(SlotEngine):
 
     @property
     def description(self) -> str:
-        """Return whether Spark is embedded, and its master."""
+        """Return whose Spark runs the job, and its master."""
         master = self._context.master
+        if not is_started_by_us(self._context):
+            return f"your Spark session at {master}"
         return f"embedded Spark {master}" if master.startswith("local") else f"Spark at {master}"
 
     def keep_log(self) -> str | None:
@@ -122,8 +133,7 @@ class SparkEngine(SlotEngine):
         context = self._context
         context.setJobGroup(self._group, self._describe(order), interruptOnCancel=False)
         if self._base is None:
-            first = len(self._partitions[0])
-            self._base = context.parallelize(range(first), first)
+            self._base = numbered_partitions(context, len(self._partitions[0]))
         rdd = self._base
         with _named_stages(context) as name:
             for task in self._tasks(order):
@@ -224,6 +234,7 @@ class SparkEngine(SlotEngine):
     def shutdown(self) -> None:
         """End the slots. The session stays for the next job."""
         super().shutdown()
+        self._bars.show()
         with contextlib.suppress(Exception):  # the user may have stopped the session already
             self._context.setJobGroup("", "")
 

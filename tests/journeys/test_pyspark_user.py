@@ -1,0 +1,43 @@
+"""A PySpark user's first hour: jobs on the user's own session, with whatever Python its workers have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.users import PROGRAMS, bare_python, environment, golden, older_python, run, user_python
+from tests.spark.standalone_cluster import Cluster
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    return user_python(tmp_path / "user")
+
+
+def test_jobs_run_on_the_session_of_the_user_and_leave_it_as_it_was(python: str, tmp_path: Path) -> None:
+    """The driver's Python is not on the PATH, and the session names a Python for its workers that lacks tamias."""
+    other = bare_python(tmp_path / "other")
+    done = run([python, str(PROGRAMS / "own_session.py")], tmp_path, environment(PYSPARK_PYTHON=other))
+    assert done.returncode == 0, done.stderr[-4000:]
+    said, wanted = golden("own_session", done.stdout, {other: "<other python>", python: "<user's python>"})
+    assert said == wanted
+    of_job, of_frames = re.findall(r"JOB BEGINS(.*)JOB ENDED(.*)BAR SHOWN", done.stderr, re.DOTALL)[0]
+    assert "[Stage" not in of_job
+    assert "[Stage" in of_frames
+
+
+def test_a_cluster_needs_a_python_of_the_driver_s_version_and_nothing_else(python: str, tmp_path: Path) -> None:
+    """The executors' Python lacks tamias and cloudpickle; then it has another version; then there is none."""
+    bare, older, missing = bare_python(tmp_path / "bare"), older_python(tmp_path / "older"), str(tmp_path / "no-python")
+    cluster = Cluster(tmp_path, hosts=["127.0.0.1"])
+    try:
+        command = [python, str(PROGRAMS / "cluster_session.py"), cluster.master, bare, older, missing]
+        done = run(command, tmp_path)
+    finally:
+        cluster.stop()
+    assert done.returncode == 0, done.stderr[-4000:]
+    names = {bare: "<bare python>", older: "<older python>", missing: "<no python>", python: "<user's python>"}
+    said, wanted = golden("cluster_session", done.stdout, names)
+    assert said == wanted
