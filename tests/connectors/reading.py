@@ -75,6 +75,11 @@ class SourceJob:
                 return records
             records += found
 
+    def close(self) -> None:
+        for queue in self.readers:
+            for _, reader in queue:
+                reader.close()
+
     def snapshot(self) -> list[tuple[Any, ...]]:
         """Return the positions as a checkpoint restores them."""
         saved = [(s.id, s.what, r.position(), False) for queue in self.readers for s, r in queue]

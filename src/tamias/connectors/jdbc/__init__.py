@@ -3,12 +3,13 @@
 | modules | |
 |---|---|
 | `options` | what a program says about the connection and about batches |
-| `databases` | the registry: which driver serves which URL |
+| `database`, `databases` | what a driver offers; the registry: which driver serves which URL |
 | `postgresql`, `sqlite` | one driver each |
 | `placeholders` | statements with `?` |
-| `columns` | columns of a query, and the types of the rows |
 | `row_values` | from records to the values of a statement |
-| `batches` | batches of rows, written in one transaction, with retries |
+| `transactions` | transactions that are tried again |
 | `sink`, `exactly_once` | the two sinks |
-| `source`, `partitions`, `growing` | the source: once, by ranges of a column, or on and on, by a growing column |
+| `source` | the source and its builder |
+| `ordered_query` | the rows of a query in a fixed order, from a position |
+| `partitions`, `growing` | readers: a range of a column, once; a growing column, without end |
 """

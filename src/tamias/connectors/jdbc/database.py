@@ -26,6 +26,7 @@ class Column(NamedTuple):
     name: str
     type_info: TypeInformation
     order_term: str  # by which rows are ordered by this column
+    order_is_native: bool  # the order term is the column itself, so that `<` and `ORDER BY` agree
     is_number: bool  # whole numbers, whose range can be divided
 
 
@@ -76,16 +77,13 @@ class Database(Protocol):
         """Run a query and return a cursor that holds about `fetch_rows` rows in memory at a time."""
         ...
 
-    def settled(self, connection: Any, mark: int | None) -> Mark:
-        """Return whether all transactions that were open at an earlier mark are done, and the mark of this moment."""
+    def transaction_mark(self, connection: Any) -> int:
+        """Return a number above the numbers of all transactions that have written so far."""
         ...
 
-
-class Mark(NamedTuple):
-    """A moment in a database's order of transactions."""
-
-    value: int
-    earlier_are_done: bool
+    def is_settled(self, connection: Any, mark: int) -> bool:
+        """Return whether all transactions below a mark have ended."""
+        ...
 
 
 @dataclass(frozen=True)

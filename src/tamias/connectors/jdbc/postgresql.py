@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from tamias.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Mark, utc_time
+from tamias.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, utc_time
 from tamias.connectors.jdbc.options import JdbcConnectionOptions, without_secrets
 from tamias.connectors.jdbc.placeholders import Statement
 from tamias.errors import ConfigurationError
@@ -124,7 +124,7 @@ class PostgreSql:
             cursor.execute(f"CREATE TABLE {LEDGER} ({LEDGER_COLUMNS})")
 
     def columns(self, connection: Any, query: str) -> list[Column]:
-        cursor = connection.execute(f"SELECT * FROM ({query}) AS q LIMIT 0".replace("%", "%%"), ())
+        cursor = connection.execute(f"SELECT * FROM ({query}) AS q LIMIT 0")
         found = [_column(each.name, each.type_code) for each in cursor.description]
         connection.rollback()
         return found
@@ -135,11 +135,16 @@ class PostgreSql:
         cursor.execute(sql, tuple(values))
         return cursor
 
-    def settled(self, connection: Any, mark: int | None) -> Mark:
-        oldest, following = connection.execute(
-            "SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM pg_current_snapshot() s"
-        ).fetchone()
-        return Mark(following, earlier_are_done=mark is not None and oldest >= mark)
+    def transaction_mark(self, connection: Any) -> int:
+        # The number that this transaction takes for itself: a snapshot's xmax may be below those of open transactions.
+        mark = connection.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()[0]
+        connection.rollback()
+        return int(mark)
+
+    def is_settled(self, connection: Any, mark: int) -> bool:
+        oldest = connection.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").fetchone()[0]
+        connection.rollback()
+        return int(oldest) >= mark
 
 
 def _address(address: str, shown: str) -> dict[str, str]:
@@ -192,5 +197,11 @@ def _column(name: str, type_code: int) -> Column:
     quoted = '"' + name.replace('"', '""') + '"'
     known = _TYPES.get(type_code)
     # Some types, such as json, have no order; their text has one.
-    order_term = quoted if known is not None or type_code in _ALSO_ORDERED else f"{quoted}::text"
-    return Column(name, known or Types.PICKLED_BYTE_ARRAY(), order_term, is_number=type_code in _NUMBERS)
+    native = known is not None or type_code in _ALSO_ORDERED
+    return Column(
+        name,
+        known or Types.PICKLED_BYTE_ARRAY(),
+        quoted if native else f"{quoted}::text",
+        order_is_native=native,
+        is_number=type_code in _NUMBERS,
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tamias.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Mark, utc_time
+from tamias.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, utc_time
 from tamias.connectors.jdbc.options import JdbcConnectionOptions, without_secrets
 from tamias.connectors.jdbc.placeholders import Statement
 from tamias.errors import ConfigurationError
@@ -102,8 +102,11 @@ class Sqlite:
         cursor.execute(sql, tuple(values))
         return cursor
 
-    def settled(self, connection: sqlite3.Connection, mark: int | None) -> Mark:
-        return Mark(0, earlier_are_done=True)  # one transaction writes at a time, so they commit in their order
+    def transaction_mark(self, connection: sqlite3.Connection) -> int:
+        return 0
+
+    def is_settled(self, connection: sqlite3.Connection, mark: int) -> bool:
+        return True  # one transaction writes at a time, so they commit in their order
 
 
 def _column(name: str, declared: str) -> Column:
@@ -119,7 +122,7 @@ def _column(name: str, declared: str) -> Column:
     elif "BLOB" in kind:
         type_info = Types.PRIMITIVE_ARRAY(Types.BYTE())
     quoted = '"' + name.replace('"', '""') + '"'
-    return Column(name, type_info, quoted, is_number="INT" in kind)
+    return Column(name, type_info, quoted, order_is_native=True, is_number="INT" in kind)
 
 
 def _iso(value: Any) -> str:
