@@ -66,7 +66,7 @@ REASONS = {
         "state/test_rocksdb_memory.py": ["set Shared.in_slot"],
     },
     "a slot on a machine of its own, in a job that runs in one process": {
-        "connectors/test_sources.py": ["set file_source.list_files", "set file_source.TextLineReader"],
+        "connectors/test_sources.py": ["set file_source.list_files"],
         "driver/test_savepoints.py": ["set snapshot_writer.open_files"],
         "slot/test_cached_files.py": [
             "set tamias.engine.slots.slot_engine.send_files",

@@ -27,15 +27,8 @@ tamias.datastream.connectors.kafka:KafkaSink tamias.datastream.connectors.kafka:
 tamias.datastream.connectors.kafka:KafkaTopicSelector tamias.datastream.connectors.kafka:Semantic
 tamias.datastream.connectors.hybrid_source
 tamias.datastream.connectors.file_system:FileCompactStrategy tamias.datastream.connectors.file_system:FileCompactor
-tamias.datastream.connectors.file_system:BulkFormat
 tamias.datastream.connectors.file_system:FileSink.for_bulk_format
 tamias.datastream.connectors.file_system:StreamingFileSink.for_bulk_format
-tamias.datastream.connectors.file_system:FileSource.for_bulk_file_format
-tamias.datastream.formats.json tamias.datastream.formats.csv
-tamias.datastream.formats.avro:AvroBulkWriters tamias.datastream.formats.avro:AvroInputFormat
-tamias.datastream.formats.avro:AvroRowDeserializationSchema tamias.datastream.formats.avro:AvroRowSerializationSchema
-tamias.datastream.formats.parquet tamias.datastream.formats.orc
-tamias.datastream.stream_execution_environment:StreamExecutionEnvironment.create_input
 """
 NOT_YET = frozenset((CACHED_STREAMS + CONNECTORS).split())
 

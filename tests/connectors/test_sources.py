@@ -165,9 +165,11 @@ def test_a_line_longer_than_any_piece_is_one_record(tmp_path):
     assert [len(line) for line in read_lines(tmp_path / "f")] == [1_000_000, 1]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".GZIP", ".bz2", ".xz", ".deflate"])
+@pytest.mark.parametrize("suffix", [".gz", ".GZIP", ".bz2", ".xz", ".deflate", ".zst"])
 def test_packed_files_are_unpacked_by_their_suffix(tmp_path, suffix):
     pack = {".gz": gzip.compress, ".gzip": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+    if suffix == ".zst":
+        pack[".zst"] = pytest.importorskip("backports.zstd").compress
     path = tmp_path / f"f{suffix}"
     path.write_bytes(pack.get(suffix.lower(), zlib.compress)(b"a\nb\n" * 50_000))  # type: ignore[operator]
     assert read_lines(path) == ["a", "b"] * 50_000
@@ -261,16 +263,32 @@ def test_files_are_read_by_url(suffix):
     assert sorted(SourceJob(source, 2).read_all(1)) == ["1", "2", "3"]
 
 
+class NotingFormat(StreamFormat):
+    """Text lines; notes the addresses of the files that are opened."""
+
+    def __init__(self):
+        self.opened = []
+
+    def can_split(self, path):
+        return False
+
+    def create_reader(self, path, start, end, position):
+        self.opened.append(path)
+        return StreamFormat.text_line_format().create_reader(path, start, end, position)
+
+    def get_produced_type(self):
+        return None
+
+
 def test_splits_hold_no_credentials_and_readers_get_them_from_the_path(monkeypatch):
-    address, found = "s3://key:secret@bucket/in?region=x", []
+    address, noting = "s3://key:secret@bucket/in?region=x", NotingFormat()
     listed = [InputFile("s3://key:secret@bucket/in/a.txt?region=x", 3)]
     monkeypatch.setattr(file_source, "list_files", lambda path, skip: listed if path == address else [])
-    monkeypatch.setattr(file_source, "TextLineReader", lambda path, *rest, **more: found.append(path))
-    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), address).build()
+    source = FileSource.for_record_stream_format(noting, address).build()
     (split,) = source.discover_splits(1)
     source.create_reader(split, None)
     assert (split.id, split.what) == ("s3://bucket/in/a.txt", ("s3://bucket/in/a.txt", 0, None))
-    assert found == [listed[0].address]
+    assert noting.opened == [listed[0].address]
     assert "secret" not in repr(source)
 
 

@@ -293,6 +293,32 @@ def test_splits_found_while_the_job_runs_are_each_read_once(env):
     assert len(LOG) == len(set(LOG))
 
 
+class Forgetting(Watching):
+    """A source that need not remember splits that are gone."""
+
+    forgets_vanished_splits = True
+
+
+class Replaces(MapFunction):
+    """Takes every file away once it is read, and puts a new one under the same name later."""
+
+    def map(self, value):
+        LOG.append(value)
+        FILES[:] = ["f02"] if value == "f01" else ["f01"]
+        if len(LOG) == 6:
+            raise EOFError
+        return value
+
+
+def test_a_split_that_vanished_is_forgotten_and_its_id_may_be_used_again(env):
+    LOG.clear()
+    FILES[:] = ["f01"]
+    stream = env.from_source(Forgetting(), WatermarkStrategy.no_watermarks(), "watching").map(Replaces())
+    with pytest.raises(JobExecutionError, match="EOFError"):
+        collect_locally(stream)
+    assert LOG == ["f01", "f02"] * 3
+
+
 # ------------------------------------------------------------------------------------------------------ BATCH mode
 
 

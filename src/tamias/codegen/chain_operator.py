@@ -27,6 +27,9 @@ class RecordErrorHandler(Protocol):
     def handles(self, error: Exception, time_ms: int | None) -> bool:
         """Return whether an exception is dealt with; otherwise it is to be raised again."""
 
+    def skip_malformed(self, content: Any, error: Exception) -> None:
+        """Count content of a source that is not a record, and send it to the dead letters if they are read."""
+
 
 class ChainOperator(Protocol):
     """An operator that generates its part of the chain's loop."""

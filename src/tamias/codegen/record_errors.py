@@ -6,18 +6,28 @@ import logging
 import os
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 import tamias
 from tamias.clock import Clock
 from tamias.codegen.blame import Blame, Blamed
 from tamias.codegen.chain_operator import Out
-from tamias.errors import InvalidKeyError, RecordErrorLimitExceeded, RecordTooLargeError, RecordTypeError, TamiasError
+from tamias.errors import (
+    InvalidKeyError,
+    MalformedRecordError,
+    RecordErrorLimitExceeded,
+    RecordFormatError,
+    RecordTooLargeError,
+    RecordTypeError,
+    TamiasError,
+    preview,
+)
 from tamias.functions.dead_letters import DeadLetter
 from tamias.graph.job_graph import Operator
 
 _log = logging.getLogger(__name__)
 
-_ABOUT_A_RECORD = (InvalidKeyError, RecordTypeError, RecordTooLargeError)
+_ABOUT_A_RECORD = (InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordFormatError, MalformedRecordError)
 _ROCKSDB = os.path.join(os.path.dirname(tamias.__file__), "state", "rocksdb")
 
 
@@ -64,23 +74,40 @@ class RecordErrors:
         blamed = self._blame.locate(error, self._number)
         if blamed.number != self._number or not _is_about_a_record(blamed):
             return False
+        self._skip(blamed.record, blamed.record_preview, blamed.error, blamed.traceback_text, time_ms)
+        return True
+
+    def skip_malformed(self, content: Any, error: Exception) -> None:
+        """Skip content of a source that is not a record; `error` says where it is and why.
+
+        Raises:
+            RecordErrorLimitExceeded: More records failed than the limit allows.
+        """
+        self._skip(content, preview(content), error, lambda: "", None)
+
+    def _skip(
+        self,
+        record: Any,
+        record_preview: str | None,
+        error: BaseException,
+        traceback_text: Callable[[], str],
+        time_ms: int | None,
+    ) -> None:
         self._skipped += 1
-        reason = f"{type(blamed.error).__qualname__}: {blamed.error}"
+        reason = f"{type(error).__qualname__}: {error}"
         if self._limit is not None and self._skipped > self._limit:
-            raise RecordErrorLimitExceeded(self._operator.name, self._limit, blamed.record_preview, reason) from error
+            raise RecordErrorLimitExceeded(self._operator.name, self._limit, record_preview, reason) from error
         self._count()
-        text = blamed.traceback_text()
+        text = traceback_text()
         if self._skipped & (self._skipped - 1) == 0:  # 1, 2, 4, 8 ...
             _log.warning(
                 "operator %r, subtask %d: skipped %d record(s); the last one is %s: %s%s",
-                self._operator.name, self._subtask, self._skipped, blamed.record_preview, reason, text and f"\n{text}",
+                self._operator.name, self._subtask, self._skipped, record_preview, reason, text and f"\n{text}",
             )  # fmt: skip
         if self.dead_letters is not None:
             name, uid = self._operator.name, self._operator.uid
-            now_ms = self._clock.now_ms()
-            letter = DeadLetter(blamed.record, name, uid, self._subtask, reason, text, time_ms, now_ms)
+            letter = DeadLetter(record, name, uid, self._subtask, reason, text, time_ms, self._clock.now_ms())
             self.dead_letters(letter, time_ms)
-        return True
 
 
 def _is_about_a_record(blamed: Blamed) -> bool:

@@ -7,8 +7,10 @@ directory may hold more files than a process may have open.
 from __future__ import annotations
 
 import bz2
+import importlib
 import lzma
 import os
+import sys
 import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -20,13 +22,24 @@ from tamias.storage.locations import shown
 PIECE_BYTES = 256 * 1024
 _PACKED_PIECE_BYTES = 32 * 1024  # compressed zeros grow to a thousand times their size
 
-# Flink: has the same suffixes in its inflater factories, and .zst, for which Python 3.11 has no decompressor.
+
+def zstd_unpacker() -> Any:
+    """Return a decompressor of zstd: of Python from 3.14 on, of a package before."""
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        return importlib.import_module(name).ZstdDecompressor()
+    except ImportError:
+        raise ConfigurationError("content that is compressed with zstd needs: pip install 'tamias[zstd]'") from None
+
+
+# Flink: has the same suffixes in its inflater factories.
 _UNPACKERS: dict[str, Callable[[], Any]] = {
     ".gz": lambda: zlib.decompressobj(wbits=31),
     ".gzip": lambda: zlib.decompressobj(wbits=31),
     ".deflate": zlib.decompressobj,
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lzma.LZMADecompressor,
+    ".zst": zstd_unpacker,
 }
 
 
@@ -112,7 +125,9 @@ class _UnpackedPieces:
                 self._current = self._unpacker()
             try:
                 unpacked.append(self._current.decompress(packed))
-            except (zlib.error, lzma.LZMAError, OSError) as error:
+            except ConfigurationError:
+                raise
+            except Exception as error:  # each library of compression raises errors of its own
                 raise ConfigurationError(
                     f"cannot unpack {shown(self._address)!r} near byte {self._packed_offset - len(packed)}: {error}; "
                     "the suffix of a file names its compression: rename the file, or compress it accordingly"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
 from tamias.connectors.file_addresses import input_address
-from tamias.connectors.file_bytes import is_packed
-from tamias.connectors.text_lines import TextLineReader, checked_charset, text_type
+from tamias.connectors.open_files import OpenFiles
+from tamias.connectors.stream_formats import BulkFormat, FileFormat, StreamFormat
 from tamias.errors import ConfigurationError
 from tamias.functions.source_contract import Boundedness, Source, Split, SplitReader
 from tamias.storage.input_files import InputFile, list_files
@@ -18,54 +17,9 @@ from tamias.storage.locations import join, shown
 from tamias.types.time import Duration, millis_of
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["FileEnumeratorProvider", "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "StreamFormat"]
+__all__ = ["FileEnumeratorProvider", "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider"]
 
 _RANGE_BYTES = 64 * 1024 * 1024
-
-
-class StreamFormat(ABC):
-    """Reads the records of a file, one after the other."""
-
-    @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        r"""Read lines of text. A line ends with \n, \r\n or \r, or at the end of the file; a record has no line end.
-
-        Files that end in .gz, .gzip, .bz2, .xz or .deflate are decompressed.
-
-        Args:
-            charset_name: The charset of the files. Bytes that are not valid in it fail the job.
-        """
-        # Flink: puts a replacement character for invalid bytes, so that a wrong charset loses text without an error.
-        return _TextLineFormat(checked_charset(charset_name))
-
-    @abstractmethod
-    def can_split(self, path: str) -> bool:
-        """Return whether several readers may read parts of this file."""
-
-    @abstractmethod
-    def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
-        """Open the records that begin in a range of bytes of a file, at the start or at the position of a reader."""
-
-    @abstractmethod
-    def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the records."""
-
-
-class _TextLineFormat(StreamFormat):
-    def __init__(self, charset: str) -> None:
-        self._charset = charset
-
-    def can_split(self, path: str) -> bool:
-        return not is_packed(path)
-
-    def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
-        return TextLineReader(path, self._charset, start=start, end=end, position=position)
-
-    def get_produced_type(self) -> TypeInformation:
-        return text_type()
-
-    def __repr__(self) -> str:
-        return f"StreamFormat.text_line_format({self._charset!r})"
 
 
 class FileEnumeratorProvider:
@@ -88,16 +42,16 @@ class FileEnumeratorProvider:
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Read each file with one reader, in order. This is the default."""
+        """Read each file with one reader, in order. This is the default for formats that are read record by record."""
         return FileEnumeratorProvider(None)
 
-    def splits(self, paths: Sequence[str], stream_format: StreamFormat) -> list[Split]:
+    def splits(self, paths: Sequence[str], file_format: FileFormat) -> list[Split]:
         """Return the splits of all present files: (path, first byte, byte behind the last one or None)."""
         found: dict[str, Split] = {}
         for path in paths:
             for file in _files_below(path):
                 name = shown(file.address)  # splits become part of checkpoints, which hold no credentials
-                if self._range_bytes is None or not stream_format.can_split(name):
+                if self._range_bytes is None or not file_format.can_split(name):
                     found[name] = Split(name, (name, 0, None))
                 else:
                     found |= {split.id: split for split in _ranges(name, file.size_bytes, self._range_bytes)}
@@ -114,18 +68,19 @@ class FileSplitAssignerProvider:
 
 
 class FileSourceBuilder:
-    """Builds a `FileSource`; created by `FileSource.for_record_stream_format`."""
+    """Builds a `FileSource`; created by `FileSource.for_record_stream_format` and `for_bulk_file_format`."""
 
-    def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:
-        self._format = stream_format
+    def __init__(self, file_format: FileFormat, paths: Sequence[str], enumerator: FileEnumeratorProvider) -> None:
+        self._format = file_format
         self._paths = paths
         self._interval_ms: int | None = None
-        self._enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
+        self._enumerator = enumerator
 
     def monitor_continuously(self, discovery_interval: Duration | timedelta | int) -> FileSourceBuilder:
         """Read the present files, then look for new files at this interval, without end.
 
-        A file is identified by its path and read once: move it into the directory when it is complete.
+        A file is identified by its path and read once: move it into the directory when it is complete. Files that
+        were read are remembered as long as they are there, so move or delete them in time.
         """
         interval_ms = millis_of(discovery_interval)
         if interval_ms <= 0:
@@ -166,13 +121,14 @@ class FileSource(Source):
 
     def __init__(
         self,
-        stream_format: StreamFormat,
+        file_format: FileFormat,
         paths: Sequence[str],
         enumerator: FileEnumeratorProvider,
         interval_ms: int | None,
     ) -> None:
         """Create the source from the settings of a `FileSourceBuilder`."""
-        self._format = stream_format
+        self._format = file_format
+        self._open_files = OpenFiles()
         self._paths = tuple(paths)
         self._enumerator = enumerator
         self._interval_ms = interval_ms
@@ -185,9 +141,19 @@ class FileSource(Source):
                 "for_record_stream_format() takes a format such as StreamFormat.text_line_format() "
                 f"and then paths, got {stream_format!r}"
             )
-        if not paths:
-            raise ConfigurationError("for_record_stream_format() takes at least one path after the format")
-        return FileSourceBuilder(stream_format, [input_address(path, "for_record_stream_format()") for path in paths])
+        enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
+        return FileSourceBuilder(stream_format, _addresses(paths, "for_record_stream_format()"), enumerator)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str | os.PathLike[str]) -> FileSourceBuilder:
+        """Begin to build a source of files that are read in batches; large files are divided."""
+        if not isinstance(bulk_format, BulkFormat):
+            raise TypeError(
+                "for_bulk_file_format() takes a format such as ParquetColumnarRowInputFormat(row_type) "
+                f"and then paths, got {bulk_format!r}"
+            )
+        enumerator = FileEnumeratorProvider.default_splittable_file_enumerator()
+        return FileSourceBuilder(bulk_format, _addresses(paths, "for_bulk_file_format()"), enumerator)
 
     @property
     def boundedness(self) -> Boundedness:
@@ -198,6 +164,11 @@ class FileSource(Source):
     def discovery_interval_ms(self) -> int | None:
         """Return the interval at which the source looks for new files."""
         return self._interval_ms
+
+    @property
+    def forgets_vanished_splits(self) -> bool:
+        """Return whether files that are gone are forgotten: in a source that monitors its directories."""
+        return self._interval_ms is not None
 
     def get_produced_type(self) -> TypeInformation | None:
         """Return the type of the format's records."""
@@ -214,7 +185,8 @@ class FileSource(Source):
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open one file, or a range of it."""
         name, start, end = split.what
-        return self._format.create_reader(self._address_of(name), start, end, position)
+        reader = self._format.create_reader(self._address_of(name), start, end, position)
+        return self._open_files.limited(reader)
 
     def _address_of(self, name: str) -> str:
         """Return the address of a file by its shown name: with the credentials of the path that the file is below."""
@@ -228,6 +200,12 @@ class FileSource(Source):
 
     def __repr__(self) -> str:
         return f"FileSource({self._format!r}, {', '.join(repr(shown(path)) for path in self._paths)})"
+
+
+def _addresses(paths: Sequence[str | os.PathLike[str]], taken_by: str) -> list[str]:
+    if not paths:
+        raise ConfigurationError(f"{taken_by} takes at least one path after the format")
+    return [input_address(path, taken_by) for path in paths]
 
 
 def _files_below(path: str) -> list[InputFile]:

@@ -7,8 +7,8 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
     TamiasError
         program.py      InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),
                         UnsupportedOperationError, AccumulatorError
-        records.py      InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordErrorLimitExceeded,
-                        UserFunctionError
+        records.py      InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordFormatError,
+                        MalformedRecordError, RecordErrorLimitExceeded, UserFunctionError
         job.py          JobExecutionError, JobCancelledError, DeploymentError (WorkerPythonError), SlotLostError,
                         EpochStalledError, SparkSessionLostError, SpoolError, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
@@ -58,7 +58,9 @@ from tamias.errors.program import (
 )
 from tamias.errors.records import (
     InvalidKeyError,
+    MalformedRecordError,
     RecordErrorLimitExceeded,
+    RecordFormatError,
     RecordTooLargeError,
     RecordTypeError,
     UserFunctionError,
@@ -95,10 +97,12 @@ __all__ = [
     "KafkaPartitionLost",
     "KafkaTransactionLost",
     "LedgerRowExpired",
+    "MalformedRecordError",
     "NoCurrentKey",
     "NoReadableCheckpoint",
     "ProgramWarning",
     "RecordErrorLimitExceeded",
+    "RecordFormatError",
     "RecordTooLargeError",
     "RecordTypeError",
     "RestoreError",

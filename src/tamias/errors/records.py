@@ -56,6 +56,48 @@ class RecordTooLargeError(TamiasError):
         )
 
 
+class RecordFormatError(TamiasError, ValueError):
+    """Bytes or a text cannot be read as a record of a format, or a record cannot be written in it.
+
+    Args:
+        format_name: The format, such as CSV.
+        reason: What is wrong with the content.
+        content_preview: The content, as :func:`preview` returns it.
+    """
+
+    def __init__(self, format_name: str, reason: str, content_preview: str) -> None:
+        super().__init__(format_name, reason, content_preview)
+
+    reason = Field[str](1)
+
+    def __str__(self) -> str:
+        format_name, reason, content = self.args
+        return f"{content} is not a record in {format_name}: {reason}"
+
+
+class MalformedRecordError(TamiasError, ValueError):
+    """A place of a file or a message of a source cannot be read as a record.
+
+    Args:
+        place: Where it is, such as ``line 7 of '/data/in.csv'``.
+        reason: What is wrong with the content.
+        content_preview: The content, as :func:`preview` returns it.
+    """
+
+    def __init__(self, place: str, reason: str, content_preview: str) -> None:
+        super().__init__(place, reason, content_preview)
+
+    place = Field[str](0)
+    reason = Field[str](1)
+
+    def __str__(self) -> str:
+        place, reason, content = self.args
+        return (
+            f"cannot read {place}: {reason}; the content is {content}; correct it, or set tamias.on-record-error to "
+            "skip or dead-letter"
+        )
+
+
 class RecordErrorLimitExceeded(TamiasError):
     """More records failed than ``tamias.on-record-error.limit`` allows.
 

@@ -35,15 +35,30 @@ class Split:
     what: Any = None
 
 
+class Malformed(NamedTuple):
+    """Content that is not a record: the content as it was read, and the error that says where it is and why."""
+
+    content: Any
+    error: Exception
+
+
 class Batch(NamedTuple):
-    """A run of records read at once; `timestamps` is None if the source assigns no timestamps."""
+    """A run of records read at once; `timestamps` is None if the source assigns no timestamps.
+
+    `malformed` is what the reader passed over between these records. The operator fails the job with its error, or
+    skips it, or sends it to the dead letters, as `tamias.on-record-error` says.
+    """
 
     values: list[Any]
     timestamps: list[int] | None = None
+    malformed: Sequence[Malformed] = ()
 
 
 class SplitReader(ABC):
     """Reads one split from a position. Used by one thread only."""
+
+    holds_file = False
+    """Whether the reader keeps a file open between two reads; a source of files opens only some of them at a time."""
 
     @abstractmethod
     def read(self, max_records: int) -> Batch:
@@ -114,6 +129,14 @@ class Source(ABC):
     def ends(self) -> bool:
         """Return whether the source ends with the last of its splits. An unbounded source may: where it is told to."""
         return self.boundedness is Boundedness.BOUNDED
+
+    @property
+    def forgets_vanished_splits(self) -> bool:
+        """Return whether a split that was read to its end is forgotten once it is no longer discovered.
+
+        The state is then bounded by the splits that are present. A split of that id that appears later is a new one.
+        """
+        return False
 
     def owner(self, split_id: str, parallelism: int) -> int | None:
         """Return the subtask that reads a split, for sources that look for new splits; None: by a hash of the id."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tamias.functions.source_contract import Batch, SourceConnection, Split, SplitReader
+from tamias.functions.source_contract import Batch, Malformed, SourceConnection, Split, SplitReader
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.functions.state_handles import ListState
 from tamias.functions.watermark_strategy import WatermarkAlignment
@@ -30,7 +30,7 @@ class SplitSourceOperator(SourceHead):
         super().__init__(operator, environment)
         self._source = spec.source
         self._readers: dict[str, tuple[Split, SplitReader]] = {}
-        self._known: set[str] = set()  # all splits ever discovered, by any subtask, so that none is read twice
+        self._known: set[str] = set()  # splits that were discovered, so that none is read twice
         self._done: dict[str, Split] = {}
         self._connection: SourceConnection | None = None
         self._ended_at: dict[str, Any] = {}  # the positions of splits that were read to their end in this attempt
@@ -93,7 +93,13 @@ class SplitSourceOperator(SourceHead):
     def _discover(self, *, first: bool) -> None:
         parallelism = self.environment.vertex.parallelism
         assert self._connection is not None, "initialize() comes first"
-        for number, split in enumerate(self._connection.discover_splits(parallelism, first=first)):
+        found = self._connection.discover_splits(parallelism, first=first)
+        if self._source.forgets_vanished_splits:
+            # Otherwise the state of a source that runs for years holds every file that ever was.
+            self._known &= {split.id for split in found} | self._readers.keys()
+            self._done = {split_id: split for split_id, split in self._done.items() if split_id in self._known}
+            self._ended_at = {split_id: at for split_id, at in self._ended_at.items() if split_id in self._known}
+        for number, split in enumerate(found):
             if split.id not in self._known:
                 self._known.add(split.id)
                 mine = self._is_mine(split.id) if self._searches else number % parallelism == self.environment.index
@@ -135,6 +141,9 @@ class SplitSourceOperator(SourceHead):
                     progress.records += len(batch.values)
                     progress.bytes_read += self._read_size.measure(batch.values)
                     yield from self._stamped(split_id, batch)
+                if batch.malformed:
+                    idle = False
+                    self._refuse(batch.malformed)
                 if reader.finished:
                     idle = False
                     self._ended_at[split_id] = reader.position()
@@ -144,6 +153,13 @@ class SplitSourceOperator(SourceHead):
                     if self.watermarks is not None:
                         yield from self.watermarks.remove(split_id)
         progress.finished = self._source.ends and not self._readers
+
+    def _refuse(self, malformed: Sequence[Malformed]) -> None:
+        """Skip content that is not a record, or fail with its error, as configured."""
+        for content, error in malformed:
+            if self.record_errors is None:
+                raise error
+            self.record_errors.skip_malformed(content, error)
 
     def _stamped(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
         if self.watermarks is None:

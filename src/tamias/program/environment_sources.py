@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from tamias.connectors.collection_source import CollectionSource
-from tamias.connectors.file_source import FileSource, StreamFormat
+from tamias.connectors.file_source import FileSource
 from tamias.connectors.number_seq import NumberSequenceSource
+from tamias.connectors.stream_formats import InputFormat, StreamFormat
 from tamias.errors import InvalidProgramError
 from tamias.functions.dead_letters import DEAD_LETTERS
 from tamias.functions.source_contract import ParallelSourceFunction, Source, SourceFunction
@@ -94,6 +95,22 @@ class EnvironmentSources:
         check_output_type("add_source", type_info, "type_info")
         alone = not isinstance(source_func, ParallelSourceFunction)
         return self._source(source_name, SourceFunctionSpec(source_func), type_info, non_parallel=alone)
+
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
+        """Begin a stream with the records of an input format, such as `AvroInputFormat`, which is read to its end.
+
+        Args:
+            input_format: The format with its files.
+            type_info: The type of the records; by default the type that the format declares.
+        """
+        check_instance("create_input", input_format, InputFormat)
+        name = type(input_format).__name__
+        return self.from_source(
+            input_format.create_source(),
+            WatermarkStrategy.no_watermarks(),
+            f"Input {name}",
+            type_info or input_format.get_produced_type(),
+        )
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """Begin a stream with the lines of a text file, or of all files in a folder, as strings."""

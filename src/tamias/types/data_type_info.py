@@ -1,15 +1,43 @@
-"""The type of the records that a data type describes."""
+"""The types of records that data types describe, and back."""
 
 from __future__ import annotations
 
 from tamias.errors import ConfigurationError
 from tamias.types import data_types as dt
-from tamias.types.composite_types import RowTypeInfo
-from tamias.types.data_type import DataType
+from tamias.types.basic_types import BasicTypeInfo
+from tamias.types.composite_types import ListTypeInfo, MapTypeInfo, RowTypeInfo
+from tamias.types.data_type import DataType, FractionalType, NumericType
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["checked_row_type", "row_type_info", "type_info_of"]
+__all__ = ["AnyDecimalType", "AnyIntegerType", "checked_row_type", "data_type_of", "row_type_info", "type_info_of"]
+
+
+class AnyIntegerType(NumericType):
+    """Integers of any size, as `Types.BIG_INT()` declares; no column of a table has them."""
+
+
+class AnyDecimalType(FractionalType):
+    """Decimal numbers of any precision, as `Types.BIG_DEC()` declares; no column of a table has them."""
+
+
+_BASIC: dict[TypeInformation, DataType] = {
+    Types.STRING(): dt.DataTypes.STRING(),
+    Types.CHAR(): dt.DataTypes.STRING(),
+    Types.BOOLEAN(): dt.DataTypes.BOOLEAN(),
+    Types.BYTE(): dt.DataTypes.TINYINT(),
+    Types.SHORT(): dt.DataTypes.SMALLINT(),
+    Types.INT(): dt.DataTypes.INT(),
+    Types.LONG(): dt.DataTypes.BIGINT(),
+    Types.FLOAT(): dt.DataTypes.FLOAT(),
+    Types.DOUBLE(): dt.DataTypes.DOUBLE(),
+    Types.BIG_INT(): AnyIntegerType(),
+    Types.BIG_DEC(): AnyDecimalType(),
+    Types.SQL_DATE(): dt.DataTypes.DATE(),
+    Types.SQL_TIME(): dt.DataTypes.TIME(3),
+    Types.SQL_TIMESTAMP(): dt.DataTypes.TIMESTAMP(3),
+    Types.INSTANT(): dt.DataTypes.TIMESTAMP_LTZ(9),
+}
 
 
 def row_type_info(row_type: dt.RowType) -> RowTypeInfo:
@@ -44,8 +72,10 @@ def type_info_of(data_type: DataType) -> TypeInformation:
             return Types.FLOAT()
         case dt.DoubleType():
             return Types.DOUBLE()
-        case dt.DecimalType():
+        case dt.DecimalType() | AnyDecimalType():
             return Types.BIG_DEC()
+        case AnyIntegerType():
+            return Types.BIG_INT()
         case dt.DateType():
             return Types.SQL_DATE()
         case dt.LocalZonedTimestampType():
@@ -60,6 +90,33 @@ def type_info_of(data_type: DataType) -> TypeInformation:
         case dt.DayTimeIntervalType() | dt.NullType():
             return Types.PICKLED_BYTE_ARRAY()
     raise ConfigurationError(f"a stream has no records of the data type {data_type!r}; use one of DataTypes")
+
+
+def data_type_of(type_info: TypeInformation, taken_by: str) -> DataType:
+    """Return the data type of the values of a type.
+
+    Args:
+        type_info: The type that the program gave.
+        taken_by: The call that received the type, for error messages.
+
+    Raises:
+        ConfigurationError: Text formats have no form for values of this type.
+    """
+    match type_info:
+        case RowTypeInfo():
+            fields = zip(type_info.get_field_names(), type_info.get_field_types(), strict=True)
+            return dt.RowType([dt.RowField(name, data_type_of(each, taken_by)) for name, each in fields])
+        case MapTypeInfo():
+            return dt.MapType(data_type_of(type_info.key_type, taken_by), data_type_of(type_info.value_type, taken_by))
+        case ListTypeInfo():
+            if type_info == Types.PRIMITIVE_ARRAY(Types.BYTE()):
+                return dt.DataTypes.BYTES()
+            return dt.ArrayType(data_type_of(type_info.elem_type, taken_by))
+        case BasicTypeInfo() if type_info in _BASIC:
+            return _BASIC[type_info]
+    raise ConfigurationError(
+        f"{taken_by} has no form for values of the type {type_info}; use rows, arrays, maps, numbers, texts and times"
+    )
 
 
 def checked_row_type(row_type: object, taken_by: str) -> dt.RowType:

@@ -9,7 +9,6 @@ from tamias.connectors.file_source import (
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
-    StreamFormat,
 )
 from tamias.connectors.rolling_policies import (
     DefaultRollingPolicy,
@@ -17,11 +16,13 @@ from tamias.connectors.rolling_policies import (
     PartFileInfo,
     RollingPolicy,
 )
+from tamias.connectors.stream_formats import BulkFormat, StreamFormat
 from tamias.connectors.streaming_file_sink import StreamingFileSink
 
 __all__ = [
     "BucketAssigner",
     "BucketContext",
+    "BulkFormat",
     "DefaultRollingPolicy",
     "FileEnumeratorProvider",
     "FileSink",

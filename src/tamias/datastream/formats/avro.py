@@ -1,5 +1,15 @@
-"""Avro: schemas and the type of generic records, which are dicts."""
+"""Avro: schemas, the type of generic records, which are dicts, files, and rows as single messages."""
 
+from tamias.connectors.formats.avro_files import AvroBulkWriters, AvroInputFormat, AvroReaderFormat
+from tamias.connectors.formats.avro_rows import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from tamias.types.avro_schema import AvroSchema, GenericRecordAvroTypeInfo
 
-__all__ = ["AvroSchema", "GenericRecordAvroTypeInfo"]
+__all__ = [
+    "AvroBulkWriters",
+    "AvroInputFormat",
+    "AvroReaderFormat",
+    "AvroRowDeserializationSchema",
+    "AvroRowSerializationSchema",
+    "AvroSchema",
+    "GenericRecordAvroTypeInfo",
+]

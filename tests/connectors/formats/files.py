@@ -1,0 +1,40 @@
+"""Files of formats for tests: written through the writers of the formats, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tamias.connectors.formats.schemas import BulkWriterFactory
+from tamias.functions.source_contract import Malformed
+from tests.connectors.reading import SourceJob
+
+
+def write_file(path: Path, factory: BulkWriterFactory, records: Iterable[Any], *, flush_every: int = 0) -> Path:
+    """Write records to a file; `flush_every` ends a block of the format after that many records."""
+    with open(path, "wb") as stream:
+        writer = factory.create(stream)
+        for number, record in enumerate(records, 1):
+            writer.add_element(record)
+            if flush_every and number % flush_every == 0:
+                writer.flush()
+        writer.finish()
+    return path
+
+
+def read_file(file_format: Any, path: Path, batch: int = 100) -> tuple[list[Any], list[Malformed]]:
+    """Return the records of a file, and what in it is not a record."""
+    reader = file_format.create_reader(str(path), 0, None, None)
+    values: list[Any] = []
+    malformed: list[Malformed] = []
+    while not reader.finished:
+        found = reader.read(batch)
+        values += found.values
+        malformed += found.malformed
+    reader.close()
+    return values, malformed
+
+
+def read_source(source: Any, parallelism: int = 1) -> list[Any]:
+    return SourceJob(source, parallelism).read_all()
