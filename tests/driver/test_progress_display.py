@@ -24,10 +24,10 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(stream, *, prints: bool = False) -> str:
+def shown(stream, *, prints: bool = False, in_foreground: bool = True) -> str:
     """Return what is written about a job that reads 1,000 records in each of two seconds."""
     clock = ManualClock(NOON)
-    handle = JobHandle(JobID.generate(), "orders")
+    handle = JobHandle(JobID.generate(), "orders", is_in_foreground=in_foreground)
     reads = iter([1000, 2000])
 
     def has_ended(timeout_s: float) -> bool:

@@ -1,14 +1,18 @@
-"""What Spark's Java process writes to standard error reaches the driver's, except for one line."""
+"""What Spark's processes write to standard error reaches the driver's, except for what concerns no user."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tamias.engine.spark.driver_side.filtered_errors import WantedLines
+
 SOURCE = Path(__file__).parents[2] / "src"
 
 PROGRAM = """
 import os, subprocess, sys, time
-from tamias.engine.spark.driver_side.filtered_errors import errors_without_java_s_warning
+from tamias.engine.spark.driver_side.filtered_errors import errors_without_spark_s_own
 
 child = '''
 import os, sys, time
@@ -21,7 +25,7 @@ write(" one\\\\n")
 sys.stdin.read()
 write("WARNING: Using incubator modules: jdk.incubator.vector\\\\nlater\\\\nno end of line")
 '''
-with errors_without_java_s_warning():
+with errors_without_spark_s_own():
     process = subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE)
 time.sleep(0.5)
 print("the driver's own", file=sys.stderr, flush=True)
@@ -35,3 +39,36 @@ def test_everything_but_one_line_passes_through_in_order():
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCE)}
     )
     assert done.stderr == "first\nWARNING: another one\nthe driver's own\nlater\nno end of line"
+
+
+DAEMON = (
+    "Traceback (most recent call last):\n"
+    '  File "/x/pyspark.zip/pyspark/daemon.py", line 264, in manager\n'
+    '  File "/x/pyspark.zip/pyspark/daemon.py", line 95, in worker\n'
+    "BrokenPipeError: [Errno 32] Broken pipe\n"
+)
+ANOTHER = 'Traceback (most recent call last):\n  File "/x/pyspark.zip/pyspark/daemon.py", line 1\nMemoryError\n'
+USERS = 'Traceback (most recent call last):\n  File "/x/mine.py", line 1\nBrokenPipeError: [Errno 32] Broken pipe\n'
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        (f"a\n{DAEMON}b\n", "a\nb\n"),
+        (DAEMON * 2, ""),
+        (ANOTHER, ANOTHER),
+        (USERS, USERS),
+        (USERS + DAEMON + "Trace", USERS + "Trace"),
+        ("Traceback (most recent call last):\n" + ANOTHER, "Traceback (most recent call last):\n" + ANOTHER),
+    ],
+)
+def test_the_tracebacks_of_workers_whose_task_was_cancelled_are_left_out(written, wanted, size):
+    lines = WantedLines()
+    parts = [written[start : start + size].encode() for start in range(0, len(written), size)]
+    assert b"".join([*map(lines.of, parts), lines.rest()]).decode() == wanted
+
+
+def test_a_part_of_a_line_passes_as_soon_as_it_can_be_nothing_unwanted():
+    lines = WantedLines()
+    assert [lines.of(b"WARN"), lines.of(b"ING: other")] == [b"", b"WARNING: other"]

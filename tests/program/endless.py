@@ -52,11 +52,11 @@ def started(tmp_path: Path, *options: str, spark: bool = False) -> subprocess.Po
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
-        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - one system call, which takes no lock
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 - one system call, which takes no lock
     )
 
 
-def _heed_interrupts() -> None:
+def heed_interrupts() -> None:
     """Undo what a shell does to background jobs: it lets them, and their children, ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

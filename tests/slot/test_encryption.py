@@ -187,7 +187,7 @@ def test_the_same_certificate_lets_a_relay_in_the_middle_pass(door: Door, certif
 
 def test_a_plain_peer_is_refused(door: Door) -> None:
     with pytest.raises((OSError, EOFError)):  # both sides wait for the other's first words
-        connect((door.address.host, door.address.port), SECRET, timeout_s=0.2)
+        connect((door.address.host, door.address.port), SECRET, timeout_s=1.0)
     for said in (b"tamias/2" + b"c" * 64, b"c" * 32, bytes(range(256)) * 100):
         with socket.create_connection(tuple(door.address), timeout=10) as stranger:  # type: ignore[arg-type]
             stranger.sendall(said)
@@ -269,8 +269,6 @@ def test_a_message_changed_on_its_way_is_never_returned(door: Door, what: str) -
         while len(received) < 2:
             received.append(other.receive())
     assert received in ([], [b"a message"]) and (not received or what == "repeated")
-    with pytest.raises(OSError):  # the side that has noticed the change has hung up
-        other.send(b"an answer")
 
 
 def test_messages_dropped_or_exchanged_on_their_way_end_the_link(door: Door) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
+import re
+
 from tamias.errors import JobExecutionError, TamiasError, UserFunctionError
 
 __all__ = ["job_error"]
@@ -21,7 +24,12 @@ def job_error(
     """
     if isinstance(error, UserFunctionError):
         failed = JobExecutionError.from_user_error(
-            job_name, error, log_path=log_path, restarts=restarts, restart_description=refusal
+            job_name,
+            error,
+            user_traceback=_with_source_lines(error.traceback_text),
+            log_path=log_path,
+            restarts=restarts,
+            restart_description=refusal,
         )
     else:
         failed = JobExecutionError(
@@ -33,3 +41,19 @@ def job_error(
         )
     failed.cause = error
     return failed
+
+
+_FRAME = re.compile(r'( +)File "(.+)", line (\d+), in ')
+
+
+def _with_source_lines(text: str) -> str:
+    """Return a traceback with the source lines that only the driver knows: those of a notebook's cells."""
+    lines = text.split("\n")
+    shown = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        shown.append(line)
+        frame = _FRAME.match(line)
+        if frame is not None and not after.startswith(f"{frame[1]}  "):
+            source = linecache.getline(frame[2], int(frame[3])).strip()
+            shown += [f"{frame[1]}  {source}"] if source else []
+    return "\n".join(shown)

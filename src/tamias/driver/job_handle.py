@@ -44,6 +44,8 @@ class JobHandle:
     _requests_lock: threading.Lock = field(default_factory=threading.Lock)
     _on_request: Callable[[], None] | None = None
     _before_end: Callable[[], None] | None = None
+    _after_end: Callable[[], None] | None = None
+    is_in_foreground: bool = False  # the program waits for the job, and writes nothing meanwhile
 
     def status(self) -> JobStatus:
         """Return the job's current status."""
@@ -65,7 +67,7 @@ class JobHandle:
         self.cancel()
 
     def wait(self, timeout: float | None = None) -> JobExecutionResult:
-        """Wait for the end of the job.
+        """Wait for the end of the job, and until its last line is shown.
 
         Raises:
             JobExecutionError: The job failed.
@@ -74,6 +76,8 @@ class JobHandle:
         """
         if not self._ended.wait(timeout):
             raise TimeoutError(f"job {self.job_name!r} is still {self.status().name} after {timeout} s")
+        if self._after_end is not None:
+            self._after_end()
         if self._error is not None:
             raise self._error
         assert self._result is not None
@@ -186,6 +190,10 @@ class JobHandle:
     def before_end(self, call: Callable[[], None]) -> None:
         """Set what `end` calls before it publishes the end of the job."""
         self._before_end = call
+
+    def after_end(self, call: Callable[[], None]) -> None:
+        """Set what `wait` calls once the job has ended."""
+        self._after_end = call
 
     def take_requests(self) -> list[SavepointRequest]:
         """Return the savepoints requested since the last call."""

@@ -26,6 +26,7 @@ class JobFacts:
         parallelism: The highest parallelism of an operator.
         is_default_parallelism: Whether neither the program nor the configuration set a parallelism.
         restored_from: The checkpoint or savepoint that the job starts from.
+        log_path: The engine's log, if it has one of its own.
     """
 
     job_name: str
@@ -34,6 +35,7 @@ class JobFacts:
     parallelism: int
     is_default_parallelism: bool = False
     restored_from: str | None = None
+    log_path: str | None = None
 
 
 def start_line(facts: JobFacts) -> str:
@@ -45,7 +47,9 @@ def start_line(facts: JobFacts) -> str:
     line = f"job {facts.job_name!r} ({facts.job_id}) starts on {facts.engine}, parallelism {facts.parallelism}"
     if facts.is_default_parallelism:
         line += " (nobody set it: parallelism.default)"
-    return line if facts.restored_from is None else f"{line}, from {facts.restored_from}"
+    if facts.restored_from is not None:
+        line += f", from {facts.restored_from}"
+    return line if facts.log_path is None else f"{line}, log {facts.log_path}"
 
 
 def progress_line(progress: JobProgress, records_per_s: float, now_ms: int) -> str:

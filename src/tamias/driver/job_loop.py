@@ -110,6 +110,7 @@ class JobLoop:
             parallelism=max(vertex.parallelism for vertex in graph.vertices),
             is_default_parallelism=not self._settings.parallelism_set,
             restored_from=recovery.origin,
+            log_path=self._engine.log_path,
         )
         _log.info("%s", start_line(self.facts))
         handle.savepoint_directory = self._settings.savepoint_directory

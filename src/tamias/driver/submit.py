@@ -21,7 +21,7 @@ from tamias.engine.protocol import Engine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.errors import TamiasError
 from tamias.graph.job_graph import JobGraph
-from tamias.graph.specs import CollectSpec, PrintSpec
+from tamias.graph.specs import PrintSpec
 
 __all__ = [
     "EngineChoice",
@@ -68,7 +68,12 @@ def heartbeat_of(settings: JobSettings) -> Heartbeat:
 
 
 def submit(
-    graph: JobGraph, settings: JobSettings, engine_for: EngineChoice = spark_engine, clock: Clock | None = None
+    graph: JobGraph,
+    settings: JobSettings,
+    engine_for: EngineChoice = spark_engine,
+    clock: Clock | None = None,
+    *,
+    may_be_shown: bool | None = None,
 ) -> JobHandle:
     """Start a job and return its handle.
 
@@ -80,17 +85,21 @@ def submit(
         settings: Its settings.
         engine_for: Chooses the engine that hosts the job's subtasks.
         clock: The clock of the driver; None for the system clock.
+        may_be_shown: Whether lines about the job go to a person in front of it; None: if it runs on Spark.
     """
+    clock = clock or SystemClock()
+    began = clock.monotonic()
     settings = resumed(settings)
     handle = JobHandle(settings.job_id, settings.job_name)
-    loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock or SystemClock(), chance=Random())
+    loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock, chance=Random())
     if settings.control or (settings.control is None and engine_for is spark_engine):
         _open_desk(handle)
-    if settings.progress == "auto" and engine_for is spark_engine and is_watched(sys.stderr):
-        # Records that the job prints, or that the program collects and prints, would be written into the line.
-        shows_records = PrintSpec | CollectSpec
-        prints = any(isinstance(each.spec, shows_records) for vertex in graph.vertices for each in vertex.operators)
-        ProgressDisplay(handle, loop.facts, clock or SystemClock(), prints=prints).start(handle.wait_for_end)
+    if may_be_shown is None:
+        may_be_shown = engine_for is spark_engine
+    if settings.progress == "auto" and may_be_shown and is_watched(sys.stderr):
+        # Records that the job prints would be written into the line.
+        prints = any(isinstance(each.spec, PrintSpec) for vertex in graph.vertices for each in vertex.operators)
+        ProgressDisplay(handle, loop.facts, clock, prints=prints, began=began).start(handle.wait_for_end)
     threading.Thread(target=loop.run, name=f"tamias-{settings.job_name}", daemon=True).start()
     return handle
 

@@ -54,6 +54,10 @@ class LocalEngine:
     def description(self) -> str:
         return "this process, without Spark"
 
+    @property
+    def log_path(self) -> str | None:
+        return None
+
     def keep_log(self) -> str | None:
         return None
 

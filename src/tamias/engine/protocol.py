@@ -49,6 +49,10 @@ class Engine(Protocol):
     def slot_pids(self) -> tuple[int, ...]:
         """The process ids of the slots, by slot number. Empty while no slot process runs."""
 
+    @property
+    def log_path(self) -> str | None:
+        """The path of the engine's own log, for people to read while the job runs. None as with `keep_log`."""
+
     def keep_log(self) -> str | None:
         """Return the path of the engine's own log for an error message, and keep the file when the driver ends.
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from traceback import extract_tb, format_list
 from typing import Any
 
 from tamias.errors.base import Field, TamiasError, where
 from tamias.errors.records import UserFunctionError
+
+_NOTEBOOK = ("IPython", "ipykernel")
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 
 def may_be_retried(error: BaseException) -> bool:
@@ -18,6 +23,10 @@ def may_be_retried(error: BaseException) -> bool:
     if isinstance(error, UserFunctionError):
         return error.original_retryable
     return not isinstance(error, TamiasError) or error.retryable
+
+
+def _is_of_the_program(filename: str) -> bool:
+    return not filename.startswith(_PACKAGE) and not any(f"{os.sep}{each}{os.sep}" in filename for each in _NOTEBOOK)
 
 
 class JobExecutionError(TamiasError):
@@ -71,11 +80,12 @@ class JobExecutionError(TamiasError):
         job_name: str,
         error: UserFunctionError,
         *,
+        user_traceback: str | None = None,
         log_path: str | None = None,
         restarts: int = 0,
         restart_description: str | None = None,
     ) -> JobExecutionError:
-        """Create the error of a job that an exception of user code failed."""
+        """Create the error of a job that an exception of user code failed, with its traceback unless one is given."""
         message = error.original_type
         if error.original_message:
             message += f": {error.original_message}"
@@ -86,7 +96,7 @@ class JobExecutionError(TamiasError):
             error.uid,
             error.subtask_index,
             error.record_preview,
-            error.traceback_text,
+            error.traceback_text if user_traceback is None else user_traceback,
             log_path,
             restarts,
             restart_description,
@@ -98,6 +108,11 @@ class JobExecutionError(TamiasError):
 
     def __reduce__(self) -> tuple[type[JobExecutionError], tuple[Any, ...]]:
         return type(self), self.args
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the lines of the program that waited for the job, and the message."""
+        waited = [frame for frame in extract_tb(self.__traceback__) if _is_of_the_program(frame.filename)]
+        return [line.rstrip() for line in format_list(waited)] + [f"{type(self).__name__}: {self}"]
 
     job_name = Field[str](0)
     message = Field[str](1)

@@ -9,7 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, TracebackType
 
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import JobCancelledError
@@ -28,6 +28,14 @@ class JobInterrupted(SystemExit, KeyboardInterrupt):
     """
 
 
+class SessionInterrupted(KeyboardInterrupt):
+    """A job was ended by Ctrl-C in an interactive session, which goes on. It is shown as one line."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback."""
+        return [f"tamias: {self}"]
+
+
 class _Terminated(BaseException):
     """SIGTERM arrived."""
 
@@ -38,8 +46,9 @@ def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:
     Raises:
         JobExecutionError: The job failed.
         JobCancelledError: The job was cancelled.
-        JobInterrupted: Ctrl-C or SIGTERM ended it. In an interactive session it is a plain `KeyboardInterrupt`.
+        JobInterrupted: Ctrl-C or SIGTERM ended it. In an interactive session it is a `SessionInterrupted`.
     """
+    handle.is_in_foreground = True
     try:
         with _sigterm_raises():
             return handle.wait()
@@ -50,7 +59,8 @@ def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:
         line = _end(handle, "SIGTERM")
         code = 128 + signal.SIGTERM
     if _is_interactive():
-        raise KeyboardInterrupt(line) from None
+        _show_in_one_line()
+        raise SessionInterrupted(line) from None
     print(f"tamias: {line}", file=sys.stderr)
     raise JobInterrupted(code) from None
 
@@ -64,9 +74,10 @@ def _end(handle: JobHandle, signal_name: str) -> str:
         except TimeoutError:
             return f"{signal_name}: job {handle.job_name!r} has not ended after {_PATIENCE_S:.0f} s and is left behind"
     path = handle.progress().last_checkpoint_path
-    if path is None:
+    if path is None or path.startswith("memory:"):
         return f"{signal_name} ended job {handle.job_name!r}; it has no checkpoint in a directory, so it starts anew"
-    return f"{signal_name} ended job {handle.job_name!r}; resume: tamias run --resume {_script()}, or start from {path}"
+    resume = "declare it again and call env.resume()" if _is_interactive() else f"tamias run --resume {_script()}"
+    return f"{signal_name} ended job {handle.job_name!r}; resume: {resume}, or start from {path}"
 
 
 def end_with_program(handle: JobHandle) -> None:
@@ -92,6 +103,20 @@ def _end_running(reference: weakref.ref[JobHandle]) -> None:
 
 def _script() -> str:
     return sys.argv[0] if sys.argv and sys.argv[0].endswith(".py") else "SCRIPT"
+
+
+def _show_in_one_line() -> None:
+    """Let Python's own prompt show a `SessionInterrupted` without a traceback. IPython does so by itself."""
+    before = sys.excepthook
+
+    def once(kind: type[BaseException], error: BaseException, frames: TracebackType | None) -> None:
+        sys.excepthook = before
+        if isinstance(error, SessionInterrupted):
+            print(f"tamias: {error}", file=sys.stderr)
+        else:
+            before(kind, error, frames)
+
+    sys.excepthook = once
 
 
 def _is_interactive() -> bool:

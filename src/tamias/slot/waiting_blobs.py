@@ -44,5 +44,6 @@ class WaitingBlobs:
         return iter(self._blobs)
 
     def close(self) -> None:
-        """Give back the memory of the blobs; their disk space is free once nothing refers to them."""
+        """Drop the blobs."""
+        self._blobs.clear()
         self._spool.close()

@@ -50,6 +50,10 @@ class SlotEngine(ABC):
     def description(self) -> str:
         return "processes of this machine, without Spark"
 
+    @property
+    def log_path(self) -> str | None:
+        return None
+
     def keep_log(self) -> str | None:
         return None
 

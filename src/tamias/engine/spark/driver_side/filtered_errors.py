@@ -1,6 +1,7 @@
-"""Runs in the driver: leaves one line of Java's out of what Spark's process writes to standard error.
+"""Runs in the driver: leaves out what Spark's processes write to standard error and what concerns no user.
 
-Spark starts Java with a module that is still incubating, and Java says so at every start. The line concerns no user.
+Spark starts Java with a module that is still incubating, and Java says so at every start. Spark's Python daemon prints
+a traceback when a task is cancelled before its worker has told Spark of its end. Every interrupted job would show both.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_UNWANTED = b"WARNING: Using incubator modules: jdk.incubator.vector"
+_WARNING = b"WARNING: Using incubator modules: jdk.incubator.vector"
+_TRACEBACK = b"Traceback (most recent call last):"
+_DAEMON = b"pyspark/daemon.py"
+_BROKEN_PIPE = b"BrokenPipeError:"
 
 
 @contextmanager
-def errors_without_java_s_warning() -> Iterator[None]:
-    """Give processes started inside the block a standard error without the line; everything else passes through.
+def errors_without_spark_s_own() -> Iterator[None]:
+    """Give processes started inside the block a standard error without these lines; everything else passes through.
 
     A thread copies what they write for as long as they live. The driver's own descriptor is back after the block.
     """
@@ -31,19 +35,47 @@ def errors_without_java_s_warning() -> Iterator[None]:
 
 
 def _copy(reading: int, own: int) -> None:
-    """Copy lines until all writers have ended; pass a part of a line on once it cannot be the unwanted one."""
-    pending = b""
+    wanted = WantedLines()
     while data := os.read(reading, 65_536):
-        *lines, pending = (pending + data).split(b"\n")
-        for line in lines:
-            if line.rstrip() != _UNWANTED:
-                _write(own, line + b"\n")
-        if pending and not _UNWANTED.startswith(pending):
-            _write(own, pending)
-            pending = b""
-    _write(own, pending)
+        _write(own, wanted.of(data))
+    _write(own, wanted.rest())
     os.close(reading)
     os.close(own)
+
+
+class WantedLines:
+    """Picks the wanted lines from what arrives. A part of a line passes at once if no unwanted line begins so."""
+
+    def __init__(self) -> None:
+        self._pending = b""  # a part of a line
+        self._traceback: list[bytes] = []  # its lines so far
+
+    def of(self, data: bytes) -> bytes:
+        """Return what is wanted of all that has arrived by now and was not returned before."""
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        wanted = b"".join(self._line(line + b"\n") for line in lines)
+        may_be_unwanted = any(each.startswith(self._pending) for each in (_WARNING, _TRACEBACK))
+        if self._pending and not self._traceback and not may_be_unwanted:
+            wanted += self._pending
+            self._pending = b""
+        return wanted
+
+    def rest(self) -> bytes:
+        """Return what was held back, at the end."""
+        held, self._traceback = b"".join(self._traceback), []
+        return held + self._pending
+
+    def _line(self, line: bytes) -> bytes:
+        if self._traceback and line.startswith(b"  "):  # a frame
+            self._traceback.append(line)
+            return b""
+        traceback, self._traceback = b"".join(self._traceback), []
+        if _DAEMON in traceback and line.startswith(_BROKEN_PIPE):
+            return b""
+        if line.rstrip() == _TRACEBACK:
+            self._traceback = [line]
+            return traceback
+        return traceback if line.rstrip() == _WARNING else traceback + line
 
 
 def _write(descriptor: int, data: bytes) -> None:

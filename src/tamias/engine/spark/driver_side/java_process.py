@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from tamias.engine.spark.driver_side.filtered_errors import errors_without_java_s_warning
+from tamias.engine.spark.driver_side.filtered_errors import errors_without_spark_s_own
 from tamias.storage.scratch_folders import LocalFolder
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -37,7 +37,7 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
         arguments = f"--properties-file '{path}' --load-spark-defaults {given or 'pyspark-shell'}"
         os.environ[_ARGUMENTS] = arguments
         try:
-            with errors_without_java_s_warning():
+            with errors_without_spark_s_own():
                 context_class._ensure_initialized()
         finally:
             if given is None:

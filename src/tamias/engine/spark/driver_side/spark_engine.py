@@ -114,6 +114,11 @@ class SparkEngine(SlotEngine):
             return f"your Spark session at {master}"
         return f"embedded Spark {master}" if master.startswith("local") else f"Spark at {master}"
 
+    @property
+    def log_path(self) -> str | None:
+        """Return the path of Spark's log if this driver started the session."""
+        return SparkLog.path if is_started_by_us(self._context) else None
+
     def keep_log(self) -> str | None:
         """Return the path of Spark's log if this driver started the session, and keep the file."""
         return SparkLog.keep()

@@ -1,0 +1,83 @@
+"""Programs on a terminal: jobs of the local engine, shown as jobs on Spark are, in a process of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+PRELUDE = """
+import sys, time
+from functools import partial
+from tamias.common import *
+from tamias.datastream import *
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.engine.local_engine import LocalEngine
+
+on_terminal = jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine, may_be_shown=True))
+on_terminal.__enter__()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+
+def numbers(count, per_second=1000):
+    source = DataGeneratorSource(lambda number: number, count, RateLimiterStrategy.per_second(per_second))
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+"""
+
+
+def written_to_terminal(program: str, *, columns: int = 200, interrupt_at: str | None = None) -> str:
+    """Run a program on a terminal; return all that it writes.
+
+    Args:
+        program: What follows the prelude.
+        columns: The width of the terminal.
+        interrupt_at: Press Ctrl-C once the program has written this.
+    """
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", PRELUDE + program],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - one system call, without a lock
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )
+    os.close(slave)
+    written = b""
+    try:
+        while data := _read(master):
+            written += data
+            if interrupt_at is not None and interrupt_at.encode() in written:
+                os.write(master, b"\x03")
+                interrupt_at = None
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    return written.decode()
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65_536)
+    except OSError:  # the last process that had the terminal has ended
+        return b""
+
+
+def screen(written: str) -> list[str]:
+    """Return the lines that a terminal shows in the end."""
+    lines: list[str] = []
+    for line in written.replace("\r\n", "\n").split("\n"):
+        shown = ""
+        for part in line.split("\r"):
+            shown = part + shown[len(part) :]
+        lines.append(shown.rstrip())
+    return lines[:-1] if lines[-1] == "" else lines

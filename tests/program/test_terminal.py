@@ -1,0 +1,142 @@
+"""What a person at a terminal sees: the lines about a job mix neither with prints nor with records."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.program.endless import heed_interrupts
+from tests.program.terminal import PRELUDE, SOURCE, screen, written_to_terminal
+
+pytestmark = pytest.mark.long
+
+START = re.compile(r"job 'numbers' \([0-9a-f]{32}\) starts on this process, without Spark, parallelism 1")
+END = re.compile(r"job 'numbers' finished after [0-9.]+ s: [0-9,]+ records read")
+
+
+def test_the_line_of_progress_is_written_over_and_gone_when_execute_returns():
+    written = written_to_terminal("numbers(1500).map(lambda n: n)\nenv.execute('numbers')\nprint('after it')")
+    assert "\rrunning, " in written
+    start, end, after = screen(written)
+    assert START.fullmatch(start) and END.fullmatch(end) and after == "after it"
+
+
+def test_a_line_of_progress_is_shorter_than_a_narrow_terminal():
+    written = written_to_terminal("numbers(1500).map(lambda n: n)\nenv.execute('numbers')", columns=20)
+    lines = re.findall(r"\r(running[^\r]*)", written)
+    assert lines and all(len(line) == 19 for line in lines)
+
+
+def test_prints_beside_a_job_in_the_background_are_not_mixed_with_lines_about_it():
+    written = written_to_terminal("""
+numbers(3000).map(lambda n: n)
+client = env.execute_async('numbers')
+for number in range(15):
+    print("tick", end=" ")
+    sys.stdout.flush()
+    time.sleep(0.1)
+    print(number)
+client.get_job_execution_result().result()
+print("after it")
+""")
+    start, *ticks, end, after = screen(written)
+    assert START.fullmatch(start) and ticks == [f"tick {number}" for number in range(15)]
+    assert END.fullmatch(end) and after == "after it"
+
+
+def test_collected_records_are_not_mixed_with_lines_about_the_job():
+    written = written_to_terminal("""
+with numbers(1500).filter(lambda n: n % 100 == 0).execute_and_collect('numbers') as records:
+    for record in records:
+        print("record", record)
+print("after it")
+""")
+    start, *records, end, after = screen(written)
+    assert START.fullmatch(start) and records == [f"record {number}" for number in range(0, 1500, 100)]
+    assert END.fullmatch(end) and after == "after it"
+
+
+def test_printed_records_are_not_mixed_with_lines_about_the_job():
+    written = written_to_terminal("numbers(1500).filter(lambda n: n % 100 == 0).print()\nenv.execute('numbers')")
+    start, *records, end = screen(written)
+    assert START.fullmatch(start) and records == [str(number) for number in range(0, 1500, 100)]
+    assert END.fullmatch(end)
+
+
+SLOW = """
+class Slow:
+    def isatty(self):
+        return True
+    def write(self, text):
+        if "finished" in text:
+            time.sleep(0.3)
+        sys.__stderr__.write(text)
+    def flush(self):
+        sys.__stderr__.flush()
+
+sys.stderr = Slow()
+numbers(10).map(lambda n: n)
+"""
+UNTIL_ITS_END = """
+client = env.execute_async('numbers')
+while not client.get_job_status().result().is_terminal_state():
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("more", ["env.execute('numbers')\nprint('after it', file=sys.stderr)", UNTIL_ITS_END])
+def test_the_last_line_comes_before_the_program_goes_on_and_before_it_ends(more):
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + SLOW + more],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={"PYTHONPATH": str(SOURCE)},
+    )
+    start, end, *after = done.stderr.splitlines()
+    assert START.fullmatch(start) and END.fullmatch(end)
+    assert after == (["after it"] if "after it" in more else [])
+
+
+# ------------------------------------------------------------------------------------------------------- Ctrl-C
+
+ENDLESS = "numbers(10**9).map(lambda n: n)\nenv.execute('numbers')"
+ENDED = "tamias: Ctrl-C ended job 'numbers'; it has no checkpoint in a directory, so it starts anew"
+
+
+def test_ctrl_c_leaves_one_line_below_the_first():
+    start, *rest = screen(written_to_terminal(ENDLESS, interrupt_at="\rrunning, "))
+    assert START.fullmatch(start)
+    assert rest == [ENDED]
+
+
+def test_ctrl_c_at_python_s_prompt_is_answered_in_one_line_and_the_session_goes_on(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-i", "-q"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 - one system call, which takes no lock
+        env={"PYTHONPATH": str(SOURCE)},
+    )
+    assert process.stdin is not None
+    script, started = tmp_path / "declared.py", tmp_path / "started"
+    script.write_text(PRELUDE + f"numbers(10**9).map(lambda n: open({str(started)!r}, 'a').close())")
+    process.stdin.write(f"exec(open({str(script)!r}).read())\nenv.execute('numbers')\n")
+    process.stdin.flush()
+    while not started.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate("print('the session goes on')\n1 / 0\n", timeout=60)
+    assert out == "the session goes on\n"
+    first, *rest = said.replace(">>> ", "").splitlines()
+    assert first == ENDED
+    assert rest[0] == "Traceback (most recent call last):" and "ZeroDivisionError: division by zero" in rest
