@@ -25,7 +25,6 @@ tamias.datastream.connectors.kafka:KafkaRecordSerializationSchema
 tamias.datastream.connectors.kafka:KafkaRecordSerializationSchemaBuilder
 tamias.datastream.connectors.kafka:KafkaSink tamias.datastream.connectors.kafka:KafkaSinkBuilder
 tamias.datastream.connectors.kafka:KafkaTopicSelector tamias.datastream.connectors.kafka:Semantic
-tamias.datastream.connectors.hybrid_source
 tamias.datastream.connectors.file_system:FileCompactStrategy tamias.datastream.connectors.file_system:FileCompactor
 tamias.datastream.connectors.file_system:FileSink.for_bulk_format
 tamias.datastream.connectors.file_system:StreamingFileSink.for_bulk_format

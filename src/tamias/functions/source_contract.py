@@ -138,6 +138,15 @@ class Source(ABC):
         """
         return False
 
+    @property
+    def stage_count(self) -> int:
+        """Return the number of stages that are read one after the other."""
+        return 1
+
+    def stage_of(self, split_id: str) -> int:
+        """Return the stage of a split, from 0: it is read when no subtask has a split of an earlier stage left."""
+        return 0
+
     def owner(self, split_id: str, parallelism: int) -> int | None:
         """Return the subtask that reads a split, for sources that look for new splits; None: by a hash of the id."""
         return None

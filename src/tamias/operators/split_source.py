@@ -36,6 +36,8 @@ class SplitSourceOperator(SourceHead):
         self._ended_at: dict[str, Any] = {}  # the positions of splits that were read to their end in this attempt
         self._captured: dict[int, dict[str, Any]] = {}  # positions by checkpoint in progress, oldest first
         self._next_discovery: float | None = None  # on the monotonic clock
+        # Subtasks learn each other's stage as they learn the watermarks of an alignment group: through the driver.
+        self._stage_group = f"stages of {operator.id}" if spec.source.stage_count > 1 else None
         self._read_size = ReadSize(BATCH_RECORDS)
         self.watermarks: SplitWatermarks | None = None
         self.alignment: WatermarkAlignment | None = None
@@ -121,13 +123,14 @@ class SplitSourceOperator(SourceHead):
         if self._next_discovery is not None and clock.monotonic() >= self._next_discovery:
             self._discover(first=False)
             self._plan_discovery()
+        readers = self._readers_of_stage(budget)
         if self.watermarks is not None:
-            for split_id in self._readers:
+            for split_id in readers:
                 self.watermarks.add(split_id)
         idle = False
-        while self._readers and not idle:
+        while readers and not idle:
             idle = True
-            for split_id, (split, reader) in list(self._readers.items()):
+            for split_id, (split, reader) in list(readers.items()):
                 left = budget.max_records - progress.records
                 left_bytes = budget.max_bytes - progress.bytes_read
                 if left <= 0 or left_bytes <= 0 or clock.monotonic() >= deadline:
@@ -149,6 +152,7 @@ class SplitSourceOperator(SourceHead):
                     self._ended_at[split_id] = reader.position()
                     reader.close()
                     del self._readers[split_id]
+                    readers.pop(split_id, None)
                     self._done[split_id] = split
                     if self.watermarks is not None:
                         yield from self.watermarks.remove(split_id)
@@ -161,6 +165,13 @@ class SplitSourceOperator(SourceHead):
                 raise error
             self.record_errors.skip_malformed(content, error)
 
+    def _readers_of_stage(self, budget: Budget) -> dict[str, tuple[Split, SplitReader]]:
+        """Return the readers whose splits may be read now."""
+        if self._stage_group is None:
+            return self._readers
+        stage_of, stage = self._source.stage_of, budget.group_watermarks.get(self._stage_group, 0)
+        return {split_id: each for split_id, each in self._readers.items() if stage_of(split_id) <= stage}
+
     def _stamped(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
         if self.watermarks is None:
             yield batch
@@ -170,9 +181,12 @@ class SplitSourceOperator(SourceHead):
             yield from self.watermarks.emit_periodic()
 
     def group_watermarks(self) -> dict[str, int]:
-        if self.alignment is None or self.watermarks is None or self.watermarks.idle:
-            return {}
-        return {self.alignment.group: self.watermarks.watermark_ms}
+        found: dict[str, int] = {}
+        if self._stage_group is not None:
+            found[self._stage_group] = min(map(self._source.stage_of, self._readers), default=self._source.stage_count)
+        if self.alignment is not None and self.watermarks is not None and not self.watermarks.idle:
+            found[self.alignment.group] = self.watermarks.watermark_ms
+        return found
 
     def _is_too_far_ahead(self, budget: Budget) -> bool:
         """Return whether other sources of the alignment group have to catch up first."""
