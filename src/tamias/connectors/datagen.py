@@ -49,6 +49,10 @@ class GeneratorFunction(ABC, Generic[T]):
         the number.
         """
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records, or None."""
+        return None
+
     def close(self) -> None:
         """Release resources after the last record. Called once."""
 
@@ -103,7 +107,7 @@ class DataGeneratorSource(Source):
             generator_function: A function of the record's number, or a `GeneratorFunction`.
             count: The number of records; None, or Java's largest long as in Flink, for a source that does not end.
             rate_limiter_strategy: The rate; None for no limit.
-            type_info: The type of the records.
+            type_info: The type of the records; by default the type that a `RowGenerator` declares.
             clock: The clock that measures the rate; tests pass their own.
         """
         if not callable(generator_function) and not isinstance(generator_function, GeneratorFunction):
@@ -120,6 +124,8 @@ class DataGeneratorSource(Source):
         self._function = generator_function
         self._count = None if count is None or count >= _LONG_MAX else count
         self._strategy = rate_limiter_strategy or RateLimiterStrategy.no_op()
+        if type_info is None and isinstance(generator_function, GeneratorFunction):
+            type_info = generator_function.get_produced_type()
         self._type_info = type_info
         self._clock = clock or SystemClock()
 

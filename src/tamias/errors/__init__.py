@@ -13,6 +13,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
                         EpochStalledError, SparkSessionLostError, SpoolError, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         databases.py    DatabaseError (LedgerRowExpired)
+        services.py     HttpLookupError
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
                         JobWasCancelled, DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
         kafka.py        KafkaError (KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost)
@@ -65,6 +66,7 @@ from tamias.errors.records import (
     RecordTypeError,
     UserFunctionError,
 )
+from tamias.errors.services import HttpLookupError
 from tamias.errors.state import (
     NoCurrentKey,
     StateError,
@@ -86,6 +88,7 @@ __all__ = [
     "DuplicateUidError",
     "EpochStalledError",
     "Fenced",
+    "HttpLookupError",
     "InvalidKeyError",
     "InvalidProgramError",
     "JobCancelledError",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tamias.connectors.collection_source import CollectionSource
 from tamias.connectors.file_source import FileSource
 from tamias.connectors.number_seq import NumberSequenceSource
+from tamias.connectors.socket_source import SocketTextStreamFunction
 from tamias.connectors.stream_formats import InputFormat, StreamFormat
 from tamias.errors import InvalidProgramError
 from tamias.functions.dead_letters import DEAD_LETTERS
@@ -118,6 +119,20 @@ class EnvironmentSources:
         return self.from_source(
             source, WatermarkStrategy.no_watermarks(), f"Text File Source {file_path}", Types.STRING()
         )
+
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+        """Begin a stream with the text that a server sends, cut at a delimiter; for trials.
+
+        Text that was read after the last checkpoint is lost when the job fails: a socket cannot be read again.
+
+        Args:
+            hostname: The server.
+            port: The port of the server.
+            delimiter: The end of a record, which is no part of it.
+            max_retry: How often to connect again when the server ends the connection; -1 for without end.
+        """
+        source = SocketTextStreamFunction(hostname, port, delimiter, max_retry)
+        return self.add_source(source, "Socket Stream", Types.STRING())
 
     def get_dead_letters(self) -> DataStream:
         """Return the records that no operator declared so far could process, as `DeadLetter`s.

@@ -7,5 +7,15 @@ from tamias.connectors.datagen import (
     RateLimiterStrategy,
     ReaderContext,
 )
+from tamias.connectors.row_generator import Field, Fields, RowGenerator
 
-__all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiter", "RateLimiterStrategy", "ReaderContext"]
+__all__ = [
+    "DataGeneratorSource",
+    "Field",
+    "Fields",
+    "GeneratorFunction",
+    "RateLimiter",
+    "RateLimiterStrategy",
+    "ReaderContext",
+    "RowGenerator",
+]

@@ -1,0 +1,82 @@
+"""`socket_text_stream`: text from a server, cut at a delimiter."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from tamias.common import Configuration
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.errors import JobExecutionError
+from tamias.testing import collect_locally, on_local_engine
+
+
+@contextmanager
+def serving(*connections, stays=False):
+    """Serve one list of chunks per connection, then end it; yield the port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        done = threading.Event()
+
+        def serve():
+            for chunks in connections:
+                connection, _ = server.accept()
+                with connection:
+                    for chunk in chunks:
+                        connection.sendall(chunk)
+                    if stays:
+                        done.wait(30)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            done.set()
+            thread.join(30)
+
+
+def lines(port, *more):
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    return env.socket_text_stream("127.0.0.1", port, *more)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "more", "expected"),
+    [
+        ([b"a b\nc", b"d\r\n", b"\nrest"], (), ["a b", "cd", "", "rest"]),
+        ([b"a;;b;", b";c"], (";;",), ["a", "b", "c"]),
+        (["caf\u00e9\n".encode()[:4], "caf\u00e9\n".encode()[4:]], (), ["caf\u00e9"]),
+        ([], (), []),
+    ],
+)
+def test_text_is_cut_at_the_delimiter(chunks, more, expected):
+    with serving(chunks) as port:
+        assert collect_locally(lines(port, *more)) == expected
+
+
+def test_a_connection_that_ends_is_opened_again():
+    with serving([b"a\n"], [b"b\n"]) as port:
+        assert collect_locally(lines(port, "\n", 1)) == ["a", "b"]
+
+
+def test_a_job_that_is_cancelled_ends_although_the_server_is_silent():
+    with serving([b"a\n"], stays=True) as port, on_local_engine():
+        with lines(port).execute_and_collect() as records:
+            assert next(records) == "a"
+            client = records.job_client
+        assert client.get_job_status().result().is_terminal_state()
+
+
+def test_a_server_that_is_not_there_is_named():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with pytest.raises(JobExecutionError, match=f"cannot read from 127.0.0.1:{port}"):
+            collect_locally(lines(port))
+
+
+@pytest.mark.parametrize("more", [(0,), (70000,), (80, ""), (80, "\n", -2)])
+def test_wrong_arguments_are_refused_at_the_call(more):
+    with pytest.raises(ValueError, match=r"socket_text_stream\(\) takes"):
+        lines(*more)
