@@ -4,9 +4,12 @@ from hypothesis import strategies as st
 
 from tamias.common import ConfigOptions, Configuration, ExecutionConfig, RuntimeExecutionMode, load_configuration
 from tamias.config import options
+from tamias.config.option import ConfigOption
+from tamias.config.options.listing import all_options
 from tamias.config.value_text import parse_duration_ms, parse_list, parse_map, parse_memory_bytes, value_text
 from tamias.config.yaml_text import parse_configuration
 from tamias.errors import ConfigurationError
+from tests.config.options_page import PAGE, page
 
 
 def sample():
@@ -191,7 +194,7 @@ def test_a_bad_value_is_refused_with_the_key_it_stands_under(key, value, option)
 
 
 def test_every_option_is_declared_with_a_sentence_and_a_default_that_passes_its_own_check():
-    seen = list(options.all_options())
+    seen = list(all_options())
     assert len(seen) > 60
     assert len({option.key for option in seen}) == len(seen)
     for option in seen:
@@ -200,6 +203,16 @@ def test_every_option_is_declared_with_a_sentence_and_a_default_that_passes_its_
         if option.default not in (None, [], {}):
             text = value_text(option.default)
             assert option.read(Configuration.from_dict({option.key: text})) == option.default
+
+
+def test_every_option_that_the_code_can_read_is_listed():
+    found = [value for value in vars(options).values() if isinstance(value, ConfigOption)]
+    assert {option.key for option in found} == {option.key for option in all_options()}
+
+
+def test_the_page_of_options_is_what_is_declared():
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == page(), "run python -m tests.config.options_page"
 
 
 def test_a_program_can_declare_options_of_its_own():

@@ -22,7 +22,7 @@ REFUSED = {
     "tamias.epoch.target": "did you mean 'tamias.epoch.target-ms'?",
     "paralelism.default": "did you mean 'parallelism.default'?",
     "state.backend.rocksd.block.blocksize": "did you mean 'state.backend.rocksdb.block.blocksize'?",
-    "execution.nonsense": "docs/using.md lists the options",
+    "execution.nonsense": "docs/options.md lists the options",
     "queryable-state.enable": "Tamias has no queryable state",
     "taskmanager.memory.process.size": "set spark.executor.memory",
     "taskmanager.numberOfTaskSlots": "set parallelism.default",
@@ -30,7 +30,7 @@ REFUSED = {
     "rest.port": "Tamias has no REST server",
     "jobmanager.rpc.address": "Tamias runs on Spark and starts no Flink processes",
     "pipeline.jars": "call env.add_jars()",
-    "metrics.reporter.prom.factory.class": "docs/using.md lists the options",
+    "metrics.reporter.prom.factory.class": "docs/options.md lists the options",
 }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tamias.config import environment_variables, options
+from tamias.config import environment_variables
 from tamias.config.config_file import load_configuration
 from tamias.config.configuration import Configuration
+from tamias.config.options.listing import all_options
 from tamias.config.unread_keys import without_unread_keys
 from tamias.errors import ConfigurationError
 
@@ -38,7 +39,7 @@ def with_current_keys(given: Configuration) -> Configuration:
     with the current key.
     """
     renamed = Configuration(given)
-    declared = list(options.all_options())
+    declared = list(all_options())
     current = {option.key for option in declared}
     for option in declared:
         for old in option.old_keys:

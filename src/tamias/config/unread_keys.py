@@ -10,8 +10,9 @@ from __future__ import annotations
 import difflib
 import logging
 
-from tamias.config import options, rocksdb_options
+from tamias.config import rocksdb_options
 from tamias.config.configuration import Configuration
+from tamias.config.options.listing import all_options
 from tamias.errors import ConfigurationError
 
 __all__ = ["refuse_unread_keys", "without_unread_keys"]
@@ -83,9 +84,9 @@ def _refusal(key: str) -> str | None:
         return f"did you mean {near[0]!r}?"
     if key.startswith(_CLUSTER_KEYS):
         return _CLUSTER
-    return "docs/using.md lists the options" if of_flink else None
+    return "docs/options.md lists the options" if of_flink else None
 
 
 def _known_keys() -> set[str]:
-    general = {key for option in options.all_options() for key in (option.key, *option.old_keys)}
+    general = {key for option in all_options() for key in (option.key, *option.old_keys)}
     return general | rocksdb_options.declared_keys()

@@ -1,0 +1,18 @@
+"""Every configuration key that tamias reads, declared once: key, old keys, type, default, unit, one sentence.
+
+`PARALLELISM.read(configuration)` returns a value of the right type or raises a `ConfigurationError` that names the
+key. A `Configuration` keeps keys that are not declared here, and they have no effect. There are two exceptions: every
+`spark.` key is handed to Spark, and RocksDB's keys are declared in `tamias.config.rocksdb_options`. `listing.py` lists
+all options; `python -m tests.config.options_page` writes the list to docs/options.md.
+
+>>> from tamias.config.configuration import Configuration
+>>> AUTO_WATERMARK_INTERVAL.read(Configuration().set_string("pipeline.auto-watermark-interval", "1 s"))
+1000
+"""
+
+# Programs and rooms read `options.PARALLELISM`, whichever module declares it: each option is named in one place only.
+from tamias.config.options.checkpoints import *  # noqa: F403
+from tamias.config.options.deployment import *  # noqa: F403
+from tamias.config.options.epochs import *  # noqa: F403
+from tamias.config.options.pipeline import *  # noqa: F403
+from tamias.config.options.recovery import *  # noqa: F403

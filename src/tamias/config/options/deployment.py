@@ -1,0 +1,37 @@
+"""Options of where a job runs: links between processes, and Python and Java dependencies."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tamias.config.option import ConfigOption
+from tamias.config.options.kinds import choice, comma_list, text
+from tamias.config.value_text import parse_bool
+
+LINK_ENCRYPTION: ConfigOption[Literal["auto", "required", "off"]] = choice(
+    "tamias.links.encryption",
+    "auto",
+    ("auto", "required", "off"),
+    "Which connections of driver, slots and Spark's tasks are encrypted: those between hosts, all over TCP, or none.",
+)
+LINK_CERTIFICATE_FILE = text(
+    "tamias.links.certificate-file",
+    "A PEM file with the certificate and private key of encrypted connections; unless set, each job makes its own.",
+)
+CONTROL = ConfigOption[bool | None](
+    "tamias.control.enabled",
+    parse_bool,
+    None,
+    sentence="Whether `tamias list`, `stop`, `cancel`, `savepoint trigger` reach the job; unless set, on Spark only.",
+)
+PYTHON_FILES = comma_list("python.files", "Python files, package folders and zips for the slots' import path.")
+PYTHON_ARCHIVES = comma_list(
+    "python.archives", "Archives unpacked in the slots' working directory; path#folder unpacks into that folder."
+)
+PYTHON_EXECUTABLE = text("python.executable", "The interpreter that runs the slots.")
+PYTHON_REQUIREMENTS = text(
+    "python.requirements", "A requirements file to install for the slots; file#folder installs from that folder."
+)
+SPARK_JARS = comma_list("spark.jars", "Jars that Spark brings to the driver and the executors.")
+SPARK_DRIVER_CLASSPATH = text("spark.driver.extraClassPath", "Paths added to the class path of Spark's driver.")
+SPARK_EXECUTOR_CLASSPATH = text("spark.executor.extraClassPath", "Paths added to the class path of the executors.")

@@ -1,0 +1,16 @@
+"""Lists every option that is declared in this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tamias.config.option import ConfigOption
+from tamias.config.options import checkpoints, deployment, epochs, pipeline, recovery
+
+MODULES = (pipeline, epochs, checkpoints, recovery, deployment)
+
+
+def all_options() -> Iterator[ConfigOption[Any]]:
+    """Return every option, in the order of declaration. RocksDB's options are in `tamias.config.rocksdb_options`."""
+    return (value for module in MODULES for value in vars(module).values() if isinstance(value, ConfigOption))

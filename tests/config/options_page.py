@@ -1,0 +1,64 @@
+"""Writes docs/options.md from the declarations: `python -m tests.config.options_page`."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tamias.config import rocksdb_options
+from tamias.config.option import ConfigOption
+from tamias.config.options.listing import MODULES
+from tamias.config.value_text import value_text
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
+HEAD = """# Options
+
+Every key that Tamias reads, with its default. `python -m tests.config.options_page` writes this page from the
+declarations in `src/tamias/config/options/`. [using.md](using.md#configuration) says where keys are set and which
+setting overrides which. Durations are written `500 ms`, `10 s`, `5 min`; sizes `64 kb`, `8 mb`, `1 gb`. Every `spark.`
+key goes to Spark. [state_backends.md](state_backends.md) has RocksDB's keys (`state.backend.rocksdb.`).
+"""
+
+
+def page() -> str:
+    """Return the text of docs/options.md."""
+    return HEAD + "".join(_section(module) for module in MODULES)
+
+
+def _section(module: ModuleType) -> str:
+    assert module.__doc__ is not None
+    title = module.__name__.rpartition(".")[2].capitalize()
+    options = [value for value in vars(module).values() if isinstance(value, ConfigOption)]
+    rows = "".join(f"| `{each.key}` | {_default(each)} | {_meaning(each)} |\n" for each in options)
+    return f"\n## {title}\n\n{module.__doc__.strip()}\n\n| key | default | meaning |\n|---|---|---|\n{rows}"
+
+
+def _default(option: ConfigOption[Any]) -> str:
+    if option.default in (None, [], (), {}):
+        return "not set"
+    if option.unit == "ms":
+        return _duration(option.default)
+    return _size(option.default) if option.unit == "bytes" else f"`{value_text(option.default)}`"
+
+
+def _duration(milliseconds: int) -> str:
+    for unit, length in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds and milliseconds % length == 0:
+            return f"`{milliseconds // length} {unit}`"
+    return f"`{milliseconds} ms`"
+
+
+def _size(size_bytes: int) -> str:
+    for unit, length in (("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10)):
+        if size_bytes and size_bytes % length == 0:
+            return f"`{size_bytes // length} {unit}`"
+    return f"`{size_bytes} bytes`"
+
+
+def _meaning(option: ConfigOption[Any]) -> str:
+    old = ", ".join(f"`{key}`" for key in option.old_keys)
+    return f"{option.sentence} Old spelling: {old}." if old else option.sentence
+
+
+if __name__ == "__main__":
+    assert rocksdb_options.PREFIX in HEAD
+    PAGE.write_text(page(), encoding="utf-8")
