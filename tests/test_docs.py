@@ -46,7 +46,9 @@ def test_every_decision_is_listed_under_its_title() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = (folder / "README.md").read_text(encoding="utf-8")
     for page in sorted(folder.glob("0*.md")):
-        number, title = re.match(r"# (\d+)\. (.*)", page.read_text(encoding="utf-8")).groups()  # type: ignore[union-attr]
+        heading = re.match(r"# (\d+)\. (.*)", page.read_text(encoding="utf-8"))
+        assert heading is not None
+        number, title = heading.groups()
         assert f"{number}. [{title}]({page.name})" in listed
 
 

@@ -12,7 +12,7 @@ class Fault:
     pattern: str
     times: int = 1
     skip: int = 0
-    error: Exception | None = field(default_factory=lambda: OSError(5, "injected"))
+    error: BaseException | None = field(default_factory=lambda: OSError(5, "injected"))
     delay_ms: int = 0
     after: bool = False  # fail after the operation took effect, as a lost answer does
 

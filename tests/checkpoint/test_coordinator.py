@@ -224,7 +224,8 @@ def test_metadata_that_cannot_be_written_is_a_failure():
     actions = job.coordinator.handle(MetadataFailed(1, "quota exceeded", 1100))
     assert kinds(actions) == [NotifyAborted, DiscardFiles, FailJob]
     assert actions[1] == DiscardFiles(1, ("shared/1-0", "shared/1-1"), directory=True)
-    assert "quota exceeded" in actions[2].why  # type: ignore[union-attr]
+    assert isinstance(actions[2], FailJob)
+    assert "quota exceeded" in actions[2].why
 
 
 def test_by_default_the_first_failure_fails_the_job_with_threshold_and_cause():
@@ -341,7 +342,8 @@ def test_an_older_one_with_all_answers_is_written_when_the_newer_one_fails():
             job.answer(checkpoint_id, subtask)
     actions = job.coordinator.handle(MetadataFailed(2, "quota", 3000))
     assert kinds(actions) == [NotifyAborted, DiscardFiles, WriteMetadata]
-    assert actions[-1].checkpoint_id == 1  # type: ignore[union-attr]
+    assert isinstance(actions[-1], WriteMetadata)
+    assert actions[-1].checkpoint_id == 1
 
 
 def test_a_failing_job_is_not_asked_to_write_anything_more():

@@ -5,6 +5,7 @@ run without crashes. A few lines of plain Python compute the expected results.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -71,7 +72,8 @@ class Weigh(KeyedBroadcastProcessFunction):
 
 def weighed(epochs):
     """Compute the results of `Weigh` without streams."""
-    rules, seen, totals, timers, results = {}, 0, {}, {}, []
+    results: list[tuple[Any, ...]] = []
+    rules, seen, totals, timers = {}, 0, {}, {}
     for changes, events in epochs:
         for name, weight in changes:
             seen += 1
@@ -85,7 +87,7 @@ def weighed(epochs):
         for key, number in events:
             totals[key] = totals.get(key, 0) + number * sum(rules.values())
             timers[number, key] = None
-            results.append((key, totals[key], sorted(rules.items()), seen))  # type: ignore[arg-type]
+            results.append((key, totals[key], sorted(rules.items()), seen))
     return results + [(key, "timer", number) for number, key in sorted(timers, key=lambda timer: timer[0])]
 
 
@@ -125,7 +127,8 @@ class Match(KeyedCoProcessFunction):
 
 def matched(epochs):
     """Compute the results of `Match` without streams; in an epoch, the records of the first stream come first."""
-    waiting, timers, results = {}, {}, []
+    results: list[tuple[Any, ...]] = []
+    waiting, timers = {}, {}
     for runs in epochs:
         for side in (0, 1):
             for key, number in runs[side]:
@@ -135,7 +138,7 @@ def matched(epochs):
                 else:
                     mine.append(number)
                     timers[number, key] = None
-    return results + [(key, "timer", number) for number, key in sorted(timers, key=lambda timer: timer[0])]  # type: ignore[misc]
+    return results + [(key, "timer", number) for number, key in sorted(timers, key=lambda timer: timer[0])]
 
 
 def draw_match(env, epochs):

@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tamias.checkpoint.savepoint_files import dispose_savepoint
@@ -19,15 +20,16 @@ from tamias.datastream import ExternalizedCheckpointRetention
 from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from tamias.datastream.functions import MapFunction
 from tamias.datastream.state import ListStateDescriptor
+from tamias.driver.job_handle import JobHandle
 from tamias.functions.checkpointed import CheckpointedFunction
 from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, split_evenly, start_scripted
+from tamias.testing.scripted import Crash, DriverDied, Point, Script, ScriptedSource, split_evenly, start_scripted
 from tests.driver.savepoint_programs import Ask, counting, environment
 
 LONG, SHORT, APART = list(range(40)), list(range(100, 105)), list(range(200, 230))
 MODULUS = 5
 MOST_LIVES = 8
-POINTS = (
+POINTS: tuple[Point, ...] = (
     *("before-deploy", "after-deploy", "before-epoch", "in-epoch", "after-epoch"),
     *("before-notify", "in-notify", "after-notify"),
 )
@@ -161,10 +163,10 @@ class Lives:
             self._check_operator_state()
         if run.status is JobStatus.FAILED:
             run.handle.wait(0)
-        ended_so = last is not None and last.future is not None and last.error is None
-        if run.status is JobStatus.FINISHED and not ended_so:
+        ending = last if last is not None and last.future is not None and last.error is None else None
+        if run.status is JobStatus.FINISHED and ending is None:
             return True
-        self.origin = last.path if ended_so else self._retained()  # type: ignore[union-attr]
+        self.origin = ending.path if ending is not None else self._retained()
         self.job_id = JobID.generate()
         return False
 
@@ -189,7 +191,7 @@ class Lives:
 
     def _script(self, deeds, *, driver_dies):
         chance = self.chance
-        crashes = [Crash(chance.choice(POINTS), chance.randint(1, 12)) for _ in range(chance.choice([0, 0, 1, 2, 3]))]  # type: ignore[arg-type]
+        crashes = [Crash(chance.choice(POINTS), chance.randint(1, 12)) for _ in range(chance.choice([0, 0, 1, 2, 3]))]
         return Script(
             checkpoints=[*(chance.random() < 0.7 for _ in range(7)), True],
             crashes=crashes,
@@ -202,12 +204,12 @@ class Lives:
 
     def _savepoints_on_the_way(self):
         """Return deeds that take savepoints while the job keeps running, and dispose of some of them."""
-        deeds = {}
+        deeds: dict[int, Callable[[JobHandle], object]] = {}
         for _ in range(self.chance.choice([0, 0, 1, 2])):
             ask, epoch = Ask(self.base / "savepoints"), self.chance.randint(1, 6)
             deeds[epoch] = ask
             if self.chance.random() < 0.4:
-                deeds[epoch + 2] = lambda handle, ask=ask: _dispose(ask)  # type: ignore[assignment]
+                deeds[epoch + 2] = partial(_dispose, ask)
         return deeds
 
     def _retained(self):
@@ -239,7 +241,7 @@ class Lives:
         }
 
 
-def _dispose(ask):
+def _dispose(ask, handle):
     if ask.future is not None and ask.future.done() and ask.error is None:
         dispose_savepoint(ask.path)
 

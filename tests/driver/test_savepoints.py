@@ -3,6 +3,7 @@
 import re
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionM
 from tamias.datastream.connectors.file_system import FileSink
 from tamias.datastream.functions import MapFunction
 from tamias.datastream.window import TumblingEventTimeWindows
+from tamias.driver.job_handle import JobHandle
 from tamias.errors import CheckpointError, ConfigurationError, JobExecutionError
 from tamias.functions.checkpointed import CheckpointListener, ListCheckpointed
 from tamias.functions.source_contract import SourceFunction
@@ -508,9 +510,10 @@ def test_a_job_that_is_cancelled_leaves_nothing_of_a_savepoint_under_way(places,
     checkpoints, savepoints = places
     ask = Ask(savepoints, then=then)
     # The second epoch carries the savepoint, whose snapshots arrive too late; or the savepoint is never started.
-    deeds = {asked_after: ask, 3: lambda handle: (ask(handle) if asked_after == 3 else None, handle.cancel())}
+    deeds: dict[int, Callable[[JobHandle], object]] = {asked_after: ask}
+    deeds[3] = lambda handle: (ask(handle) if asked_after == 3 else None, handle.cancel())
     env = environment(checkpoints, data_inline_threshold=0)
-    script = Script(deeds=deeds, late_snapshots=dict.fromkeys(range(1, 99), 50))  # type: ignore[arg-type]
+    script = Script(deeds=deeds, late_snapshots=dict.fromkeys(range(1, 99), 50))
     run = start_scripted(counting(numbers(env)), script)
     assert run.status is JobStatus.CANCELED
     assert "the job is over (CANCELED)" in ask.error

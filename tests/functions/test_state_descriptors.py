@@ -105,6 +105,14 @@ def test_a_disabled_time_to_live_is_none():
         descriptor.enable_time_to_live(Time.seconds(1))  # type: ignore[arg-type]
 
 
+def strategies(cleanup):
+    """Return the incremental strategy and that of RocksDB, both of which are set."""
+    incremental = cleanup.get_incremental_cleanup_strategy()
+    in_rocksdb = cleanup.get_rocksdb_compact_filter_cleanup_strategy()
+    assert incremental is not None and in_rocksdb is not None
+    return incremental, in_rocksdb
+
+
 def test_ttl_defaults():
     config = StateTtlConfig.new_builder(Time.minutes(1)).build()
     assert config.get_ttl() == Time.minutes(1)
@@ -115,8 +123,9 @@ def test_ttl_defaults():
     cleanup = config.get_cleanup_strategies()
     assert cleanup.is_cleanup_in_background()
     assert not cleanup.in_full_snapshot()
-    assert cleanup.get_incremental_cleanup_strategy().get_cleanup_size() == 5  # type: ignore[union-attr]
-    assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_query_time_after_num_entries() == 1000  # type: ignore[union-attr]
+    incremental, in_rocksdb = strategies(cleanup)
+    assert incremental.get_cleanup_size() == 5
+    assert in_rocksdb.get_query_time_after_num_entries() == 1000
 
 
 def test_ttl_builder_keeps_what_it_is_told():
@@ -137,8 +146,9 @@ def test_ttl_builder_keeps_what_it_is_told():
     assert config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
     cleanup = config.get_cleanup_strategies()
     assert cleanup.in_full_snapshot()
-    assert cleanup.get_incremental_cleanup_strategy().run_cleanup_for_every_record()  # type: ignore[union-attr]
-    assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_periodic_compaction_time() == Duration.of_days(1)  # type: ignore[union-attr]
+    incremental, in_rocksdb = strategies(cleanup)
+    assert incremental.run_cleanup_for_every_record()
+    assert in_rocksdb.get_periodic_compaction_time() == Duration.of_days(1)
     assert pickle.loads(pickle.dumps(config)).get_ttl() == Time.seconds(5)
 
 
@@ -176,7 +186,8 @@ def test_an_invalid_ttl_setting_is_refused_by_its_call(call, why):
 def test_the_periodic_compaction_time_may_be_any_length_of_time():
     config = StateTtlConfig.new_builder(Time.seconds(1)).cleanup_in_rocksdb_compact_filter(9, Time.seconds(3)).build()
     strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()
-    assert strategy.get_periodic_compaction_time() == Duration.of_seconds(3)  # type: ignore[union-attr]
+    assert strategy is not None
+    assert strategy.get_periodic_compaction_time() == Duration.of_seconds(3)
 
 
 def test_map_state_works_like_a_dict():

@@ -35,13 +35,14 @@ class Cut(ProcessEngine):
 
     def _cut(self) -> None:
         half = self.pool.slots[: (len(self.pool.slots) + 1) // 2]
+        lost: list[Any]
         match self._what:
             case "data":
                 lost = self.links[::2]
             case "requests":
-                lost = [slot.control for slot in half]  # type: ignore[misc]
+                lost = [slot.control for slot in half]
             case "events":
-                lost = [slot.events for slot in half]  # type: ignore[misc]
+                lost = [slot.events for slot in half]
             case "lifeline":
                 lost = [slot.process.lifeline for slot in half]  # type: ignore[attr-defined]  # they registered
         for link in lost:

@@ -9,7 +9,7 @@ import pytest
 
 from tamias.common import JobID, WatermarkStrategy
 from tamias.datastream import DataStream
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from tamias.testing.scripted import Crash, DriverDied, Point, Script, ScriptedSource, run_scripted, start_scripted
 from tests.live_jobs import environment, expected_tally, tallied
 
 KEYS, RECORDS = 11, 700
@@ -60,13 +60,14 @@ def test_stopped_and_started_at_other_parallelisms_every_result_comes_once(
 def test_a_driver_that_dies_anywhere_goes_on_at_another_parallelism(backend: str, tmp_path: Path) -> None:
     """Restore from checkpoints, without a savepoint: only the output after the last checkpoint is repeated."""
     job_id = JobID.generate()
-    points = ["after-epoch", "in-notify", "before-deploy", "in-epoch", "before-notify", "after-deploy", "after-notify"]
+    points: list[Point] = ["after-epoch", "in-notify", "before-deploy", "in-epoch", "before-notify"]
+    points += ["after-deploy", "after-notify"]
     for number, (parallelism, point) in enumerate(zip(LIVES, points, strict=False)):
         count = 1 if "deploy" in point else 4 + number
         with pytest.raises(DriverDied):
             start_scripted(
                 job(tmp_path, parallelism, backend),
-                Script(crashes=[Crash(point, count)], driver_dies=True),  # type: ignore[arg-type]
+                Script(crashes=[Crash(point, count)], driver_dies=True),
                 job_id=job_id,
             )
     last = run_scripted(job(tmp_path, LIVES[-1], backend), job_id=job_id)

@@ -147,7 +147,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.store = MemoryFiles()
         self.ids = itertools.count(1)
         self.pending = []  # [checkpoint id, captured parts, model at the capture, files or None, created paths]
-        self.completed = None  # (checkpoint id, parts, model)
+        self.completed: Any = None  # (checkpoint id, parts, model)
         self.infos = ()
         self.model = {name: {} for name in DESCRIPTORS}
 
@@ -317,7 +317,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
                 self.store.delete(path)
 
     def delete_unreferenced(self):
-        keep = {file.path for part in self.completed[1] for file in part.files}  # type: ignore[index]
+        keep = {file.path for part in self.completed[1] for file in part.files}
         keep |= {path for pending in self.pending for path in pending[4]}
         # A pending snapshot may build on files of the checkpoint that was the newest when it was captured.
         keep |= {f.path for pending in self.pending for part in pending[3] or () for f in part.files}
@@ -399,4 +399,10 @@ class KeyedBackendMachine(RuleBasedStateMachine):
     def shown(state, expected):
         if expected is None:
             return {"default": ["none yet"], "list": [], "map": {}}.get(state)
-        return {"aggregating": tuple, "folding": lambda seen: {"seen": seen}}.get(state, lambda same: same)(expected)  # type: ignore[operator]
+        match state:
+            case "aggregating":
+                return tuple(expected)
+            case "folding":
+                return {"seen": expected}
+            case _:
+                return expected

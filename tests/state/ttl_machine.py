@@ -70,7 +70,7 @@ class TtlMachine(RuleBasedStateMachine):
         self.store = MemoryFiles()
         self.ids = itertools.count(1)
         self.names = itertools.count()
-        self.saved = None  # checkpoint id, files, state infos, model
+        self.saved: Any = None  # checkpoint id, files, state infos, model
         self.model = {}
         self.subtasks = []
 
@@ -314,7 +314,7 @@ class TtlMachine(RuleBasedStateMachine):
         """Restore after a while, at another parallelism and perhaps with another configuration."""
         self.clock.advance(down_ms)
         self.config = changed or self.config
-        checkpoint_id, files, infos, model = self.saved  # type: ignore[misc]
+        checkpoint_id, files, infos, model = self.saved
         self.model = {
             key: [(entry, Stamped(stamp, value, maybe_gone=doubt)) for entry, stamp, value, doubt in parts]
             for key, parts in model.items()

@@ -34,11 +34,11 @@ def store(request, tmp_path):
         case "fsspec objects":
             return open_files(f"memory://{uuid.uuid4().hex}/dir")
         case "fsspec tree":  # any scheme whose puts may be seen half-written
-            access = FsspecAccess(LocalFileSystem(use_listings_cache=False), whole_puts=False)
-            return RemoteFiles(access, str(tmp_path / "tree"), "sftp://host/tree")
+            tree: FsspecAccess | ArrowAccess = FsspecAccess(LocalFileSystem(use_listings_cache=False), whole_puts=False)
+            return RemoteFiles(tree, str(tmp_path / "tree"), "sftp://host/tree")
         case "arrow tree":  # opened like HDFS, except for the rules of renaming
-            access = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)  # type: ignore[assignment]
-            return RemoteFiles(access, str(tmp_path / "tree"), "hdfs://host/tree")
+            tree = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)
+            return RemoteFiles(tree, str(tmp_path / "tree"), "hdfs://host/tree")
         case "s3":
             return open_files(request.getfixturevalue("s3_url")("dir"))
 
