@@ -57,9 +57,9 @@ class RecordingSlot:
             return self.changed.wait_for(lambda: self.received >= blobs, timeout=10.0)
 
 
-def level_task(address: str) -> LevelTask:
+def level_task(address: str, first_partition: int = 0) -> LevelTask:
     hosted = HostedSubtask(SubtaskId(1, 0), 0, address, REGION)
-    return LevelTask(1, (hosted,), 2, {1: Route(2, 0)}, SECRET, 0, EpochOrder(3), repeatable=False)
+    return LevelTask(1, (hosted,), 2, {1: Route(2, first_partition)}, SECRET, 0, EpochOrder(3), repeatable=False)
 
 
 def encoded(level: int, partition: int, data: bytes = b"") -> bytes:
@@ -96,6 +96,17 @@ def test_a_slot_whose_region_has_failed_does_not_run_although_it_got_blobs(slot:
     assert not slot.ran
 
 
+def test_the_failure_of_another_region_does_not_keep_a_slot_from_running(slot: RecordingSlot, tmp_path: Path) -> None:
+    rows = [encoded(POISON, REGION + 1), encoded(1, 0, BLOB)]
+    sent = list(level_task(str(tmp_path / "slot"))(0, rows))
+    assert [row.level for row in sent] == [2, DRIVER]
+
+
+def test_a_blob_goes_to_the_partition_of_its_target_on_the_next_level(slot: RecordingSlot, tmp_path: Path) -> None:
+    (to_next, _) = level_task(str(tmp_path / "slot"), first_partition=5)(0, [encoded(1, 0, BLOB)])
+    assert (to_next.via, to_next.level, to_next.partition) == (5, 2, 5)
+
+
 def test_rows_behind_a_lost_slot_still_pass(tmp_path: Path) -> None:
     rows = [encoded(1, 0, BLOB), encoded(DRIVER, 0, dumps("an acknowledgement"))]
     sent = list(level_task(str(tmp_path / "nobody"))(0, rows))
@@ -116,12 +127,14 @@ class AnsweringSlot:
     def __init__(self, address: str) -> None:
         self._socket = listen(address)
         self._calls = itertools.count(1)
+        self.connections = 0
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
         while True:
             link = accept(self._socket.accept()[0], SECRET)
             assert link is not None
+            self.connections += 1
             threading.Thread(target=self._converse, args=(link,), daemon=True).start()
 
     def _converse(self, link: Link) -> None:
@@ -133,6 +146,14 @@ class AnsweringSlot:
                     link.send(message)
         except (EOFError, OSError):
             link.close()
+
+
+def test_the_tasks_of_a_python_worker_use_one_connection_to_a_slot(tmp_path: Path) -> None:
+    slot = AnsweringSlot(str(tmp_path / "slot"))
+    for number in (1, 2, 3):
+        *_, last = level_task(str(tmp_path / "slot"))(0, [encoded(1, 0, BLOB)])
+        assert bytes(last.data) == b"ack %d" % number
+    assert slot.connections == 1
 
 
 def test_the_rest_of_an_answer_that_spark_did_not_take_is_read_by_no_other_task(tmp_path: Path) -> None:
