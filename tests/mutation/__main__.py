@@ -16,9 +16,11 @@ import argparse
 import json
 import os
 import random
+import re
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 from tests.mutation.mutants import Mutant, every_mutant, sample
 from tests.mutation.reach import Reach, ReachingTest, measure
@@ -52,7 +54,12 @@ def main() -> int:
     results: dict[str, Counter[Outcome]] = {}
     survivors: list[Mutant] = []
     for room in arguments.room or ROOMS:
-        mutants = _survivors(room) if arguments.again else _draw(room, seed, arguments.per_room)
+        source = workspace.source("")  # of the copy: the repository may change meanwhile
+        paths = modules(room, source)
+        if arguments.again:
+            mutants = _survivors(source, paths)
+        else:
+            mutants = sample(source, paths, seed=f"{seed} {room}", size=arguments.per_room or None)
         results[room] = Counter()
         for number, mutant in enumerate(mutants, 1):
             started = time.monotonic()
@@ -76,31 +83,26 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="draw the same sample again")
     parser.add_argument("--per-room", type=int, default=60, metavar="N", help="mutants of each room; 0: every site")
     parser.add_argument("--room", action="append", choices=list(ROOMS), help="only this room; may be repeated")
-    parser.add_argument("--seconds", type=float, default=15, help="tests that a mutant of its own room is given")
+    parser.add_argument("--seconds", type=float, default=45, help="tests of its own room that a mutant is given")
     parser.add_argument("--again", action="store_true", help="try the survivors of the run before")
     parser.add_argument("--measure", action="store_true", help="measure again which lines the tests reach")
     parser.add_argument("--goal", type=float, default=0, metavar="PERCENT", help="fail below this score")
     return parser.parse_args()
 
 
-def _draw(room: str, seed: int, per_room: int) -> list[Mutant]:
-    return sample(SOURCE, modules(room), seed=f"{seed} {room}", size=per_room or None)
-
-
-def modules(room: str) -> list[str]:
+def modules(room: str, source: Path = SOURCE) -> list[str]:
     """Return the modules of a room, below src/tamias."""
-    places = [SOURCE / name for name in ROOMS[room][0]]
+    places = [source / name for name in ROOMS[room][0]]
     files = [path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
-    return [str(path.relative_to(SOURCE)) for path in files]
+    return [str(path.relative_to(source)) for path in files]
 
 
-def _survivors(room: str) -> list[Mutant]:
+def _survivors(source: Path, paths: list[str]) -> list[Mutant]:
     wanted = {tuple(identity) for identity in json.loads(SURVIVORS.read_text())}
-    paths = sorted({path for path, *_rest in wanted} & set(modules(room)))
     found = {
         mutant.identity: mutant
-        for path in paths
-        for mutant in every_mutant(path, (SOURCE / path).read_text())
+        for path in sorted({path for path, *_rest in wanted} & set(paths))
+        for mutant in every_mutant(path, (source / path).read_text())
         if mutant.identity in wanted
     }
     return list(found.values())
@@ -117,16 +119,23 @@ def _judge(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, second
 
 
 def _tests(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, seconds: float) -> list[list[ReachingTest]]:
-    """Return the tests of a mutant's own room, then others that reach it, each time the quickest."""
+    """Return the tests of a mutant's own room, those whose names speak of it first; then others, the quickest first."""
     reaching = reach.tests_of(mutant, workspace.source(mutant.path).read_text())
     own = f"tests/{ROOMS[room][1]}/"
-    near = _within([test for test in reaching if test.node_id.startswith(own)], seconds)
+    about = words(Path(mutant.path).stem) | words(mutant.function)
+    related = sorted(reaching, key=lambda test: -len(about & words(test.node_id.removeprefix(own))))
+    near = _within([test for test in related if test.node_id.startswith(own)], seconds)
     far = _within([test for test in reaching if test not in near], 2 * seconds)
     return [tests for tests in (near, far) if tests]
 
 
+def words(name: str) -> set[str]:
+    """Return the words of a name in one form, whether they are written in CamelCase or not, one or many."""
+    return {word.lower().rstrip("s") for word in re.findall(r"[A-Z]?[a-z]{3,}", name)}
+
+
 def _within(tests: list[ReachingTest], seconds: float) -> list[ReachingTest]:
-    """Return as many of the tests, the quickest first, as take so many seconds together; at least one."""
+    """Return as many of the tests, the first ones, as take so many seconds together; at least one."""
     chosen: list[ReachingTest] = []
     for test in tests:
         seconds -= test.seconds

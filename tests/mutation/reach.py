@@ -63,8 +63,12 @@ class Reach:
                         self._tests[path][line].add(node_id)
 
     def tests_of(self, mutant: Mutant, code: str) -> list[ReachingTest]:
-        """Return the tests that run the statement of a mutant, or else its function, the quickest first."""
-        if not (shown_by := lines_that_show(code, mutant.line)):
+        """Return the tests that run the statement of a mutant, or else its function, the quickest first.
+
+        Of a module that no test was seen to run, which may be new, any test may notice a change.
+        """
+        shown_by = lines_that_show(code, mutant.line)
+        if not shown_by or mutant.path not in self._tests:
             return self._in_order(set(self._seconds))
         tests = self._tests[mutant.path]
         for lines in shown_by:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("cosmic_ray", reason="pip install -e '.[mutation]'")
 
-from tests.mutation.__main__ import ROOMS, SOURCE, modules
+from tests.mutation.__main__ import ROOMS, SOURCE, modules, words
 from tests.mutation.mutants import equivalents, every_mutant, function_at, sample
 from tests.mutation.reach import Reach, lines_that_show, moves
 
@@ -115,6 +115,12 @@ def test_the_tests_that_reach_a_mutant_come_quickest_first():
 def test_lines_are_found_again_where_a_change_has_moved_them():
     assert moves("a\nb\nc\n", "new\na\nc\n") == {1: 2, 3: 3}
     assert moves("a\n", "a\n") is None
+
+
+def test_the_name_of_a_test_tells_what_it_is_about():
+    about = words("job_checkpoints") | words("JobCheckpoints.patience_ms")
+    assert about == {"job", "checkpoint", "patience"}
+    assert about & words("test_options.py::test_an_epoch_waits_for_the_checkpoint_before") == {"checkpoint"}
 
 
 def test_a_mutant_knows_the_function_it_is_in():

@@ -59,6 +59,35 @@ def test_after_an_epoch_that_broke_off_no_epoch_runs_until_the_next_deployment(h
     assert isinstance(run(host, SOURCE, EpochOrder(0), attempt=1)[-1], Ack)
 
 
+def of_region(host, attempt, *, only):
+    return deployment(host.graph, attempt=attempt, only=frozenset(only))
+
+
+def test_a_subtask_that_goes_on_keeps_its_state_and_its_epochs(host):
+    run(host, SOURCE, EpochOrder(0))
+    before = host.subtasks[SOURCE]
+    host.deploy(of_region(host, 1, only=[SUM]), [SOURCE, SUM])
+    assert host.subtasks[SOURCE] is before
+    assert list(host.subtasks) == [SOURCE, SUM]
+    with pytest.raises(SlotLostError, match="has been run here already"):
+        run(host, SOURCE, EpochOrder(0), attempt=1)
+    run(host, SUM, EpochOrder(0), attempt=1)
+
+
+def test_a_subtask_whose_epoch_broke_off_cannot_go_on(host):
+    broken = host.run(SOURCE, 0, EpochOrder(0), [])
+    next(broken)
+    broken.close()
+    with pytest.raises(SlotLostError, match="lost the state of subtasks that were to go on"):
+        host.deploy(of_region(host, 1, only=[SUM]), [SOURCE, SUM])
+
+
+def test_a_subtask_that_a_slot_does_not_have_cannot_go_on(host):
+    host.abandon()
+    with pytest.raises(SlotLostError, match="lost the state of subtasks that were to go on"):
+        host.deploy(of_region(host, 1, only=[SUM]), [SOURCE, SUM])
+
+
 def test_snapshots_are_reported_when_they_are_written_and_not_for_the_settled(host):
     run(host, SOURCE, EpochOrder(0, checkpoint_id=1))
     run(host, SUM, EpochOrder(0, checkpoint_id=1, settled=frozenset({SUM})))

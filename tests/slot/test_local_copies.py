@@ -25,6 +25,7 @@ from tamias.state.snapshots import (
     OperatorRestore,
     OperatorSnapshot,
     RestorePlan,
+    StateFile,
     SubtaskRestore,
     SubtaskSnapshot,
 )
@@ -278,6 +279,23 @@ def test_a_folder_that_others_may_enter_is_not_used(tmp_path, remote, caplog):
     use_and_remove(tmp_path, remote)
     assert files_below(tmp_path / "local") == [f"tamias-local-{JOB}/slot-0/shared/1-b"]
     assert "goes on without local copies" in caplog.text and "its mode is 777" in caplog.text
+
+
+UNSAFE_USES = {
+    "keep": lambda local: local.keep("shared/1-a", b"state"),
+    "find": lambda local: local.find(StateFile(5, 0, "shared/1-a")),
+    "completed": lambda local: local.completed(1),
+}
+
+
+@pytest.mark.parametrize("use", UNSAFE_USES)
+def test_whatever_is_done_first_in_an_unsafe_folder_warns_once(tmp_path, use, caplog):
+    (job_folder(tmp_path) / "slot-0" / "shared").mkdir(parents=True)
+    job_folder(tmp_path).chmod(0o777)
+    local = copies(tmp_path)
+    for _ in range(2):
+        assert UNSAFE_USES[use](local) is None
+    assert caplog.text.count("slot 0 goes on without local copies") == 1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")

@@ -12,7 +12,9 @@ import pytest
 from tamias.errors import StateError
 from tamias.functions.state_descriptors import ValueStateDescriptor
 from tamias.state.canonical_format import PAYLOAD_BYTES
+from tamias.state.rocksdb.compaction import Merging
 from tamias.state.rocksdb.limits import RocksLimits
+from tamias.state.rocksdb.store import SortedFile
 from tamias.state.snapshots import OperatorRestore
 from tamias.state.state_files import write_state
 from tamias.storage.memory import MemoryFiles
@@ -236,3 +238,106 @@ def test_a_backend_can_be_closed_while_files_are_merged(job, monkeypatch):
     job.backend.close()
     assert not job.rocks.is_open
     assert not os.path.exists(job.backend.folder)
+
+
+# --------------------------------------------------------------------------------------------- the rules, one by one
+
+
+class Files:
+    """A store of which only the files matter. A merge lasts until it is cancelled, or is over at once."""
+
+    def __init__(self, *files, lasts=False):
+        self._files, self._lasts = list(files), lasts
+        self._cancelled = threading.Event()
+        self.calls, self.deletions = [], 0
+        self.begun = threading.Event()
+
+    def files(self):
+        return self._files
+
+    def flush(self):
+        self.calls.append("flush")
+
+    def compact(self):
+        self.begun.set()
+        ended = self._cancelled.wait(20) if self._lasts else True
+        self.calls.append("compact" if ended else "compact, not cancelled")
+
+    def cancel(self):
+        self.calls.append("cancel")
+        self._cancelled.set()
+
+
+def file_of(size_bytes=1, entries=1, deletions=0):
+    return SortedFile(size_bytes, entries, deletions)
+
+
+def test_a_merge_that_is_running_is_cancelled_and_then_over():
+    store = Files(lasts=True)
+    merging = Merging(store, RocksLimits())
+    merging.begin()
+    assert store.begun.wait(20)
+    assert merging.is_busy
+    merging.stop()
+    assert store.calls == ["cancel", "compact"]
+    assert not merging.is_busy
+
+
+def test_nothing_is_cancelled_where_nothing_is_merged():
+    store = Files()
+    merging = Merging(store, RocksLimits())
+    merging.stop()
+    merging.begin()
+    merging.wait()
+    merging.stop()
+    assert store.calls == ["compact"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "merged"), [([], False), ([100], False), ([60, 40], True), ([60, 41], False), ([30, 30, 40], True)]
+)
+def test_several_files_are_settled_up_to_a_size(sizes, merged):
+    store = Files(*(file_of(size) for size in sizes))
+    Merging(store, RocksLimits(settle_bytes=100)).settle()
+    assert store.calls == ["flush", *(["compact"] if merged else [])]
+
+
+@pytest.mark.parametrize(
+    ("counted", "entries", "deletions", "merged"),
+    [
+        (10, 30, 10, True),  # 20 entries live, 10 are deletions of others
+        (10, 31, 10, False),
+        (9, 30, 10, False),  # too few since the last merge to look at the files
+        (10, 12, 9, False),  # RocksDB has merged some of them itself
+        (10, 12, 10, True),
+    ],
+)
+def test_files_are_merged_when_half_of_their_entries_are_deleted(counted, entries, deletions, merged):
+    store = Files(file_of(entries=entries - 5, deletions=deletions - 4), file_of(entries=5, deletions=4))
+    store.deletions = counted
+    merging = Merging(store, RocksLimits(few_deletions=10))
+    merging.tidy()
+    merging.wait()
+    assert store.calls == (["compact"] if merged else [])
+    assert store.deletions == (0 if merged else counted)
+
+
+def test_one_merge_runs_at_a_time():
+    store = Files(file_of(entries=1, deletions=1), lasts=True)
+    merging = Merging(store, RocksLimits(few_deletions=1))
+    for _ in range(2):
+        store.deletions = 1
+        merging.tidy()
+        assert store.begun.wait(20)
+    merging.stop()
+    assert store.calls == ["cancel", "compact"]
+
+
+def test_nothing_is_settled_or_tidied_where_merging_is_not_allowed():
+    store = Files(file_of(deletions=1), file_of(deletions=1))
+    store.deletions = 2
+    merging = Merging(store, RocksLimits(few_deletions=1), is_allowed=False)
+    merging.settle()
+    merging.tidy()
+    merging.wait()
+    assert store.calls == []

@@ -409,6 +409,44 @@ def test_each_access_looks_at_a_few_entries(kind):
     assert all(0 <= before - after <= 3 for before, after in itertools.pairwise([10, *left]))
 
 
+ACCESSES = [
+    ("value", lambda state: state.value()),
+    ("value", lambda state: state.update("new")),
+    ("list", lambda state: list(state.get())),
+    ("list", lambda state: state.add("new")),
+    ("list", lambda state: state.add_all(["new"])),
+    ("list", lambda state: state.add_all([])),
+    ("list", lambda state: state.update(["new"])),
+    ("map", lambda state: state.get("m")),
+    ("map", lambda state: state.contains("m")),
+    ("map", lambda state: state.put("m", "new")),
+    ("map", lambda state: state.put_all({"m": "new"})),
+    ("map", lambda state: state.put_all({})),
+    ("map", lambda state: state.remove("m")),
+    ("map", lambda state: list(state.items())),
+    ("map", lambda state: list(state.keys())),
+    ("map", lambda state: list(state.values())),
+    ("map", lambda state: state.is_empty()),
+    ("reducing", lambda state: state.get()),
+    ("reducing", lambda state: state.add("new")),
+    ("aggregating", lambda state: state.get()),
+    ("aggregating", lambda state: state.add("new")),
+    ("folding", lambda state: state.get()),
+    ("folding", lambda state: state.add("new")),
+]
+
+
+@ON_HEAP
+@pytest.mark.parametrize(("kind", "access"), ACCESSES)
+def test_every_kind_of_access_cleans_up(kind, access):
+    kept = Kept(kind, incremental(3, False))
+    fill(kept, 10)
+    kept.at(50)
+    for _ in range(6):
+        access(kept.state)
+    assert [key for key in kept.backend.keys(kind) if key != "key"] == []
+
+
 @ON_HEAP
 def test_by_default_five_entries_are_looked_at():
     kept = Kept("value")

@@ -44,6 +44,5 @@ class WaitingBlobs:
         return iter(self._blobs)
 
     def close(self) -> None:
-        """Drop the blobs."""
-        self._blobs.clear()
+        """Give back the memory of the blobs; their disk space is free once nothing refers to them."""
         self._spool.close()
