@@ -15,6 +15,7 @@ from tamias.driver.job import Job
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.savepoint_requests import SavepointRequest
 from tamias.engine.protocol import Failure
+from tamias.operators.collected_run import CollectedRun
 from tamias.operators.epoch import Ack
 from tamias.testing.drawn_job import drawn_job
 
@@ -29,12 +30,12 @@ class WaitingEngine:
     reports_ms: list[int] = field(default_factory=list)  # how long each wait lasts until a slot reports
     on_wait: Callable[[], object] = lambda: None
     failure: Failure | None = None
-    waits_ms: list[int] = field(default_factory=list)
+    waits_ms: list[float] = field(default_factory=list)
 
     def wait(self, timeout_s: float) -> None:
-        self.waits_ms.append(round(timeout_s * 1000))
+        self.waits_ms.append(round(timeout_s * 1000, 6))
         waits_ms = min(self.waits_ms[-1], self.reports_ms.pop(0) if self.reports_ms else self.waits_ms[-1])
-        self.clock.advance(waits_ms)
+        self.clock.advance(round(waits_ms))
         self.on_wait()
 
     def lost(self) -> Failure | None:
@@ -73,7 +74,8 @@ class World:
     """A job of three subtasks between two epochs."""
 
     def __init__(self, *, batch: bool = False, buffer_timeout_ms: int = -1, **checkpoints: Any) -> None:
-        self.clock = ManualClock(1_000)
+        self.clock = ManualClock()
+        self.clock.advance(1_000)
         env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(3)
         if batch:
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
@@ -175,6 +177,8 @@ def test_a_wait_attends_to_the_job_until_its_time_is_over():
     world.between.wait_ms(120)
     assert world.engine.waits_ms == [50, 50, 50]
     assert world.checkpoints.attended == 3
+    world.between.wait_ms(100)
+    assert len(world.engine.waits_ms) == 5
 
 
 def test_a_wait_whose_condition_holds_is_over_at_once():
@@ -183,6 +187,7 @@ def test_a_wait_whose_condition_holds_is_over_at_once():
     world.between.wait_until(lambda: True)
     assert world.checkpoints.attended == 0
     world.between.wait_until(lambda: world.checkpoints.attended > 0)  # what had been reported before the loss counts
+    assert world.engine.waits_ms == []
 
 
 def test_a_slot_that_is_lost_ends_a_wait():
@@ -191,6 +196,35 @@ def test_a_slot_that_is_lost_ends_a_wait():
     with pytest.raises(AttemptFailed) as caught:
         world.between.wait_until(lambda: False)
     assert caught.value.failure is world.engine.failure
+
+
+def unread_bytes(world: World, size_bytes: int) -> None:
+    world.handle.discard_collected()
+    world.handle.deliver(CollectedRun(b"x" * size_bytes, 1))
+
+
+@pytest.mark.parametrize(("size_bytes", "waits"), [(99, 0), (100, 1)])
+def test_the_next_epoch_waits_until_enough_of_the_collected_records_is_read(size_bytes, waits):
+    world = World()
+    unread_bytes(world, size_bytes)
+    world.engine.on_wait = world.handle.discard_collected
+    world.between.wait_for_reader()
+    assert len(world.engine.waits_ms) == waits
+
+
+def test_a_requested_checkpoint_does_not_wait_for_the_reader():
+    world = World(is_requested=True)
+    unread_bytes(world, 100)
+    world.between.wait_for_reader()
+    assert world.engine.waits_ms == []
+
+
+def test_a_savepoint_that_the_job_ends_with_does_not_wait_for_the_reader():
+    world = World()
+    unread_bytes(world, 100)
+    world.engine.on_wait = lambda: ask(world, "stop")
+    world.between.wait_for_reader()
+    assert len(world.engine.waits_ms) == 1
 
 
 def test_a_cancelled_job_waits_no_longer():

@@ -36,6 +36,21 @@ def test_fixed_delay_restarts_as_often_as_it_says():
     assert answers(RestartStrategies.fixed_delay_restart(3, 10), 0, 1, 2, 3) == [True, True, True, False]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        RestartStrategies.fixed_delay_restart(1, 10),
+        RestartStrategies.failure_rate_restart(1, 10_000, 10),
+        exponential(attempts=1),
+    ],
+)
+def test_a_restart_that_is_refused_has_no_delay_and_a_reason(settings):
+    rule = strategy(settings)
+    first, second = (rule.on_failure(now_ms) for now_ms in (0, 2_000))
+    assert (first.restart, second.restart, second.delay_ms) == (True, False, 0)
+    assert second.reason.startswith("failure 2")
+
+
 def test_fixed_delay_never_forgets_a_failure():
     day = 24 * 3600 * SECOND
     assert answers(RestartStrategies.fixed_delay_restart(1, 10), 0, 1000 * day) == [True, False]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tamias.driver.interrupts import AttemptFailed, check_cancelled
+from tamias.driver.interrupts import check_cancelled, raise_failure
 from tamias.driver.job import Job
 from tamias.driver.job_checkpoints import JobCheckpoints
 from tamias.driver.savepoint_requests import SavepointRequest
@@ -55,8 +55,9 @@ class BetweenEpochs:
         """
         while not condition():
             self.attend()
-            if not condition() and (failure := self._engine.lost()) is not None:
-                raise AttemptFailed(failure)
+            if condition():
+                return
+            raise_failure(self._engine.lost())
             self._engine.wait(_POLL_S)
 
     def wait_for_reader(self) -> None:

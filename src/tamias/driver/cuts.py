@@ -38,7 +38,7 @@ class Cuts:
 
     def take_completed(self, checkpoint_id: int, is_savepoint: Callable[[int], object]) -> Cut:
         """Return the cut of a completed checkpoint, and forget the older checkpoints that it subsumes."""
-        cut = self._in_flight.pop(checkpoint_id)
+        cut = self._in_flight[checkpoint_id]
         self._in_flight = {c: e for c, e in self._in_flight.items() if c > checkpoint_id or is_savepoint(c)}
         self._savepoints = {c: e for c, e in self._savepoints.items() if c > checkpoint_id}
         return cut
