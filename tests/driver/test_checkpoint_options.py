@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tamias.checkpoint.coordinator import CheckpointStats
 from tamias.checkpoint.restore_point import resolve
 from tamias.common import Configuration, JobStatus, WatermarkStrategy
 from tamias.datastream import (
@@ -18,6 +19,7 @@ from tamias.datastream import (
 )
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from tamias.driver.job_checkpoints import patience_of
 from tamias.errors import ConfigurationError, JobExecutionError
 from tamias.functions.checkpointed import CheckpointedFunction
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
@@ -89,6 +91,19 @@ def test_an_epoch_waits_a_moment_for_the_checkpoint_before_if_one_is_due(tmp_pat
     run = run_scripted(many(environment(tmp_path, interval=10)), script)
     gaps = [b - a for a, b in itertools.pairwise(carried(run)[:15])][2:]
     assert set(gaps) == ({1} if in_a_moment else {2})
+
+
+def completed_in(async_ms):
+    return CheckpointStats(1, "checkpoint", True, triggered_ms=0, ended_ms=1, longest_async_ms=async_ms)
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "async_ms", "patience_ms"),
+    [(500, 0.0, 50), (500, 25.0, 50), (500, 25.1, 0), (5_000, 50.0, 100), (5_000, 50.1, 0), (500, None, 0)],
+)
+def test_a_checkpoint_is_waited_for_if_the_last_one_was_written_in_much_less_time(interval_ms, async_ms, patience_ms):
+    last = None if async_ms is None else completed_in(async_ms)
+    assert patience_of(interval_ms, last) == patience_ms
 
 
 def test_a_pause_leaves_room_for_one_at_a_time(tmp_path):

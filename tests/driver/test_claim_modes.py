@@ -1,6 +1,7 @@
 """Claim modes: a checkpoint or savepoint that a job starts from is claimed, or left alone."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,9 +9,10 @@ from tamias.checkpoint.metadata import decode_metadata
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.savepoint_files import dispose_savepoint
 from tamias.common import JobStatus
+from tamias.common.job_id import JobID
 from tamias.datastream import ExternalizedCheckpointRetention
 from tamias.errors import CheckpointError, RestoreError
-from tamias.testing.scripted import Crash, Script, run_scripted, start_scripted
+from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, counting, environment, numbers
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
@@ -121,6 +123,28 @@ def test_when_all_newer_ones_are_damaged_what_was_claimed_is_gone_back_to(tmp_pa
     assert sorted(set(run.records)) == sorted(EXPECTED[12:])
     assert run.engine.restored_ids[0] == run.engine.restored_ids[1]
     assert "starts from savepoint" in caplog.text and "again" in caplog.text
+
+
+@pytest.mark.parametrize(("mode", "deleted"), [("CLAIM", True), ("NO_CLAIM", False)])
+def test_the_next_driver_claims_again_what_the_last_one_could_not_delete(tmp_path, savepoint, mode, deleted):
+    job_id = JobID.generate()
+    start: dict[str, Any] = {"restore_path": str(savepoint), "claim_mode": mode, "job_id": job_id}
+    dies = Script(crashes=[Crash("after-epoch", 3)], driver_dies=True)
+    with pytest.raises(DriverDied):
+        run_scripted(program(tmp_path / "job", num_retained=3), dies, **start)
+    assert list((tmp_path / "job" / str(job_id)).glob("chk-*/_metadata")), "it has checkpoints of its own, too few"
+    assert savepoint.exists()
+    run_scripted(program(tmp_path / "job", num_retained=3), **start)
+    assert savepoint.exists() is not deleted
+
+
+def test_what_is_to_be_claimed_again_may_be_gone(tmp_path, savepoint):
+    start: dict[str, Any] = {"restore_path": str(savepoint), "claim_mode": "CLAIM", "job_id": JobID.generate()}
+    dies = Script(crashes=[Crash("after-epoch", 3)], driver_dies=True)
+    with pytest.raises(DriverDied):
+        run_scripted(program(tmp_path / "job", num_retained=3), dies, **start)
+    dispose_savepoint(str(savepoint))
+    assert run_scripted(program(tmp_path / "job", num_retained=3), **start).status is JobStatus.FINISHED
 
 
 def test_a_claim_on_what_lies_in_the_job_s_own_directory_deletes_nothing_early(tmp_path):

@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -268,13 +269,17 @@ class Files:
         self._cancelled.set()
 
 
+def merging_of(store: Any, limits=None, **more):
+    return Merging(store, limits or RocksLimits(), **more)
+
+
 def file_of(size_bytes=1, entries=1, deletions=0):
     return SortedFile(size_bytes, entries, deletions)
 
 
 def test_a_merge_that_is_running_is_cancelled_and_then_over():
     store = Files(lasts=True)
-    merging = Merging(store, RocksLimits())
+    merging = merging_of(store)
     merging.begin()
     assert store.begun.wait(20)
     assert merging.is_busy
@@ -285,7 +290,7 @@ def test_a_merge_that_is_running_is_cancelled_and_then_over():
 
 def test_nothing_is_cancelled_where_nothing_is_merged():
     store = Files()
-    merging = Merging(store, RocksLimits())
+    merging = merging_of(store)
     merging.stop()
     merging.begin()
     merging.wait()
@@ -298,7 +303,7 @@ def test_nothing_is_cancelled_where_nothing_is_merged():
 )
 def test_several_files_are_settled_up_to_a_size(sizes, merged):
     store = Files(*(file_of(size) for size in sizes))
-    Merging(store, RocksLimits(settle_bytes=100)).settle()
+    merging_of(store, RocksLimits(settle_bytes=100)).settle()
     assert store.calls == ["flush", *(["compact"] if merged else [])]
 
 
@@ -315,7 +320,7 @@ def test_several_files_are_settled_up_to_a_size(sizes, merged):
 def test_files_are_merged_when_half_of_their_entries_are_deleted(counted, entries, deletions, merged):
     store = Files(file_of(entries=entries - 5, deletions=deletions - 4), file_of(entries=5, deletions=4))
     store.deletions = counted
-    merging = Merging(store, RocksLimits(few_deletions=10))
+    merging = merging_of(store, RocksLimits(few_deletions=10))
     merging.tidy()
     merging.wait()
     assert store.calls == (["compact"] if merged else [])
@@ -324,7 +329,7 @@ def test_files_are_merged_when_half_of_their_entries_are_deleted(counted, entrie
 
 def test_one_merge_runs_at_a_time():
     store = Files(file_of(entries=1, deletions=1), lasts=True)
-    merging = Merging(store, RocksLimits(few_deletions=1))
+    merging = merging_of(store, RocksLimits(few_deletions=1))
     for _ in range(2):
         store.deletions = 1
         merging.tidy()
@@ -336,7 +341,7 @@ def test_one_merge_runs_at_a_time():
 def test_nothing_is_settled_or_tidied_where_merging_is_not_allowed():
     store = Files(file_of(deletions=1), file_of(deletions=1))
     store.deletions = 2
-    merging = Merging(store, RocksLimits(few_deletions=1), is_allowed=False)
+    merging = merging_of(store, RocksLimits(few_deletions=1), is_allowed=False)
     merging.settle()
     merging.tidy()
     merging.wait()

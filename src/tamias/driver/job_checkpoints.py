@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tamias.checkpoint import events
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
-from tamias.checkpoint.coordinator import CheckpointCoordinator
+from tamias.checkpoint.coordinator import CheckpointCoordinator, CheckpointStats
 from tamias.checkpoint.restore_plan import settled_subtasks
 from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.config.checkpoint_settings import KEEP_ALL_FAILURES, CheckpointSettings
@@ -28,7 +28,7 @@ from tamias.operators.epoch import SavepointOrder
 from tamias.slot.slot_events import SnapshotWritten
 from tamias.state.snapshots import RestorePlan
 
-__all__ = ["DueCheckpoint", "JobCheckpoints"]
+__all__ = ["DueCheckpoint", "JobCheckpoints", "patience_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -145,9 +145,7 @@ class JobCheckpoints:
         interval_ms = self._job.settings.checkpoints.interval_ms
         if interval_ms is None or not self._coordinator.is_held_back(self._job.steady.now_ms()):
             return 0.0
-        patience_ms = min(interval_ms * _PATIENCE, _LONGEST_PATIENCE_MS)
-        last = next((s for s in reversed(self._coordinator.history) if s.completed), None)
-        return patience_ms if last is not None and last.longest_async_ms <= patience_ms / 2 else 0.0
+        return patience_of(interval_ms, next((s for s in reversed(self._coordinator.history) if s.completed), None))
 
     def request(self) -> None:
         """Let the next epoch carry a checkpoint, whatever the schedule says."""
@@ -228,6 +226,12 @@ class JobCheckpoints:
     def answer_requests(self, status: JobStatus) -> None:
         """Answer the savepoint requests that are still open: the job is over."""
         self._savepoints.job_ended(status)
+
+
+def patience_of(interval_ms: int, last: CheckpointStats | None) -> float:
+    """Return how long it pays to wait for a checkpoint, given the last one that was completed."""
+    patience_ms = min(interval_ms * _PATIENCE, _LONGEST_PATIENCE_MS)
+    return patience_ms if last is not None and last.longest_async_ms <= patience_ms / 2 else 0.0
 
 
 def _coordinator_settings(checkpoints: CheckpointSettings) -> CoordinatorSettings:
