@@ -14,7 +14,7 @@ STAMP   = $(VENV)/.ready
 DEMO    = .venvs/demo
 FLINK   = .venvs/flink
 CHECKED = src tests examples benchmarks
-FAST    = -q -n 2 -m 'not soak and not spark and not long' --hypothesis-profile=fast
+FAST    = -q -n 2 -m 'not soak and not spark and not long and not heavy' --hypothesis-profile=fast
 
 .PHONY: demo test test-fast unit postgres lint coverage bench soak mutation matrix clean
 

@@ -22,7 +22,7 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 TESTS = Path(__file__).parent
-# Marks that whole folders and files have, so that `-m` selects by them: `make test-fast` leaves both out.
+# Marks that whole folders and files have, so that `-m` selects by them: `make test-fast` leaves all of them out.
 MARKED = {
     "spark": ["spark", "journeys"],
     "long": [
@@ -36,6 +36,7 @@ MARKED = {
         "operators/async_io/test_kills.py",
         "slot/test_slot_processes.py",
     ],
+    "heavy": ["engine/test_registering_pool.py", "state/test_rocksdb_memory.py", "test_package.py"],
 }
 
 

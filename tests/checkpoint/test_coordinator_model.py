@@ -28,6 +28,7 @@ from tamias.checkpoint.events import (
 from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
+from tests.examples_by_profile import examples
 
 SUBTASKS = frozenset({SubtaskId(0, 0), SubtaskId(0, 1), SubtaskId(1, 0)})
 
@@ -249,4 +250,4 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
 
 TestCoordinator = CoordinatorMachine.TestCase
-TestCoordinator.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestCoordinator.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

@@ -10,6 +10,7 @@ from tamias.checkpoint.checkpoint_directory import Listing
 from tamias.checkpoint.metadata import assemble
 from tamias.checkpoint.retention import Deletions, Retention, RetentionPolicy
 from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, snapshots, vertex
+from tests.examples_by_profile import examples
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
 NEVER, ON_FAILURE, ON_CANCELLATION = RetentionPolicy
@@ -191,7 +192,7 @@ def histories(draw):
     return draw(st.lists(st.tuples(st.sampled_from(["begin", "complete", "fail"]), st.integers(0, 7)), max_size=40))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(histories(), st.integers(1, 3), st.integers(1, 3))
 def test_what_is_left_is_what_brute_force_says_is_needed(steps, num_retained, concurrent):
     job_graph = graph(vertex(0, "count"))

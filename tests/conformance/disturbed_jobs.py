@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
@@ -35,12 +34,6 @@ from tamias.datastream.state import (
 )
 from tamias.testing.scripted import Crash, Point, Script, ScriptedSource, run_scripted, split_evenly
 from tests.conformance.external_system import TransactionalSink
-
-
-def examples(count):
-    """Return the number of examples: `count` in an ordinary run, more under a profile with more examples."""
-    return max(1, count * settings().max_examples // 40)
-
 
 KEYS = ("a", "b", 7, ("t", 1), 1.5, -1, "", 0.0, True, ("t", 2.0), b"k")
 INPUT = [(KEYS[n * n % 11 if n % 3 else n % 11], n) for n in range(50)]  # some keys are frequent, some are rare

@@ -21,7 +21,6 @@ from tests.conformance.disturbed_jobs import (
     counted,
     draw,
     environment,
-    examples,
     folder,
     lost,
     newest_checkpoint,
@@ -31,6 +30,7 @@ from tests.conformance.disturbed_jobs import (
     undisturbed,
 )
 from tests.conformance.external_system import ExternalSystem, TransactionalSink
+from tests.examples_by_profile import examples
 
 pytestmark = pytest.mark.usefixtures("silent_restarts")
 

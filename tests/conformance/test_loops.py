@@ -18,7 +18,6 @@ from tests.conformance.disturbed_jobs import (
     checkpoints,
     counted,
     environment,
-    examples,
     folder,
     lost,
     newest_checkpoint,
@@ -27,6 +26,7 @@ from tests.conformance.disturbed_jobs import (
     source,
 )
 from tests.conformance.external_system import ExternalSystem, TransactionalSink
+from tests.examples_by_profile import examples
 
 pytestmark = pytest.mark.usefixtures("silent_restarts")
 

@@ -12,13 +12,13 @@ from tests.conformance.disturbed_jobs import (
     crashes,
     draw,
     environment,
-    examples,
     folder,
     lost,
     runs,
     undisturbed,
 )
 from tests.conformance.external_system import ExternalSystem
+from tests.examples_by_profile import examples
 
 pytestmark = pytest.mark.usefixtures("silent_restarts")
 

@@ -22,12 +22,12 @@ from tests.conformance.disturbed_jobs import (
     checkpoints,
     counted,
     environment,
-    examples,
     folder,
     newest_checkpoint,
     scripts,
 )
 from tests.conformance.external_system import ExternalSystem, TransactionalSink
+from tests.examples_by_profile import examples
 
 pytestmark = pytest.mark.usefixtures("silent_restarts")
 

@@ -27,6 +27,7 @@ from tamias.datastream.connectors.file_system import (
 from tamias.errors import CheckpointError, InvalidProgramError, RestoreError
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines
+from tests.examples_by_profile import examples
 
 # ------------------------------------------------------------------------------------------------------- exactly once
 
@@ -45,7 +46,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(steps=STEPS, policy=st.sampled_from([EACH_CHECKPOINT, BY_SIZE]), buffer_bytes=st.sampled_from([1, 12, 1000]))
 def test_records_are_visible_exactly_once_through_crashes_aborts_and_rescaling(steps, policy, buffer_bytes):
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:

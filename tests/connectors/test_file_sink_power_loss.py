@@ -11,6 +11,7 @@ from tamias.clock import ManualClock
 from tamias.connectors import part_files
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_lines
+from tests.examples_by_profile import examples
 from tests.storage.power_loss import Disk
 
 STEPS = st.lists(
@@ -33,7 +34,7 @@ def disk(tmp_path, monkeypatch):
     disk.close()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=STEPS, policy=st.sampled_from([EACH_CHECKPOINT, BY_SIZE]), buffer_bytes=st.sampled_from([1, 12, 1000]))
 def test_records_are_visible_exactly_once_through_losses_of_power(steps, policy, buffer_bytes):
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,7 @@ from tamias.functions.source_contract import Boundedness
 from tamias.storage.file_store import open_files
 from tamias.storage.input_files import InputFile
 from tests.connectors.reading import SourceJob, read_with_crashes
+from tests.examples_by_profile import examples
 
 STEPS = st.lists(
     st.one_of(
@@ -90,7 +91,7 @@ def test_all_records_are_read_once_in_batches_of_any_size(case, batch, paralleli
     assert Counter(SourceJob(case.source, parallelism).read_all(batch)) == Counter(case.records)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_each_record_counts_once_after_crashes_and_rescaling(case, steps):
     assert Counter(read_with_crashes(case.source, steps)) == Counter(case.records)
@@ -110,7 +111,7 @@ TEXT = st.lists(
 ).map(lambda lines: "".join(text + end for text, end in lines))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=TEXT,
     tail=st.sampled_from(["", "no end", "ü", "𝄞"]),

@@ -11,6 +11,7 @@ from tamias.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, 
 from tamias.errors import UserFunctionError
 from tamias.operators.timers import TimerTable
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
 
 
@@ -190,7 +191,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(events, st.integers(1, 7), st.sets(st.integers(1, 8), max_size=3), st.sampled_from([1, 2]))
 def test_a_crash_changes_nothing(records, epoch_records, crashes, parallelism):
     def build(env):
@@ -249,7 +250,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(steps)
 def test_a_table_of_timers_is_a_set_of_pairs_fired_in_order(steps):
     table = TimerTable("t", tracked=True)

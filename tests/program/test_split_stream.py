@@ -15,6 +15,7 @@ from tamias.datastream import (
 )
 from tamias.errors import InvalidProgramError, JobExecutionError, UnsupportedOperationError
 from tamias.testing.local_run import collect_locally, on_local_engine
+from tests.examples_by_profile import examples
 
 
 def environment(parallelism=1):
@@ -84,7 +85,7 @@ def test_what_one_selection_does_to_a_record_no_other_sees():
     st.sampled_from([1, 3]),
     st.booleans(),
 )
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_select_is_a_filter(names_of, wanted, parallelism, batch):
     env = environment(parallelism)
     if batch:

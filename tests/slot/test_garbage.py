@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ class LeavesCycles(KeyedProcessFunction):
             yield int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("records", "cycle_bytes"), [(2_500, 400_000), (300_000, 3_000)])
 def test_cyclic_garbage_of_one_long_epoch_does_not_pile_up(records: int, cycle_bytes: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
@@ -38,6 +40,13 @@ def test_cyclic_garbage_of_one_long_epoch_does_not_pile_up(records: int, cycle_b
         seen = list(peaks_mb)
     assert records * cycle_bytes > 800 * MB
     assert max(seen) < 500
+
+
+def test_a_slots_process_keeps_the_collector_from_walking_what_was_deployed():
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    frozen = env.set_parallelism(1).from_collection([0]).map(lambda _: gc.get_freeze_count())
+    with on_process_engine(), frozen.execute_and_collect() as counts:
+        assert next(counts) > 0
 
 
 def test_growth_by_a_tenth_collects_young_objects_and_growth_by_half_everything():
@@ -106,6 +115,7 @@ print(len(kept), collections - settled)
 """
 
 
+@pytest.mark.heavy
 def test_memory_that_stays_in_use_is_not_collected_again_and_again() -> None:
     done = subprocess.run([sys.executable, "-c", STEADY], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("200 0\n", "")

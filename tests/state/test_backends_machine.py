@@ -5,8 +5,6 @@ subsumed; restores at another parallelism; savepoints) and of `ttl_machine.py` (
 configuration, on clocks that run forward and back). Every start of the job draws a backend.
 """
 
-import os
-
 import pytest
 from hypothesis import settings
 
@@ -15,8 +13,6 @@ from tamias.state.rocksdb import map_tables as rocksdb_maps
 from tests.state.backends import BACKENDS, cramped, heap, rocksdb
 from tests.state.keyed_machine import KeyedBackendMachine
 from tests.state.ttl_machine import TtlMachine
-
-MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # set it to 10 after changing a backend
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,7 +26,7 @@ def the_lists_and_maps_of_a_few_elements_are_large_ones():
 def case_of(machine, share):
     """Return a test case with a part of the usual examples, because opening RocksDB is slow."""
     case = machine.TestCase
-    examples = max(MORE * settings().max_examples // share, 1)
+    examples = max(settings().max_examples // share, 1)
     case.settings = settings(max_examples=examples, stateful_step_count=30)
     return case
 

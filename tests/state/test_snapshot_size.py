@@ -86,6 +86,7 @@ def small():
     return [(key, key * 1_000_003) for key in range(400_000)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["snapshot", "full_snapshot"])
 @pytest.mark.parametrize("make", [large, small])
 def test_a_snapshot_takes_one_file_of_memory_beside_the_state(tmp_path, kind, make):
@@ -100,6 +101,7 @@ def test_a_snapshot_takes_one_file_of_memory_beside_the_state(tmp_path, kind, ma
     assert values_of(restore_into(heap, part, store), dict(entries)) == dict(entries)
 
 
+@pytest.mark.heavy
 def test_a_canonical_savepoint_of_rocksdb_takes_one_file_of_memory_however_large_the_values(tmp_path):
     backend, store = filled(rocksdb, large()), LocalFiles(tmp_path)
     captured = backend.full_snapshot(1)
@@ -109,6 +111,7 @@ def test_a_canonical_savepoint_of_rocksdb_takes_one_file_of_memory_however_large
     backend.close()
 
 
+@pytest.mark.heavy
 def test_checkpoints_of_rocksdb_are_written_and_fetched_in_pieces(tmp_path):
     backend, store = filled(rocksdb, large()), LocalFiles(tmp_path)
     captured = backend.snapshot(1)
@@ -121,6 +124,7 @@ def test_checkpoints_of_rocksdb_are_written_and_fetched_in_pieces(tmp_path):
     restored.close()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("groups", [EVERYTHING, KeyGroupRange(0, GROUPS // 2)], ids=["same", "rescaled"])
 def test_a_restore_takes_one_file_of_memory_beside_the_state(tmp_path, groups):
     store = LocalFiles(tmp_path)
@@ -130,6 +134,7 @@ def test_a_restore_takes_one_file_of_memory_beside_the_state(tmp_path, groups):
     assert to_restore < state_bytes + SLACK, f"{to_restore / MB:.0f} MB to restore {state_bytes / MB:.0f} MB"
 
 
+@pytest.mark.heavy
 def test_a_restore_builds_the_table_of_small_entries_once(tmp_path):
     store = LocalFiles(tmp_path)
     entries = small()

@@ -9,6 +9,7 @@ from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import OutputTag, StreamExecutionEnvironment
 from tamias.datastream.functions import KeySelector, MapFunction, Partitioner, ProcessFunction
 from tamias.testing.local_run import collect_locally, on_local_engine
+from tests.examples_by_profile import examples
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ class Value(TimestampAssigner):
 
 
 @given(st.lists(st.sampled_from(sorted(STEPS)), max_size=25), st.lists(st.integers(0, 50), max_size=5))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_chain_gives_what_its_steps_give_one_after_another(names, values):
     stream, expected = StreamExecutionEnvironment().from_collection(values, Types.LONG()), values
     for name in names:

@@ -11,6 +11,7 @@ from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.errors import CorruptFileError, InvalidProgramError, RestoreError
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.testing import KeyedOneInputHarness, OneInputHarness
+from tests.examples_by_profile import examples
 
 COUNT = ValueStateDescriptor("count", Types.INT())
 
@@ -97,7 +98,7 @@ def test_state_in_rocksdb_is_read_snapshotted_and_restored_alike():
         assert len(harness.timers("a")) == 4
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     words=st.lists(st.text(max_size=2), max_size=20),
     cut=st.integers(0, 20),

@@ -10,13 +10,46 @@ import gc
 import os
 import threading
 
-__all__ = ["GarbageWatch", "collect_by_growth"]
+__all__ = ["GarbageWatch", "ProcessGarbage", "SlotGarbage", "collect_by_growth"]
 
 _INTERVAL_S = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _LEAST_GROWTH_BYTES = 64 << 20
 _YOUNG_SHARE = 0.1  # a collection of young objects walks those made since the last collection
 _FULL_SHARE = 0.5  # a full collection walks everything: the share makes its cost proportional to what was allocated
+_EPOCHS_BETWEEN_FULL_COLLECTIONS = 512
+
+
+class SlotGarbage:
+    """What the server of a slot collects between two requests: nothing, where other code shares the process."""
+
+    def deploying(self) -> None:
+        """Prepare for an attempt that replaces the subtasks."""
+
+    def deployed(self) -> None:
+        """Collect what the last attempt left, and exempt restored state from collections."""
+
+    def epoch_ended(self) -> None:
+        """Collect garbage of the last epochs, and now and then of everything."""
+
+
+class ProcessGarbage(SlotGarbage):
+    """Collects in a process that belongs to one slot."""
+
+    def __init__(self) -> None:
+        self._epochs_run = 0
+
+    def deploying(self) -> None:
+        gc.unfreeze()
+
+    def deployed(self) -> None:
+        # Restored state lives as long as the attempt: keep the collector from walking it again.
+        gc.collect()
+        gc.freeze()
+
+    def epoch_ended(self) -> None:
+        self._epochs_run += 1
+        gc.collect(2 if self._epochs_run % _EPOCHS_BETWEEN_FULL_COLLECTIONS == 0 else 1)
 
 
 class GarbageWatch:

@@ -22,7 +22,7 @@ import threading
 from dataclasses import replace
 from typing import BinaryIO
 
-from tamias.slot.garbage import collect_by_growth
+from tamias.slot.garbage import ProcessGarbage, collect_by_growth
 from tamias.slot.link import Address, connect
 from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import Registration, SlotConfig, Welcome
@@ -62,7 +62,7 @@ def _serve(config: SlotConfig, pipe: BinaryIO) -> None:
         welcome: Welcome = pickle.loads(lifeline.receive())
         address = (lifeline.local_host(), 0)  # the interface that the driver can reach
         config = replace(config, address=address, certificate=welcome.certificate)
-    server = SlotServer(config)
+    server = SlotServer(config, ProcessGarbage())
     collect_by_growth(server.ended)
     server.start()
     if lifeline is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import pickle
 import queue
@@ -16,6 +15,7 @@ from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, OutputPart
 from tamias.slot.deployment_codec import decode_deployment
+from tamias.slot.garbage import SlotGarbage
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Address, Link
 from tamias.slot.listener import Listener
@@ -44,8 +44,6 @@ from tamias.subtask.outbox import Emitted
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
-_EPOCHS_BETWEEN_FULL_COLLECTIONS = 512
-
 
 class _AskedEpoch(NamedTuple):
     """An epoch that a task asked for. A later attempt's epochs are later, whatever their numbers."""
@@ -72,10 +70,16 @@ class _Answer:
 
 
 class SlotServer:
-    """The host of one slot's subtasks, and the connections to it."""
+    """The host of one slot's subtasks, and the connections to it.
 
-    def __init__(self, config: SlotConfig) -> None:
+    Args:
+        config: The configuration of the slot.
+        garbage: The collections between epochs; none unless given, because other code may share the process.
+    """
+
+    def __init__(self, config: SlotConfig, garbage: SlotGarbage | None = None) -> None:
         self._config = config
+        self._garbage = garbage or SlotGarbage()
         self._events: queue.SimpleQueue[SlotEvent] = queue.SimpleQueue()
         self._host = SlotHost(
             config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}")
@@ -85,7 +89,6 @@ class SlotServer:
             config.address, config.secret, self._serve_connection, "slot-connection", config.certificate
         )
         self.ended = threading.Event()
-        self._epochs_run = 0
         self._epoch = -1  # this and the next three are the activity that heartbeats report
         self._answered: frozenset[SubtaskId] = frozenset()
         self._messages = 0
@@ -150,11 +153,9 @@ class SlotServer:
                 match request:
                     case Deploy(data, subtasks):
                         self._forget_answers()
-                        gc.unfreeze()
+                        self._garbage.deploying()
                         self._host.deploy(decode_deployment(data), subtasks)
-                        # Restored state lives as long as the attempt: keep the collector from walking it again.
-                        gc.collect()
-                        gc.freeze()
+                        self._garbage.deployed()
                     case KeepFile(number, file, part, last, first):
                         self._host.files.receive(number, file, part, last=last, first=first)
                     case BeginSavepoint(checkpoint_id, savepoint):
@@ -211,7 +212,7 @@ class SlotServer:
             self._begin_epoch(request.order.number)
             try:
                 self._in_user_code = True
-                self._collect_garbage()
+                self._garbage.epoch_ended()
                 point("epoch", self._config.slot)
                 for item in self._host.run(request.subtask, request.attempt, request.order, blobs, send):
                     send(item)
@@ -238,7 +239,7 @@ class SlotServer:
 
         self._in_user_code = True
         try:
-            self._collect_garbage()
+            self._garbage.epoch_ended()
             point("epoch", self._config.slot)
             for item in self._host.run(request.subtask, request.attempt, request.order, blobs, keep):
                 keep(item)
@@ -280,11 +281,6 @@ class SlotServer:
         link = self._sending
         if link is not None:
             link.shut_down()
-
-    def _collect_garbage(self) -> None:
-        """Collect cyclic garbage of the last epochs, and now and then of everything."""
-        self._epochs_run += 1
-        gc.collect(2 if self._epochs_run % _EPOCHS_BETWEEN_FULL_COLLECTIONS == 0 else 1)
 
     def _publish_events(self, link: Link) -> None:
         """Send each event as it happens, and heartbeats between them, on a thread beside the user's code."""

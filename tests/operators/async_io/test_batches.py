@@ -11,6 +11,7 @@ from tamias.datastream import AsyncBatchFunction, AsyncDataStream, AsyncRetryStr
 from tamias.datastream.async_retry_predicates import has_exception_predicate
 from tamias.errors import InvalidProgramError, JobExecutionError
 from tamias.testing.local_run import collect_locally
+from tests.examples_by_profile import examples
 from tests.operators.async_io.services import AskMany, Service, allowed
 from tests.operators.windows.local_run import Run, environment, graph_of, timed
 
@@ -28,7 +29,7 @@ def sizes(service):
 
 @pytest.mark.parametrize("mode", MODES)
 @given(count=st.integers(0, 40), size=st.integers(1, 9), capacity=st.integers(1, 4), latency=st.integers(0, 3))
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 def test_every_record_gets_its_result(mode, count, size, capacity, latency):
     service = Service(lambda batch: (batch[0] * 7 + latency) % 4, doubled)
     numbers = environment().from_collection(range(count))

@@ -28,6 +28,7 @@ from tamias.datastream.async_retry_strategies import NO_RETRY_STRATEGY, FixedDel
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import InvalidProgramError, JobExecutionError
 from tamias.testing.local_run import collect_locally
+from tests.examples_by_profile import examples
 from tests.operators.async_io.services import Ask, AskOrMakeDo, Service
 
 LONG = Time.seconds(60)
@@ -66,7 +67,7 @@ def no_thread_is_left():
     capacity=st.integers(1, 12),
     parallelism=st.integers(1, 3),
 )
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_ordered_requests_give_what_a_flat_map_gives(latencies, results, capacity, parallelism):
     service = Service(lambda n: latencies[n], lambda n: [(n, i) for i in range(results[n % len(results)])])
     found = collect_locally(
@@ -84,7 +85,7 @@ def test_ordered_requests_give_what_a_flat_map_gives(latencies, results, capacit
     capacity=st.integers(1, 12),
     parallelism=st.integers(1, 3),
 )
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_unordered_requests_lose_and_repeat_nothing(latencies, capacity, parallelism):
     service = Service(lambda n: latencies[n])
     stream = AsyncDataStream.unordered_wait(numbers(len(latencies), parallelism), Ask(service), LONG, capacity)

@@ -1,7 +1,6 @@
 """Programs with sliding windows, random streams for them, and the choice between slices and panes."""
 
 import math
-import os
 from functools import reduce
 from typing import Any
 from unittest import mock
@@ -19,7 +18,6 @@ from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinB
 from tamias.operators.windows import layout_choice
 
 LATE = OutputTag("late")
-MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))
 SLOW_IS_FINE: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 

@@ -1,6 +1,5 @@
 """The window operators against the brute-force evaluator, on random streams and programs."""
 
-import os
 import tempfile
 
 from hypothesis import HealthCheck, given, settings
@@ -11,11 +10,11 @@ from tamias.datastream import OutputTag
 from tamias.datastream import window as w
 from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction
 from tamias.datastream.window import CountEvictor, DeltaEvictor, TimeEvictor, TimeWindow
+from tests.examples_by_profile import examples
 from tests.operators.windows.brute_force import delta, evaluate
 from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
 
 LATE = OutputTag("late")
-MORE = int(os.environ.get("TAMIAS_MORE_EXAMPLES", "1"))  # set to 20 after a change of the operators
 
 
 def ms(n):
@@ -141,7 +140,7 @@ def outcome(records, key):
 BACKENDS = st.sampled_from(["hashmap", "hashmap", "rocksdb"])
 
 
-@settings(max_examples=150 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams, programs, st.booleans(), st.booleans(), BACKENDS)
 def test_windows_give_what_the_reference_says(stream, described, incremental, triggered, state_backend):
     events = events_of(stream)
@@ -160,7 +159,7 @@ default_programs = st.tuples(
 )
 
 
-@settings(max_examples=100 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams, default_programs, st.integers(0, 2), st.integers(1, 10), BACKENDS)
 def test_windows_with_their_default_trigger_give_what_the_reference_says(
     stream, described, how, epoch_records, state_backend
@@ -198,7 +197,7 @@ def in_order(stream):
     return events
 
 
-@settings(max_examples=30 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     ordered_streams,
     programs,
@@ -221,7 +220,7 @@ def test_a_crash_and_a_restart_change_nothing_whatever_the_backend(  # noqa: PLR
         assert outcome(records, key) == wanted.fired
 
 
-@settings(max_examples=15 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     ordered_streams,
     programs,

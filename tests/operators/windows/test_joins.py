@@ -10,6 +10,7 @@ from tamias.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinF
 from tamias.datastream.window import CountTrigger, EventTimeSessionWindows, TumblingEventTimeWindows
 from tamias.errors import InvalidProgramError, UserFunctionError
 from tamias.state.heap.heap_backend import HeapStateBackend
+from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import collected, collected_with_crashes, environment, timed
 
 LEFT_LATE, RIGHT_LATE = OutputTag("left late"), OutputTag("right late")
@@ -183,7 +184,7 @@ records = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 99), st.integ
 bounds = st.tuples(st.integers(-6, 6), st.integers(0, 8)).map(lambda b: (b[0], b[0] + b[1]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records, records, bounds, st.integers(1, 6), st.sets(st.integers(1, 4), max_size=2))
 def test_an_interval_join_gives_the_pairs_that_a_loop_finds_whatever_crashes(left, right, bound, epoch, crashes):
     lower, upper = bound
@@ -194,7 +195,7 @@ def test_an_interval_join_gives_the_pairs_that_a_loop_finds_whatever_crashes(lef
     assert sorted((a, b) for a, b, *_ in found) == sorted(pairs)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records, records, st.integers(1, 8), st.integers(1, 6), st.sets(st.integers(1, 4), max_size=2))
 def test_a_window_join_gives_the_pairs_that_a_loop_finds_whatever_crashes(left, right, size, epoch, crashes):
     pairs = [(a, b) for a in left for b in right if a[0] == b[0] and a[2] // size == b[2] // size]

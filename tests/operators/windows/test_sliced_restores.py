@@ -16,10 +16,10 @@ from tamias.datastream.window import (
 )
 from tamias.errors import UserFunctionError
 from tamias.functions.rolling_aggregates import MaxFunction
+from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, environment, graph_of, timed
 from tests.operators.windows.sliced_programs import (
     CHOICES,
-    MORE,
     SLOW_IS_FINE,
     Show,
     ShowOne,
@@ -78,7 +78,7 @@ def always_in_panes(attempt):
     return PANES
 
 
-@settings(max_examples=50 * MORE, **SLOW_IS_FINE)
+@settings(max_examples=examples(50), **SLOW_IS_FINE)
 @given(streams, windows, st.lists(latenesses, min_size=1, max_size=2), functions, attempts, layouts)
 def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # noqa: PLR0917
     stream, window, lateness, function, cuts, layout
@@ -98,7 +98,7 @@ def test_crashes_and_other_parallelisms_do_to_slices_what_they_do_to_panes(  # n
     assert run(lambda attempt: layout[attempt]) == run(always_in_panes)
 
 
-@settings(max_examples=50 * MORE, **SLOW_IS_FINE)
+@settings(max_examples=examples(50), **SLOW_IS_FINE)
 @given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), attempts, layouts)
 def test_subtasks_that_had_to_leave_slices_are_restored_with_those_that_had_not(  # noqa: PLR0917
     stream, window, lateness, choose, cuts, layout

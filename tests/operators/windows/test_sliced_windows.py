@@ -17,13 +17,13 @@ from tamias.datastream.window import (
 from tamias.functions.rolling_aggregates import MaxFunction
 from tamias.operators.windows.pane_layout import PaneLayout
 from tamias.operators.windows.slice_layout import SliceLayout
+from tests.examples_by_profile import examples
 from tests.operators.windows.brute_force import evaluate
 from tests.operators.windows.local_run import Run, collected, environment, graph_of, timed
 from tests.operators.windows.sliced_programs import (
     CHOICES,
     FUNCTIONS,
     LATE,
-    MORE,
     PAIR,
     SLOW_IS_FINE,
     Numbers,
@@ -47,7 +47,7 @@ from tests.operators.windows.sliced_programs import (
 )
 
 
-@settings(max_examples=120 * MORE, **SLOW_IS_FINE)
+@settings(max_examples=examples(120), **SLOW_IS_FINE)
 @given(streams, windows, latenesses, functions, st.integers(1, 12))
 def test_windows_in_slices_give_what_the_reference_says(stream, window, lateness, function, epoch_records):
     events = events_of(stream)
@@ -67,7 +67,7 @@ long_windows = st.integers(1, 2).flatmap(
 steps = st.sampled_from([0, 0, 1, 1, 1, 2, 3, -4])
 
 
-@settings(max_examples=60 * MORE, **SLOW_IS_FINE)
+@settings(max_examples=examples(60), **SLOW_IS_FINE)
 @given(st.lists(st.tuples(steps, st.booleans()), min_size=20, max_size=50), long_windows, latenesses, functions)
 def test_windows_of_many_slices_follow_one_another(stream, window, lateness, function):
     """Consecutive windows of a key with records in most slices share partial aggregates."""
@@ -82,7 +82,7 @@ def test_windows_of_many_slices_follow_one_another(stream, window, lateness, fun
     assert shown(records) == shown([("a", at, FUNCTIONS[function][1](values)) for at, values in wanted.fired])
 
 
-@settings(max_examples=60 * MORE, **SLOW_IS_FINE)
+@settings(max_examples=examples(60), **SLOW_IS_FINE)
 @given(streams, windows, latenesses, functions)
 def test_keys_come_in_the_same_order_too(stream, window, lateness, function):
     events = timed_values(events_of(stream))
@@ -96,7 +96,7 @@ def test_keys_come_in_the_same_order_too(stream, window, lateness, function):
         assert sliced == run()
 
 
-@settings(max_examples=120 * MORE, **SLOW_IS_FINE)
+@settings(max_examples=examples(120), **SLOW_IS_FINE)
 @given(odd_streams, windows, latenesses, st.sampled_from(CHOICES), st.integers(1, 10))
 def test_what_is_chosen_is_the_same_for_values_that_no_order_holds_for(stream, window, lateness, choose, epoch_records):
     """NaN is neither smaller nor larger than any value, True equals 1 and 1.0, and two sets may be incomparable."""
