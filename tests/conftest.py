@@ -36,7 +36,7 @@ MARKED = {
         "operators/async_io/test_kills.py",
         "slot/test_slot_processes.py",
     ],
-    "heavy": ["engine/test_registering_pool.py", "state/test_rocksdb_memory.py", "test_package.py"],
+    "heavy": ["engine/test_registering_pool.py", "test_package.py"],
 }
 
 

@@ -327,7 +327,6 @@ def test_killed_at_any_call_of_a_cancelled_job_it_is_continued_only_as_long_as_n
     assert outcomes[False] > 50
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("older", [False, True], ids=["newest", "older"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_call_while_a_cancelled_job_is_continued_on_purpose(after, older):
@@ -383,7 +382,6 @@ def test_asleep_at_any_call_while_another_driver_does_the_whole_job_every_record
     assert fenced > 100
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("exclusive", [True, False], ids=["file system", "object store"])
 @pytest.mark.parametrize("lost", [1, 2, 4])
 def test_a_driver_asleep_while_it_discards_takes_no_base_from_its_successor(lost, exclusive):
@@ -443,7 +441,6 @@ def test_killed_again_and_again_on_a_storage_that_fails_one_call_in_ten(seed):
 # ------------------------------------------------------------------------------------ object stores, many drivers
 
 
-@pytest.mark.heavy
 def test_on_an_object_store_another_driver_may_come_at_any_call():
     """Run as above, but without exclusive creation: two drivers may even claim the same term."""
 
