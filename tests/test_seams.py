@@ -63,7 +63,7 @@ REASONS = {
         "operators/windows/sliced_programs.py": ["set layout_choice.slices_pay", "set layout_choice.slices_pay"],
         "state/test_backends_machine.py": ["set rocksdb_lists._PIECE", "set rocksdb_maps._EAGER"],
         "state/test_rocksdb_files.py": ["set Shared.in_slot"],
-        "state/test_rocksdb_memory.py": ["set Shared.in_slot"],
+        "state/test_rocksdb_memory.py": ["set Shared.in_slot", "set Shared.in_slot"],
     },
     "a slot on a machine of its own, in a job that runs in one process": {
         "connectors/test_sources.py": ["set file_source.list_files"],
@@ -84,6 +84,7 @@ REASONS = {
             "table._disordered",
             "operator.layout.ends._known",
         ],
+        "slot/test_local_copies.py": ["local._of_checkpoint"],
         "state/test_ttl.py": ["self.last._data"],
     },
 }

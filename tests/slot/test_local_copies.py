@@ -129,6 +129,15 @@ def test_a_completed_checkpoint_takes_the_place_of_older_copies(tmp_path, remote
     assert local_paths(tmp_path) == ["4-e"]
 
 
+def test_the_files_of_checkpoints_that_are_over_are_forgotten(tmp_path, remote):
+    local = copies(tmp_path)
+    for number in range(1, 50):
+        local.written(number, snapshot(write_state(local.copying(remote), f"shared/{number}-a", b"state", 0)))
+        if number != 7:  # aborted
+            local.completed(number)
+    assert local._of_checkpoint == {}
+
+
 def test_without_the_settings_nothing_is_copied_and_nothing_is_read(tmp_path, remote):
     file = write_state(copies(tmp_path, write=False).copying(remote), "shared/1-a", b"state", 0)
     assert local_paths(tmp_path) == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import pickle
 import sys
 import tarfile
 import threading
+import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,6 +229,50 @@ def test_a_subtask_that_waits_for_its_task_does_not_hold_up_the_driver(
     assert deploy(control) is None
     *_, ack = run(connect(server.address, SECRET), SOURCE, EpochOrder(0), [], repeatable=False)
     assert ack[:1] == ACK
+
+
+class WaitsInUserCode(MapFunction):
+    """Waits for the test, which runs in the same process."""
+
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def map(self, value: int) -> int:
+        type(self).begun.set()
+        assert type(self).may_go_on.wait(30)
+        return value
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_heartbeats_tell_that_a_subtask_is_in_user_code(server: SlotServer, control: Link, repeatable: bool) -> None:
+    begun, may_go_on = WaitsInUserCode.begun, WaitsInUserCode.may_go_on
+    begun.clear()
+    may_go_on.clear()
+    waits = functools.partial(lambda function, env: env.from_collection([1]).map(function).print(), WaitsInUserCode())
+    assert deploy(control, waits, [SOURCE]) is None
+    driver, task = connect(server.address, SECRET), connect(server.address, SECRET)
+    ask(driver, Subscribe())
+    asking = threading.Thread(target=run, args=(task, SOURCE, EpochOrder(0), []), kwargs={"repeatable": repeatable})
+    asking.start()
+    assert begun.wait(30)
+    driver.settimeout(30)
+    pickle.loads(driver.receive())  # may have been on its way before
+    assert pickle.loads(driver.receive()).in_user_code
+    may_go_on.set()
+    while pickle.loads(driver.receive()).in_user_code:
+        pass
+    asking.join(30)
+
+
+def test_heartbeats_come_one_by_one(tmp_path: Path) -> None:
+    started = SlotServer(SlotConfig(0, str(tmp_path / "socket"), SECRET, str(tmp_path / "f"), [], heartbeat_s=0.2))
+    started.start()
+    driver, heartbeats, end = connect(started.address, SECRET), 0, time.monotonic() + 1.0
+    ask(driver, Subscribe())
+    while time.monotonic() < end:
+        driver.receive()
+        heartbeats += 1
+    started.stop()
+    assert 1 <= heartbeats <= 6
 
 
 def test_a_file_is_kept_part_by_part(control: Link, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from weakref import WeakSet
 
 import pytest
@@ -122,3 +123,82 @@ def test_small_values_fill_the_memory_again_after_large_ones(backend):
             write("small")
         backend.snapshot(1)
     assert len(table.data) > 4_000
+
+
+def held_values(table):
+    return len(table.data)
+
+
+def held_elements(table):
+    return sum(len(known.head or ()) + len(known.tail) for known in table.data.values())
+
+
+def held_entries(table):
+    return sum(len(known.entries) for known in table.data.values())
+
+
+def adds_values(backend):
+    state = backend.value_state(ValueStateDescriptor("state", Types.LONG()))
+
+    def write(number):
+        backend.cell[0] = number
+        state.update(number)
+
+    return write
+
+
+def adds_elements(backend):
+    state = backend.list_state(ListStateDescriptor("state", Types.LONG()))
+
+    def write(number):
+        backend.cell[0] = number % 50
+        state.add(number)
+
+    return write
+
+
+def reads_elements(backend):
+    write, state = adds_elements(backend), backend.list_state(ListStateDescriptor("state", Types.LONG()))
+
+    def write_and_read(number):
+        write(number)
+        if number % 50 == 7:
+            assert number in list(state.get())
+
+    return write_and_read
+
+
+def adds_entries(backend):
+    state = backend.map_state(MapStateDescriptor("state", Types.LONG(), Types.LONG()))
+
+    def write(number):
+        backend.cell[0] = number % 50
+        state.put(number, number)
+
+    return write
+
+
+FILLED = {  # the last is what may be in memory beyond the limit: what is being written, a list just read, a small map
+    "values": (adds_values, held_values, 1),
+    "elements of lists": (adds_elements, held_elements, 1),
+    "elements of lists that are read": (reads_elements, held_elements, 200),
+    "entries of maps": (adds_entries, held_entries, 257),
+}
+
+
+@pytest.mark.parametrize("what", FILLED)
+def test_so_many_small_values_are_in_use_as_the_memory_has_room_for(monkeypatch, what):
+    monkeypatch.setattr(Shared, "in_slot", WeakSet())  # without the instances of other tests
+    backend = rocksdb(settings=replace(SMALL, cache_bytes=MB // 4))
+    begin, held, more = FILLED[what]
+    write = begin(backend)
+    table = backend.rocks.by_name["state"]
+    fullest, evictions, before = 0, 0, 0
+    for number in range(10_000):
+        write(number)
+        count = held(table)
+        assert count <= table.limit[0] + more
+        fullest, evictions, before = max(fullest, count), evictions + (count < before), count
+    backend.close()
+    assert evictions >= 3
+    assert fullest > 400
