@@ -135,3 +135,14 @@ def test_an_example_draws_something_to_look_at(name: str, capsys: pytest.Capture
     with on_local_engine():
         example(name).main()
     assert len(capsys.readouterr().out.splitlines()) >= 4
+
+
+def test_frauds_and_probes_are_those_that_plain_python_finds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = example("fraud_detector")
+    kinds = [alert.split(",")[0] for alert in module.expected(2_000)]
+    assert kinds.count("fraud") > 20 and kinds.count("probe") > 20
+    with on_local_engine():
+        assert module.main(["--seconds", "1", "--folder", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "0 wrong or twice, 0 still to come"
