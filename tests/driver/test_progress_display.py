@@ -110,3 +110,12 @@ def test_the_log_tells_of_the_start_and_the_end(caplog):
     lines = [each.getMessage() for each in caplog.records if "'story'" in each.getMessage()]
     assert "starts on this process, without Spark, parallelism 1 (nobody set it: parallelism.default)" in lines[0]
     assert "job 'story' finished after" in lines[-1] and "2 records read" in lines[-1]
+
+
+def test_the_start_names_the_engine_s_log():
+    facts = JobFacts("a", "0", "embedded Spark local[2]", 2, log_path="/tmp/tamias-spark-1/spark.log")
+    assert start_line(facts).endswith(", parallelism 2, log /tmp/tamias-spark-1/spark.log")
+
+
+def test_beside_a_program_that_does_not_wait_no_line_is_written_over():
+    assert shown(Terminal(), in_foreground=False) == FIRST + LAST

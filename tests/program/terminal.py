@@ -1,4 +1,4 @@
-"""Programs on a terminal: jobs of the local engine, shown as jobs on Spark are, in a process of its own."""
+"""Programs on a terminal, in a process of their own: on Spark, or on the local engine and shown as jobs on Spark are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.local_engine import LocalEngine
 
 on_terminal = jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine, may_be_shown=True))
-on_terminal.__enter__()
+if "--spark" not in sys.argv:
+    on_terminal.__enter__()
 env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 
 def numbers(count, per_second=1000):
@@ -31,18 +32,21 @@ def numbers(count, per_second=1000):
 """
 
 
-def written_to_terminal(program: str, *, columns: int = 200, interrupt_at: str | None = None) -> str:
+def written_to_terminal(
+    program: str, *, columns: int = 200, interrupt_at: str | None = None, spark: bool = False
+) -> str:
     """Run a program on a terminal; return all that it writes.
 
     Args:
         program: What follows the prelude.
         columns: The width of the terminal.
         interrupt_at: Press Ctrl-C once the program has written this.
+        spark: Run its jobs on Spark.
     """
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + program],
+        [sys.executable, "-c", PRELUDE + program, *["--spark"] * spark],
         stdin=slave,
         stdout=slave,
         stderr=slave,

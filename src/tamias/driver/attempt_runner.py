@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 
 from tamias.driver.between_epochs import BetweenEpochs
@@ -22,6 +23,8 @@ from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.slot.deployment import Deployment
 from tamias.state.snapshots import RestorePlan
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["AttemptRunner"]
 
@@ -90,6 +93,10 @@ class AttemptRunner:
             if origin is not None and self.recovery.refuse(origin, failure.error):
                 self.retained.forget(origin.metadata.checkpoint_id)
             raise AttemptFailed(failure)
+        if attempt > 0:
+            parts = "" if region is None else f", {len(region)} of {len(self.job.subtasks)} subtasks"
+            start = "the beginning" if origin is None else origin.label
+            _log.info("job %s runs again from %s, attempt %d%s", self.job.name, start, attempt + 1, parts)
         self.checkpoints.begin_attempt(attempt, plan)
 
     def _deployment(self, attempt: int, plan: RestorePlan | None, region: frozenset[SubtaskId] | None) -> Deployment:

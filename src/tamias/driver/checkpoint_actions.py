@@ -131,6 +131,8 @@ class CheckpointActions:
                 last_checkpoint_path=f"{self.directory.url}/chk-{checkpoint_id}",
             )
         )
+        size, took_ms = written.size_bytes, written.duration_ms
+        _log.info("checkpoint %d of job %s is complete: %d bytes in %d ms", checkpoint_id, self.job.name, size, took_ms)
         self.retained.add(written.metadata, pending=self.coordinator.pending_ids, newest_id=self.coordinator.newest_id)
         self.output.commit(cut)
         point("before-notify")

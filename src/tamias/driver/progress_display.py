@@ -12,8 +12,9 @@ import atexit
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import Protocol, TextIO
+from typing import NamedTuple, Protocol, TextIO
 
 from tamias.clock import Clock
 from tamias.driver.job_handle import JobHandle
@@ -24,8 +25,14 @@ from tamias.functions.job_status import JobStatus
 __all__ = ["ProgressDisplay", "TerminalLines", "is_watched"]
 
 _INTERVAL_S = 0.5
+_SAMPLES = 6
 _LAST_LINE_S = 1.0  # how long a program waits for the last line to be written
 _WIDTH = 160  # of a terminal that does not tell its own
+
+
+class _Sample(NamedTuple):
+    at: float
+    records_read: int
 
 
 class Lines(Protocol):
@@ -95,11 +102,12 @@ class ProgressDisplay:
         self._follow(has_ended)
 
     def _follow(self, has_ended: Callable[[float], bool]) -> None:
-        read, at = 0, self._began
+        # The rate is that of the last seconds: one epoch may be longer than the time between two lines.
+        samples = deque([_Sample(self._clock.monotonic(), 0)], maxlen=_SAMPLES)
         while not has_ended(self._interval_s):
-            progress, now = self._handle.progress(), self._clock.monotonic()
-            rate = (progress.records_read - read) / max(0.001, now - at)
-            read, at = progress.records_read, now
+            progress, now, before = self._handle.progress(), self._clock.monotonic(), samples[0]
+            rate = (progress.records_read - before.records_read) / max(0.001, now - before.at)
+            samples.append(_Sample(now, progress.records_read))
             if self._rewrites and (self._has_place_of_its_own or self._handle.is_in_foreground):
                 self._lines.update(progress_line(progress, rate, self._clock.now_ms()))
         ended = self._handle.progress()
