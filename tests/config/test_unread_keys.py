@@ -44,6 +44,24 @@ def test_a_key_that_nothing_reads_is_refused_with_what_to_do(key):
     assert said == f"the option {key!r} is refused" and REFUSED[key] in why
 
 
+FAMILIES = {
+    "Tamias has no queryable state": "enable proxy.ports proxy.network-threads server.ports client.network-threads",
+    "Spark provides the memory": "process.size flink.size managed.size managed.fraction task.heap.size network.min",
+    "continued by the next driver": "type storageDir cluster-id zookeeper.quorum jobmanager.port",
+    "Tamias has no REST server": "port address bind-port bind-address flamegraph.enabled server.numThreads",
+    "docs/checkpoint_storage.md": "access-key secret-key endpoint path.style.access",
+}
+NAMES = ["queryable-state", "taskmanager.memory", "high-availability", "rest", "s3"]
+PREFIXES = dict(zip(FAMILIES, NAMES, strict=True))
+
+
+@pytest.mark.parametrize("why", FAMILIES)
+def test_every_option_of_a_family_without_a_meaning_here_is_refused(why):
+    for name in FAMILIES[why].split():
+        with pytest.raises(ConfigurationError, match=why):
+            refuse_unread_keys(configured(f"{PREFIXES[why]}.{name}"))
+
+
 @pytest.mark.parametrize(
     "key",
     ["shop.currency", "spark.executor.memory", "state.checkpoints.dir", "execution.savepoint.path", "greeting", "a"],

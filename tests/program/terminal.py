@@ -1,4 +1,4 @@
-"""Programs on a terminal, in a process of their own: on Spark, or on the local engine and shown as jobs on Spark are."""
+"""Programs on a terminal, in processes of their own: on Spark, or on the local engine and shown as if on Spark."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+from functools import cache
 
 from tamias.config import rocksdb_options
 from tamias.config.configuration import Configuration
@@ -20,6 +21,7 @@ __all__ = ["refuse_unread_keys", "without_unread_keys"]
 _log = logging.getLogger(__name__)
 
 _CLUSTER = "Tamias runs on Spark and starts no Flink processes"
+_STORES = "credentials and addresses of a store are set as docs/checkpoint_storage.md says"
 _INSTEAD = {  # by prefix; the first match counts
     "queryable-state.": "Tamias has no queryable state",
     "taskmanager.memory.": "Spark provides the memory: set spark.executor.memory and spark.executor.memoryOverhead",
@@ -29,11 +31,14 @@ _INSTEAD = {  # by prefix; the first match counts
     "rest.": "Tamias has no REST server; `tamias list`, `stop`, `cancel` and `savepoint` reach a running job",
     "pipeline.jars": "call env.add_jars(), or set spark.jars",
     "pipeline.classpaths": "call env.add_classpaths(), or set spark.driver.extraClassPath",
+    "s3.": _STORES,
+    "s3a.": _STORES,
+    "fs.": _STORES,
     "table.": "Tamias has the DataStream API; ask Spark for tables and SQL",
     "sql-": "Tamias has the DataStream API; ask Spark for tables and SQL",
 }
 _CLUSTER_KEYS = (
-    "akka.", "blob.", "client.", "cluster.", "env.", "fs.", "historyserver.", "io.", "jobmanager.", "jobstore.",
+    "akka.", "blob.", "client.", "cluster.", "env.", "historyserver.", "io.", "jobmanager.", "jobstore.",
     "kubernetes.", "pekko.", "process.", "resourcemanager.", "security.", "slot.", "slotmanager.", "taskmanager.",
     "web.", "yarn.", "zookeeper.",
 )  # fmt: skip
@@ -79,7 +84,7 @@ def _refusal(key: str) -> str | None:
         if key.startswith(prefix):
             return why
     of_flink = key.startswith(_NAME_SPACES)
-    near = difflib.get_close_matches(key, known, 1, 0.8 if of_flink else 0.9)
+    near = difflib.get_close_matches(key, list(known), 1, 0.8 if of_flink else 0.9)
     if near:
         return f"did you mean {near[0]!r}?"
     if key.startswith(_CLUSTER_KEYS):
@@ -87,6 +92,8 @@ def _refusal(key: str) -> str | None:
     return "docs/options.md lists the options" if of_flink else None
 
 
-def _known_keys() -> set[str]:
+@cache
+def _known_keys() -> dict[str, None]:
+    """Return every key that is read, sorted, so that of two keys as near as each other the same one is suggested."""
     general = {key for option in all_options() for key in (option.key, *option.old_keys)}
-    return general | rocksdb_options.declared_keys()
+    return dict.fromkeys(sorted(general | rocksdb_options.declared_keys()))
