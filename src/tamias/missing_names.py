@@ -34,6 +34,26 @@ _INSTEAD = {
     "testing": "tests of functions and pipelines use tamias.testing",
     "shell": "an ordinary Python shell does, after `from tamias.datastream import *`",
     "datastream.connectors": _OWN_SOURCES_AND_SINKS,
+    "datastream.connectors.rabbitmq": (
+        "use KafkaSource and KafkaSink, or extend SourceFunction and SinkFunction of {root}.datastream.functions "
+        "around a RabbitMQ client such as pika, and acknowledge messages in notify_checkpoint_complete"
+    ),
+    "datastream.connectors.elasticsearch": (
+        "extend SinkFunction of {root}.datastream.functions around the client elasticsearch: give every document "
+        "an id, so that a repeated write is harmless, and flush in snapshot_state; or use JdbcSink"
+    ),
+    "datastream.connectors.pulsar": (
+        "use KafkaSource and KafkaSink with Pulsar's handler of the Kafka protocol, or extend SourceFunction and "
+        "SinkFunction of {root}.datastream.functions around pulsar-client"
+    ),
+    "datastream.connectors.kinesis": (
+        "use KafkaSource and KafkaSink, or extend SourceFunction and SinkFunction of {root}.datastream.functions "
+        "around boto3, with the sequence number of each shard as the state of a CheckpointedFunction"
+    ),
+    "datastream.connectors.cassandra": (
+        "use JdbcSink with PostgreSQL, or extend SinkFunction of {root}.datastream.functions around cassandra-driver, "
+        "whose inserts may be repeated, and flush in snapshot_state"
+    ),
     "datastream.formats": "read and write text or bytes, and convert them in a map",
 }
 

@@ -84,6 +84,17 @@ def test_the_version_is_that_of_the_api():
         ("from pyflink.datastream.connectors.pulsar import PulsarSource", "extend SourceFunction"),
         ("from pyflink.common.typeinfo import Absent", "nothing like it in pyflink.common.typeinfo"),
         ("from pyflink.testing import test_case_utils", "tamias.testing"),
+        ("from pyflink.datastream.connectors.rabbitmq import RMQSource", "rabbitmq; use KafkaSource.*pika"),
+        (
+            "from pyflink.datastream.connectors.elasticsearch import Elasticsearch7SinkBuilder",
+            "give every document an id",
+        ),
+        ("from pyflink.datastream.connectors.pulsar import PulsarSource", "pulsar; use KafkaSource.*pulsar-client"),
+        ("from pyflink.datastream.connectors.kinesis import KinesisStreamsSink", "kinesis; use KafkaSource.*boto3"),
+        (
+            "from pyflink.datastream.connectors.cassandra import CassandraSink",
+            "use JdbcSink.*cassandra-driver",
+        ),
         ("import pyflink.engine.local", "Tamias has no pyflink.engine"),
         ("import pyflink.common.typeinfo.deeper", "Tamias has no pyflink.common.typeinfo.deeper"),
     ],
