@@ -25,9 +25,6 @@ tamias.datastream.connectors.kafka:KafkaRecordSerializationSchema
 tamias.datastream.connectors.kafka:KafkaRecordSerializationSchemaBuilder
 tamias.datastream.connectors.kafka:KafkaSink tamias.datastream.connectors.kafka:KafkaSinkBuilder
 tamias.datastream.connectors.kafka:KafkaTopicSelector tamias.datastream.connectors.kafka:Semantic
-tamias.datastream.connectors.file_system:FileCompactStrategy tamias.datastream.connectors.file_system:FileCompactor
-tamias.datastream.connectors.file_system:FileSink.for_bulk_format
-tamias.datastream.connectors.file_system:StreamingFileSink.for_bulk_format
 """
 NOT_YET = frozenset((CACHED_STREAMS + CONNECTORS).split())
 

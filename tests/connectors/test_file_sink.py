@@ -355,9 +355,11 @@ def test_a_declared_type_does_not_change_an_encoder_of_the_program(tmp_path):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d--\d\d", path.parent.name)
 
 
-def test_paths_of_other_file_systems_are_refused():
-    with pytest.raises(ValueError, match="no connection to 's3'"):
-        FileSink.for_row_format("s3://bucket/out", Encoder.simple_string_encoder())
+def test_paths_that_are_neither_paths_nor_urls_are_refused():
+    with pytest.raises(ValueError, match="no connection to 'hdfs'"):
+        FileSink.for_row_format("hdfs:/out", Encoder.simple_string_encoder())
+    with pytest.raises(ValueError, match="the path is empty"):
+        FileSink.for_row_format("", Encoder.simple_string_encoder())
 
 
 def test_wrong_parts_are_refused_where_they_are_given(tmp_path):

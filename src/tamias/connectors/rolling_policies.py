@@ -5,7 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
-__all__ = ["DefaultRollingPolicy", "OnCheckpointRollingPolicy", "PartFileInfo", "RollingPolicy"]
+__all__ = [
+    "CheckpointRollingPolicy",
+    "DefaultRollingPolicy",
+    "OnCheckpointRollingPolicy",
+    "PartFileInfo",
+    "RollingPolicy",
+]
 
 
 class PartFileInfo(Protocol):
@@ -98,11 +104,15 @@ class DefaultRollingPolicy(RollingPolicy):
         )
 
 
-class OnCheckpointRollingPolicy(RollingPolicy):
-    """Ends a file at every checkpoint, and only then."""
+class CheckpointRollingPolicy(RollingPolicy):
+    """Ends a file at every checkpoint, and perhaps earlier: the policies of bulk formats."""
 
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
         return True
+
+
+class OnCheckpointRollingPolicy(CheckpointRollingPolicy):
+    """Ends a file at every checkpoint, and only then."""
 
     def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
         return False

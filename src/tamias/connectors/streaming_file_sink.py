@@ -6,16 +6,16 @@ import os
 import warnings
 from typing import Any
 
-from tamias.connectors.file_sink import FileSink, FileWriter
-from tamias.connectors.formats.schemas import Encoder
-from tamias.connectors.part_files import PendingFile, publish
+from tamias.connectors.file_sink import FileSink
+from tamias.connectors.file_writer import FileWriter
+from tamias.connectors.formats.schemas import BulkWriterFactory, Encoder
 from tamias.functions.runtime_context import RuntimeContext
 from tamias.functions.sink_contract import SinkContext, TwoPhaseCommitSinkFunction
 
 __all__ = ["StreamingFileSink"]
 
 
-class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
+class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[Any]]):
     """Writes files as `FileSink` does, but ends all files at every checkpoint, regardless of the rolling policy.
 
     New programs use `FileSink` and `sink_to`.
@@ -27,15 +27,26 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
         self._sink = sink
         self._writer: FileWriter | None = None
 
-    class BaseBuilder(FileSink.BaseBuilder):
-        """The settings of every format."""
-
-    class DefaultRowFormatBuilder(BaseBuilder):
+    class DefaultRowFormatBuilder(FileSink.RowFormatBuilder):
         """Builds a sink that writes record after record."""
 
         def build(self) -> StreamingFileSink:  # type: ignore[override]  # PyFlink's builders differ in this alone
             """Return the sink."""
             return StreamingFileSink(super().build())
+
+    class DefaultBulkFormatBuilder(FileSink.BulkFormatBuilder):
+        """Builds a sink that writes files of a bulk format."""
+
+        def build(self) -> StreamingFileSink:  # type: ignore[override]  # PyFlink's builders differ in this alone
+            """Return the sink."""
+            return StreamingFileSink(super().build())
+
+    @staticmethod
+    def for_bulk_format(
+        base_path: str | os.PathLike[str], writer_factory: BulkWriterFactory
+    ) -> StreamingFileSink.DefaultBulkFormatBuilder:
+        """Begin to build a sink that writes files with the writers of a bulk format."""
+        return StreamingFileSink.DefaultBulkFormatBuilder(base_path, writer_factory)
 
     @staticmethod
     def for_row_format(
@@ -46,7 +57,7 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Create the writer of this subtask."""
-        self._writer = FileWriter(self._sink, runtime_context.get_index_of_this_subtask(), ())
+        self._writer = self._sink.writer(runtime_context.get_index_of_this_subtask(), ())
 
     def close(self) -> None:
         """Remove the files that no checkpoint refers to."""
@@ -55,24 +66,24 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[PendingFile]]):
 
     # A transaction is the list of its files. The list is empty until the files are ended.
 
-    def begin_transaction(self) -> list[PendingFile]:
+    def begin_transaction(self) -> list[Any]:
         """Begin with no files."""
         return []
 
-    def invoke(self, transaction: list[PendingFile], value: Any, context: SinkContext) -> None:  # type: ignore[override]
+    def invoke(self, transaction: list[Any], value: Any, context: SinkContext) -> None:  # type: ignore[override]
         """Write one record."""
         assert self._writer is not None, "open() comes first"
         self._writer.write(value, context.timestamp())
 
-    def pre_commit(self, transaction: list[PendingFile]) -> None:
+    def pre_commit(self, transaction: list[Any]) -> None:
         """End all files and make them durable."""
         assert self._writer is not None, "open() comes first"
         self._writer.finish()
         transaction += self._writer.prepare_commit()
 
-    def commit(self, transaction: list[PendingFile]) -> None:
+    def commit(self, transaction: list[Any]) -> None:
         """Make the files visible."""
-        publish(transaction)
+        self._sink.create_committer().commit(transaction)
 
-    def abort(self, transaction: list[PendingFile]) -> None:
+    def abort(self, transaction: list[Any]) -> None:
         """Do nothing: `close` removes files that were not ended, and files that stay are hidden."""

@@ -40,6 +40,12 @@ class Access(Protocol):
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
 
+    def open_output(self, path: str) -> BinaryIO:
+        """Create a file to write; it exists when the stream is closed. The stream cannot seek."""
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file within the storage. Called only where `whole_puts` is True: the copy appears whole."""
+
     def move(self, source: str, target: str) -> None:
         """Rename a file over the target. Called only where `whole_puts` is False."""
 

@@ -74,6 +74,14 @@ class ArrowAccess:
         with self._fs.open_output_stream(path) as file:
             file.write(data)
 
+    def open_output(self, path: str) -> BinaryIO:
+        if not self.whole_puts:
+            self._fs.create_dir(path.rpartition("/")[0], recursive=True)
+        return cast(BinaryIO, self._fs.open_output_stream(path))
+
+    def copy(self, source: str, target: str) -> None:
+        self._fs.copy_file(source, target)
+
     def move(self, source: str, target: str) -> None:
         try:
             self._fs.move(source, target)

@@ -73,6 +73,14 @@ class FsspecAccess:
             self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
         self._fs.pipe_file(path, data)
 
+    def open_output(self, path: str) -> BinaryIO:
+        if not self.whole_puts:
+            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        return cast(BinaryIO, self._fs.open(path, "wb"))
+
+    def copy(self, source: str, target: str) -> None:
+        self._fs.cp_file(source, target)
+
     def move(self, source: str, target: str) -> None:
         self._fs.mv(source, target)
 

@@ -87,8 +87,12 @@ def text_writer(data_type: dt.DataType, timestamps: TimestampFormat = TimestampF
         ConfigurationError: Values of the type have no text form.
     """
     match data_type:
-        case dt.CharType() | dt.VarCharType() | dt.IntegralType() | AnyIntegerType() | dt.YearMonthIntervalType():
-            return str
+        case dt.CharType() | dt.VarCharType():
+            return _plain_text
+        case dt.IntegralType():
+            return lambda value: str(whole_of(_checked_whole(value), data_type))
+        case AnyIntegerType() | dt.YearMonthIntervalType():
+            return lambda value: str(_checked_whole(value))
         case dt.BooleanType():
             return lambda value: "true" if value else "false"
         case dt.FloatType():
@@ -112,7 +116,19 @@ def text_writer(data_type: dt.DataType, timestamps: TimestampFormat = TimestampF
     raise ConfigurationError(f"text has no form for values of the data type {data_type}; use another type of column")
 
 
+def _plain_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, found {value!r}")
+    return value
+
+
 # -------------------------------------------------------------------------------------------------------------- numbers
+
+
+def _checked_whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"expected a whole number, found {value!r}")
+    return value
 
 
 def whole_of(value: int, data_type: dt.IntegralType) -> int:

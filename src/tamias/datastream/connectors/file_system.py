@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
+from tamias.connectors.compaction import (
+    ConcatFileCompactor,
+    FileCompactor,
+    FileCompactStrategy,
+    IdenticalFileCompactor,
+    RecordWiseFileCompactor,
+)
 from tamias.connectors.file_sink import FileSink, OutputFileConfig
 from tamias.connectors.file_source import (
     FileEnumeratorProvider,
@@ -11,6 +18,7 @@ from tamias.connectors.file_source import (
     FileSplitAssignerProvider,
 )
 from tamias.connectors.rolling_policies import (
+    CheckpointRollingPolicy,
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
     PartFileInfo,
@@ -23,15 +31,21 @@ __all__ = [
     "BucketAssigner",
     "BucketContext",
     "BulkFormat",
+    "CheckpointRollingPolicy",
+    "ConcatFileCompactor",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileEnumeratorProvider",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
     "FileSplitAssignerProvider",
+    "IdenticalFileCompactor",
     "OnCheckpointRollingPolicy",
     "OutputFileConfig",
     "PartFileInfo",
+    "RecordWiseFileCompactor",
     "RollingPolicy",
     "StreamFormat",
     "StreamingFileSink",
