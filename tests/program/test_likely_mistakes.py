@@ -213,12 +213,22 @@ def test_a_second_execute_says_that_the_first_took_the_job(env):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "right"), [("keyBy", "the method is key_by()"), ("flatmap", "did you mean flat_map?"), ("fold", "")]
+    ("wrong", "right"),
+    [
+        ("keyBy", "the method is key_by()"),
+        ("flatmap", "did you mean flat_map?"),
+        ("fold", "a stream with keys has it: call key_by(...) before fold()"),
+        ("window", "a stream with keys has it: call key_by(...) before window(), or use window_all()"),
+        ("countWindow", "a stream with keys has it: call key_by(...) before count_window(), or use count_window_all()"),
+        ("collect", "execute_and_collect() runs the job and returns the records"),
+        ("nonsense", ""),
+    ],
 )
 def test_a_misspelt_method_is_answered_with_its_name(env, wrong, right):
     with pytest.raises(AttributeError) as missing:
         getattr(env.from_collection([1]), wrong)
     assert str(missing.value) == f"'DataStream' object has no attribute {wrong!r}" + (right and f"; {right}")
+    assert not right or missing.value.obj is None, "Python adds no suggestion of its own"
 
 
 @pytest.mark.parametrize(

@@ -202,15 +202,15 @@ class JobLoop:
         """
         check_cancelled(self._handle)
         error = failure.error
-        self._checkpoints.end_attempt(str(error))
-        self._stop.fail(str(error))
+        what, _, traceback = str(error).partition("\n")
+        self._checkpoints.end_attempt(what)
+        self._stop.fail(what)
         if not may_be_retried(error):
             raise AttemptFailed(failure) from error
         decision = self._strategy.on_failure(self._steady.now_ms())
         if not decision.restart:
             self._refusal = decision.reason
             raise AttemptFailed(failure) from error
-        what, _, traceback = str(error).partition("\n")
         more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
         _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
         progress = self._handle.progress()

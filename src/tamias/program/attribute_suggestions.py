@@ -14,14 +14,22 @@ class SuggestsMethods:
 
     def __getattr__(self, name: str) -> NoReturn:
         said = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if not name.startswith("_"):
-            said += _suggestion(name, [each for each in dir(type(self)) if not each.startswith("_")])
-        raise AttributeError(said, name=name, obj=self)
+        if name.startswith("_"):
+            raise AttributeError(said, name=name, obj=self)
+        spelt = _WORD_START.sub("_", name).lower()
+        methods = [each for each in dir(type(self)) if not each.startswith("_")]
+        suggestion = (
+            f"the method is {spelt}()" if spelt in methods else self._instead_of(spelt) or _near(spelt, methods)
+        )
+        if suggestion is None:
+            raise AttributeError(said, name=name, obj=self)
+        raise AttributeError(f"{said}; {suggestion}")  # without the name: Python would add a suggestion of its own
+
+    def _instead_of(self, name: str) -> str | None:
+        """Return what to do for a method that another class has; None to suggest one with a similar name."""
+        return None
 
 
-def _suggestion(name: str, methods: list[str]) -> str:
-    spelt = _WORD_START.sub("_", name).lower()
-    if spelt in methods:
-        return f"; the method is {spelt}()"
-    close = difflib.get_close_matches(spelt, methods, 2, 0.8)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+def _near(name: str, methods: list[str]) -> str | None:
+    close = difflib.get_close_matches(name, methods, 2, 0.8)
+    return f"did you mean {' or '.join(close)}?" if close else None

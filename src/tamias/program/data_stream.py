@@ -48,6 +48,14 @@ if TYPE_CHECKING:
     from tamias.program.windowed_stream import AllWindowedStream
 
 
+_OF_SPARK = {
+    "collect": "execute_and_collect() runs the job and returns the records",
+    "foreach": "add_sink(...) calls a SinkFunction with each record",
+    "show": "print() writes each record once the job runs",
+    "take": "execute_and_collect(limit=...) runs the job and returns that many records",
+}
+
+
 class DataStream(PartitioningMethods, SinkMethods):
     """A stream of records. Every transformation returns a new stream; nothing runs before `execute`.
 
@@ -230,6 +238,14 @@ class DataStream(PartitioningMethods, SinkMethods):
         if slide is None:
             return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
         return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
+
+    def _instead_of(self, name: str) -> str | None:
+        if name in _OF_SPARK:
+            return _OF_SPARK[name]
+        if not hasattr(self._kinds.keyed_stream, name):
+            return None
+        without_keys = f", or use {name}_all()" if hasattr(DataStream, f"{name}_all") else ""
+        return f"a stream with keys has it: call key_by(...) before {name}(){without_keys}"
 
     def _projected_type(self, positions: tuple[int, ...]) -> TypeInformation:
         declared = self._type()
