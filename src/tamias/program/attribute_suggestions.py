@@ -18,12 +18,13 @@ class SuggestsMethods:
             raise AttributeError(said, name=name, obj=self)
         spelt = _WORD_START.sub("_", name).lower()
         methods = [each for each in dir(type(self)) if not each.startswith("_")]
-        suggestion = (
-            f"the method is {spelt}()" if spelt in methods else self._instead_of(spelt) or _near(spelt, methods)
-        )
+        if spelt in methods:
+            suggestion: str | None = f"the method is {spelt}()"
+        else:
+            suggestion = self._instead_of(spelt) or _near(spelt, methods)
         if suggestion is None:
             raise AttributeError(said, name=name, obj=self)
-        raise AttributeError(f"{said}; {suggestion}")  # without the name: Python would add a suggestion of its own
+        raise AttributeError(f"{said}; {suggestion}", name=name, obj=None)  # with the object Python would suggest again
 
     def _instead_of(self, name: str) -> str | None:
         """Return what to do for a method that another class has; None to suggest one with a similar name."""
