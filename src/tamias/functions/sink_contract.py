@@ -6,10 +6,11 @@ checkpoint that covers it is complete. `TwoPhaseCommitSinkFunction` and `Sink` b
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from tamias.functions.record_functions import Function
 from tamias.types.type_information import TypeInformation
@@ -217,3 +218,36 @@ class Sink(ABC, Generic[T]):
     def create_committer(self) -> Committer[Any] | None:
         """Create the committer of one subtask; None for a sink whose writes are final."""
         return None
+
+
+class CommitId(NamedTuple):
+    """Names a commit. The numbers of a lineage grow, and are committed in their order, each perhaps several times."""
+
+    lineage: str
+    number: int
+
+
+class GlobalCommitter(ABC, Generic[C]):
+    """Makes the output of all subtasks visible in one step, idempotently."""
+
+    @abstractmethod
+    def commit(self, commit_id: CommitId, committables: Sequence[C]) -> None:
+        """Commit what a checkpoint covers, unless a commit of this lineage with this or a higher number exists."""
+
+    def new_lineage(self) -> str:
+        """Return a name that no other committer has."""
+        return uuid.uuid4().hex
+
+    def close(self) -> None:
+        """Release connections."""
+
+
+class GloballyCommittedSink(Sink[T], ABC, Generic[T]):
+    """A sink with one commit per checkpoint for all subtasks, as tables of a lake need it.
+
+    Writers prepare their output at a checkpoint. One committer gets what all of them have prepared.
+    """
+
+    @abstractmethod
+    def create_global_committer(self) -> GlobalCommitter[Any]:
+        """Create the committer. Called in the one subtask that commits."""

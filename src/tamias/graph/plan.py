@@ -12,6 +12,7 @@ from tamias.graph.job_graph import Exchange, JobGraph, Operator, Vertex
 from tamias.graph.specs import (
     CollectSpec,
     Custom,
+    GlobalCommitterSpec,
     Hash,
     KeySpec,
     Partitioning,
@@ -23,7 +24,7 @@ from tamias.graph.specs import (
 )
 
 _SOURCES = (SourceSpec, SourceFunctionSpec)
-_SINKS = (SinkFunctionSpec, WriterSpec, PrintSpec, CollectSpec)
+_SINKS = (SinkFunctionSpec, WriterSpec, GlobalCommitterSpec, PrintSpec, CollectSpec)
 
 
 def execution_plan(graph: JobGraph) -> str:

@@ -10,7 +10,7 @@ from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.async_functions import AsyncRetryStrategy
 from tamias.functions.evictor_contract import Evictor
 from tamias.functions.record_functions import AggregateFunction
-from tamias.functions.sink_contract import Sink, SinkFunction
+from tamias.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction
 from tamias.functions.source_contract import Source, SourceFunction
 from tamias.functions.state_descriptors import MapStateDescriptor
 from tamias.functions.trigger_contract import Trigger
@@ -240,6 +240,20 @@ class WriterSpec:
 
 
 @dataclass(frozen=True)
+class PreparingWriterSpec:
+    """A `GloballyCommittedSink` given to `sink_to`: its writers, which emit what they have prepared."""
+
+    sink: GloballyCommittedSink[Any]
+
+
+@dataclass(frozen=True)
+class GlobalCommitterSpec:
+    """The committer behind the writers of a `GloballyCommittedSink`; it has one subtask."""
+
+    sink: GloballyCommittedSink[Any]
+
+
+@dataclass(frozen=True)
 class PrintSpec:
     identifier: str | None = None
 
@@ -275,6 +289,8 @@ OperatorSpec = (
     | FeedbackTailSpec
     | SinkFunctionSpec
     | WriterSpec
+    | PreparingWriterSpec
+    | GlobalCommitterSpec
     | PrintSpec
     | CollectSpec
 )

@@ -7,7 +7,16 @@ from typing import assert_never
 from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
 from tamias.graph import specs
 from tamias.graph.job_graph import Operator
-from tamias.operators import async_wait, co_streams, feedback, splitting, stateless, timestamps, two_phase
+from tamias.operators import (
+    async_wait,
+    co_streams,
+    feedback,
+    global_commits,
+    splitting,
+    stateless,
+    timestamps,
+    two_phase,
+)
 from tamias.operators import broadcast_process as broadcast
 from tamias.operators import interval_join as joins
 from tamias.operators import process_operators as process
@@ -78,6 +87,10 @@ def build(operator: Operator, environment: SubtaskEnvironment, driver_output: Dr
             return sinks.SinkFunctionOperator(operator, spec, environment)
         case specs.WriterSpec() as spec:
             return sinks.WriterOperator(operator, spec, environment)
+        case specs.PreparingWriterSpec() as spec:
+            return global_commits.PreparingWriterOperator(operator, spec, environment)
+        case specs.GlobalCommitterSpec() as spec:
+            return global_commits.GlobalCommitterOperator(operator, spec, environment)
         case specs.PrintSpec() as spec:
             return sinks.PrintOperator(operator, spec, environment, driver_output)
         case specs.CollectSpec() as spec:

@@ -79,15 +79,7 @@ class WriterOperator(RuntimeOperator):
         super().initialize()
         self._commit([c for _, c in self.states.get_list_state(_COMMITTABLES).get()])
         self.states.get_list_state(_COMMITTABLES).clear()
-        environment = self.environment
-        context = WriterContext(
-            subtask_index=environment.index,
-            subtask_count=environment.vertex.parallelism,
-            attempt=environment.attempt,
-            job_id=environment.job_id,
-            operator_id=self.operator.id,
-            exactly_once=not self._at_once,
-        )
+        context = writer_context(self.environment, self.operator, exactly_once=not self._at_once)
         self._writer = self._sink.create_writer(context, list(self.states.get_list_state(_WRITERS).get()))
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -125,6 +117,18 @@ class WriterOperator(RuntimeOperator):
         if writer is not None:
             writer.close()
         super().close()
+
+
+def writer_context(environment: SubtaskEnvironment, operator: Operator, *, exactly_once: bool) -> WriterContext:
+    """Return the place and mode in which the writer of a subtask runs."""
+    return WriterContext(
+        subtask_index=environment.index,
+        subtask_count=environment.vertex.parallelism,
+        attempt=environment.attempt,
+        job_id=environment.job_id,
+        operator_id=operator.id,
+        exactly_once=exactly_once,
+    )
 
 
 class PrintOperator(RuntimeOperator):

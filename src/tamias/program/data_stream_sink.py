@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tamias.graph.stream_graph import Node
 from tamias.program.attribute_suggestions import SuggestsMethods
@@ -33,3 +33,26 @@ class DataStreamSink(OperatorSettings, DrawnInNotebooks, SuggestsMethods):
 
     def __repr__(self) -> str:
         return f"DataStreamSink({self._node.full_name})"
+
+
+class GloballyCommittedStreamSink(DataStreamSink):
+    """A sink with one committer behind its writers. Settings are those of the writers; an id is that of both."""
+
+    def __init__(self, environment: StreamExecutionEnvironment, writer: Node, committer: Node) -> None:
+        super().__init__(environment, writer)
+        self._committer = committer
+
+    def uid(self, uid: str) -> Self:
+        """Set the id of the writers; the committer gets the id with "-committer" behind it."""
+        super().uid(uid)
+        self._committer.set_uid(f"{uid}-committer")
+        return self
+
+    def name(self, name: str) -> Self:
+        """Name the writers and the committer."""
+        super().name(name)
+        self._committer.set_name(f"{name}: Committer")
+        return self
+
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return (self._committer,)

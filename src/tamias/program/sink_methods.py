@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from tamias.connectors.delivery import SupportsPreprocessing
-from tamias.functions.sink_contract import Sink, SinkFunction
-from tamias.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
-from tamias.graph.stream_graph import Node
+from tamias.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction
+from tamias.graph.specs import (
+    CollectSpec,
+    Global,
+    GlobalCommitterSpec,
+    PreparingWriterSpec,
+    PrintSpec,
+    SinkFunctionSpec,
+    WriterSpec,
+)
+from tamias.graph.stream_graph import Edge, Node
 from tamias.program.argument_checks import check_function, check_instance
 from tamias.program.closeable_iterator import CloseableIterator
-from tamias.program.data_stream_sink import DataStreamSink
+from tamias.program.data_stream_sink import DataStreamSink, GloballyCommittedStreamSink
 from tamias.program.stream_core import StreamCore
 
 if TYPE_CHECKING:
@@ -34,12 +42,22 @@ class SinkMethods(StreamCore):
     def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
         """Write the records to a sink, such as a `FileSink`."""
         check_instance("sink_to", sink, Sink)
+        if isinstance(sink, GloballyCommittedSink):
+            return self._globally_committed(sink)
         if isinstance(sink, SupportsPreprocessing):
             transformer = sink.get_transformer()
             if transformer is not None:
                 prepared: DataStream = transformer.apply(self)
                 return prepared._sink("Writer", WriterSpec(sink))
         return self._sink("Writer", WriterSpec(sink))
+
+    def _globally_committed(self, sink: GloballyCommittedSink[Any]) -> DataStreamSink:
+        graph = self._environment._graph
+        writer = graph.operator("Writer", PreparingWriterSpec(sink), self._edges, None)
+        committer = graph.sink("Global Committer", GlobalCommitterSpec(sink), (Edge(writer, Global()),))
+        committer.set_parallelism(1)
+        committer.set_max_parallelism(1)
+        return GloballyCommittedStreamSink(self._environment, writer, committer)
 
     @overload
     def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...

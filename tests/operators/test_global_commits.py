@@ -1,0 +1,178 @@
+"""Sinks with one commit per checkpoint: a crash at any step loses nothing and commits nothing twice."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tamias import faults
+from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
+from tamias.datastream import CheckpointingMode, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from tamias.functions.sink_contract import GlobalCommitter, GloballyCommittedSink, SinkWriter
+from tamias.testing import on_local_engine
+from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+
+RECORDS = list(range(24))
+POINTS = [
+    "before-deploy",
+    "after-deploy",
+    "before-epoch",
+    "in-epoch",
+    "after-epoch",
+    "before-notify",
+    "in-notify",
+    "after-notify",
+]
+
+
+class Table(GloballyCommittedSink):
+    """A table in a folder: one file for each commit, which lists the committed records."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def create_writer(self, context, restored):
+        return Writer()
+
+    def create_global_committer(self):
+        return Committer(self.folder)
+
+
+class Writer(SinkWriter):
+    def __init__(self):
+        self.records = []
+
+    def write(self, value, timestamp):
+        self.records.append(value)
+
+    def prepare_commit(self):
+        prepared, self.records = self.records, []
+        return [prepared] if prepared else []
+
+
+class Committer(GlobalCommitter):
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def commit(self, commit_id, committables):
+        file = self.folder / f"{len(list(self.folder.iterdir())):04}-{commit_id.lineage}-{commit_id.number}"
+        known = [path.name.split("-")[1:] for path in self.folder.iterdir()]
+        if not any(lineage == commit_id.lineage and int(number) >= commit_id.number for lineage, number in known):
+            file.write_text(json.dumps(committables))
+
+
+def commits(folder):
+    return [json.loads(file.read_text()) for file in sorted(Path(folder).iterdir())]
+
+
+def committed(folder):
+    return sorted(record for commit in commits(folder) for part in commit for record in part)
+
+
+def environment(parallelism=2, mode=CheckpointingMode.EXACTLY_ONCE):
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(parallelism)
+    env.enable_checkpointing(10, mode)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 0))
+    return env
+
+
+def draw(env, folder):
+    source = env.from_source(ScriptedSource([RECORDS], [4]), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers = source.uid("numbers").set_parallelism(1).rebalance()
+    return numbers.sink_to(Table(folder)).uid("table").name("table")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "table").mkdir()
+    return tmp_path / "table"
+
+
+def test_a_checkpoint_is_one_commit_of_all_subtasks(folder):
+    env = environment(parallelism=2)
+    draw(env, folder)
+    run_scripted(env)
+    assert committed(folder) == RECORDS
+    assert [len(commit) for commit in commits(folder)] == [2] * 5, "each commit holds the parts of both subtasks"
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "closed"])
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_a_crash_at_any_step_loses_nothing_and_commits_nothing_twice(folder, point, kill, parallelism):
+    env = environment(parallelism)
+    draw(env, folder)
+    run_scripted(env, Script(crashes=[Crash(point, 1), Crash(point, 4)], kill=kill))
+    assert committed(folder) == RECORDS
+
+
+@pytest.mark.parametrize("fault", ["sink-commit", "sink-committed", "sink-recover"])
+def test_a_failure_while_committing_is_made_good(folder, fault, monkeypatch):
+    monkeypatch.setenv("TAMIAS_FAULT", f"{fault}:*:1:error")
+    faults.reset_counts()
+    env = environment()
+    draw(env, folder)
+    run = run_scripted(env, Script(crashes=[Crash("after-notify", 2)]))
+    assert run.handle.progress().restarts == 2
+    assert committed(folder) == RECORDS
+
+
+@pytest.mark.parametrize("point", ["before-notify", "after-notify"])
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
+def test_a_job_continues_at_another_parallelism(folder, tmp_path, point, before, after):
+    env = environment(before)
+    config = env.get_checkpoint_config()
+    config.set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    draw(env, folder)
+    with pytest.raises(DriverDied):
+        start_scripted(env, Script(crashes=[Crash(point, 2)], driver_dies=True))
+    newest = max(tmp_path.glob("checkpoints/*/chk-*"), key=lambda path: int(path.name[4:]))
+    again = environment(after)
+    again.configure(Configuration().set_string("execution.savepoint.path", str(newest)))
+    draw(again, folder)
+    run_scripted(again)
+    assert committed(folder) == RECORDS
+
+
+def test_a_job_that_goes_back_commits_again_what_it_reads_again(folder, tmp_path):
+    """Checkpoint ids are used again by a job that restores an older checkpoint, for other commits."""
+    env = environment()
+    config = env.get_checkpoint_config()
+    config.set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    env.configure(Configuration().set_string("execution.checkpointing.num-retained", "10"))
+    draw(env, folder)
+    with pytest.raises(DriverDied):
+        start_scripted(env, Script(crashes=[Crash("after-notify", 4)], driver_dies=True))
+    (oldest,) = tmp_path.glob("checkpoints/*/chk-1")
+    again = environment()
+    again.configure(Configuration().set_string("execution.savepoint.path", str(oldest)))
+    draw(again, folder)
+    run_scripted(again)
+    assert sorted(set(committed(folder))) == RECORDS
+    assert len(committed(folder)) == len(RECORDS) + 12, "checkpoints 2, 3 and 4 are in the table twice"
+
+
+def test_commits_of_checkpoints_that_failed_wait_for_the_next(folder):
+    env = environment()
+    env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(10)
+    draw(env, folder)
+    run_scripted(env, Script(failed_snapshots=[1, 2]))
+    assert committed(folder) == RECORDS
+
+
+def test_without_checkpoints_there_is_one_commit_at_the_end(folder):
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(2)
+    draw(env, folder)
+    with on_local_engine():
+        env.execute()
+    assert committed(folder) == RECORDS
+    assert len(commits(folder)) == 1
+
+
+def test_at_least_once_checkpoints_lose_nothing(folder):
+    env = environment(mode=CheckpointingMode.AT_LEAST_ONCE)
+    draw(env, folder)
+    run_scripted(env, Script(crashes=[Crash("after-epoch", 2)]))
+    assert sorted(set(committed(folder))) == RECORDS
