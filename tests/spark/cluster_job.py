@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.live_jobs import until
 from tests.spark.processes import run_driver
 from tests.spark.standalone_cluster import Cluster
 
@@ -30,6 +31,7 @@ class Count(KeyedProcessFunction):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
         if fault == "pause" and value == 800:
+            open(folder + ".pauses", "w").close()
             time.sleep(pause_s)
         yield value % 10, count, os.getpid()
 
@@ -105,7 +107,7 @@ def run(
         cluster: Where the job runs.
         folder: Where its checkpoints are.
         fault: `slot`, `executor`, `JVM of an executor`: it is killed after 800 of 3,000 records. `pause`: one record
-            takes `pause_s` to process. `ask`: `strike` is called after 800 records.
+            takes `pause_s` to process, and `strike` is called meanwhile. `ask`: `strike` is called after 800 records.
         settings: More settings, as `key=value`.
         pause_s: See `fault`.
         per_second: How many records the source emits.
@@ -120,7 +122,9 @@ def run(
             line = driver.stdout.readline()
             assert line, output[-4000:]
             output += line
-        if fault == "ask":
+        if fault == "pause":
+            until(lambda: driver.poll() is not None or (folder / "checkpoints.pauses").exists(), within_s=180)
+        if fault in ("ask", "pause"):
             strike()
         rest, _ = driver.communicate("\n", timeout=240)
         output += rest

@@ -131,6 +131,19 @@ def listening_sockets(pid: int) -> set[tuple[str, int]]:
     return {(_host(address), int(port, 16)) for address, port in found}
 
 
+def waits_for(pid: int, ports: set[int]) -> bool:
+    """Return whether the main thread of a process reads from a TCP connection to one of these ports, and waits."""
+    call = _read(pid, "syscall").split()  # its number and its arguments; the first one of `recv` is the descriptor
+    if len(call) < 2:
+        return False
+    try:
+        reads_from = os.readlink(f"/proc/{pid}/fd/{int(call[1], 16)}")
+    except OSError:  # the first argument of the call was no descriptor
+        return False
+    rows = [line.split() for file in ("net/tcp", "net/tcp6") for line in _read(pid, file).decode().splitlines()]
+    return any(f"socket:[{row[9]}]" == reads_from and int(row[2].split(":")[1], 16) in ports for row in rows[1:])
+
+
 def _host(address: str) -> str:
     """Return the text of an address that Linux shows as hexadecimal words in the order of the machine's bytes."""
     words = b"".join(bytes.fromhex(address[i : i + 8])[::-1] for i in range(0, len(address), 8))

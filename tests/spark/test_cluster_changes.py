@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.live_jobs import until
 from tests.spark.cluster_job import run
+from tests.spark.processes import listening_sockets, python_workers, slot_processes, waits_for
 from tests.spark.standalone_cluster import Cluster
 
 Start = Callable[..., Cluster]
@@ -32,10 +35,28 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_a_task_that_spark_speculates_on_costs_no_restart(start: Start, tmp_path: Path) -> None:
-    eager = {"interval": "100ms", "multiplier": "1.01", "quantile": "0.1", "minTaskRuntime": "100ms"}
+    """The first copy of a task hangs after it has asked its slot. The second, 3 s later, gets the answer."""
+    eager = {"interval": "100ms", "multiplier": "1.01", "quantile": "0.1", "minTaskRuntime": "3s"}
     settings = [f"spark.speculation.{key}={value}" for key, value in eager.items()]
     cluster = start()
-    ended = run(cluster, tmp_path, "pause", "spark.speculation=true", *settings, pause_s=6.0)
+    stopped: list[int] = []
+
+    def stop_worker() -> None:
+        """Stop the Python worker that waits for the slot with the slow record."""
+        ports = {port for pid in slot_processes() for _, port in listening_sockets(pid)}
+        workers = [pid for number in (1, 2) for pid in python_workers(cluster.worker_pid(number))]
+        until(lambda: sum(waits_for(pid, ports) for pid in workers) == 1)
+        stopped.extend(pid for pid in workers if waits_for(pid, ports))
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        ended = run(cluster, tmp_path, "pause", "spark.speculation=true", *settings, pause_s=6.0, strike=stop_worker)
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):  # Spark has killed the copy that was not needed any more
+                os.kill(pid, signal.SIGKILL)
+    assert len(stopped) == 1
     logs = cluster.executor_logs()
     assert any(re.search(r"Running task \d+\.1 in stage", log) for log in logs.values()), "Spark ran a second copy"
     assert ended.restarts == 0, ended.output[-2000:]
