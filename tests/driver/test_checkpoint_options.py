@@ -1,6 +1,7 @@
 """Every checkpoint option and its effect on a job: scripted, in process, on a virtual clock of ten ms an epoch."""
 
 import itertools
+import json
 import logging
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.driver.job_checkpoints import patience_of
 from tamias.errors import ConfigurationError, JobExecutionError
-from tamias.functions.checkpointed import CheckpointedFunction
+from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 
@@ -104,6 +105,48 @@ def completed_in(async_ms):
 def test_a_checkpoint_is_waited_for_if_the_last_one_was_written_in_much_less_time(interval_ms, async_ms, patience_ms):
     last = None if async_ms is None else completed_in(async_ms)
     assert patience_of(interval_ms, last) == patience_ms
+
+
+class HearsOfAborts(MapFunction, CheckpointListener):
+    heard: list[int] = []
+
+    def map(self, value):
+        return value
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        pass
+
+    def notify_checkpoint_aborted(self, checkpoint_id):
+        HearsOfAborts.heard.append(checkpoint_id)
+
+
+def test_functions_hear_of_an_aborted_checkpoint_while_the_job_goes_on(tmp_path):
+    HearsOfAborts.heard.clear()
+    env = environment(tmp_path, tolerable_failed_checkpoints=1)
+    run = run_scripted(numbers(env).map(HearsOfAborts()), Script(failed_snapshots=[1]))
+    assert run.handle.progress().checkpoints_failed == 1
+    assert HearsOfAborts.heard == [1]
+
+
+def test_functions_do_not_hear_of_a_checkpoint_that_ends_with_their_attempt(tmp_path):
+    HearsOfAborts.heard.clear()
+    env = environment(tmp_path, restarts=1)
+    script = Script(crashes=[Crash("after-epoch", 2)], late_snapshots={1: 9}, kill=False)
+    assert run_scripted(numbers(env).map(HearsOfAborts()), script).handle.progress().checkpoints_failed >= 1
+    assert HearsOfAborts.heard == []
+
+
+def test_a_running_job_shows_that_its_driver_is_alive(tmp_path):
+    signs = []
+
+    def look(handle):
+        (alive,) = tmp_path.glob("*/owner/alive-*")
+        signs.append(json.loads(alive.read_text())["now_ms"])
+
+    env = environment(tmp_path)
+    env.configure(Configuration().set_string("tamias.checkpoint.owner-lease", "60 ms"))
+    run_scripted(numbers(env, runs=(1,)), Script(deeds={6: look, 12: look}))
+    assert signs[0] < signs[1]
 
 
 def test_a_pause_leaves_room_for_one_at_a_time(tmp_path):

@@ -99,24 +99,25 @@ def lines_that_show(code: str, line: int) -> list[set[int]]:
     return [{*range(innermost.lineno, end + 1), line}, _body(functions[-1]), _body(functions[0])]
 
 
-def measure(workspace: Path, folders: list[str], kept: Path, *, again: bool = False) -> Reach:
-    """Return the reach of the tests in these folders; run the test files that changed, or all of them `again`."""
+def measure(workspace: Path, places: list[str], kept: Path, *, again: bool = False) -> Reach:
+    """Return the reach of the tests in these folders and files; run those that changed, or all of them `again`."""
     kept.mkdir(parents=True, exist_ok=True)
     sources = {str(path.relative_to(workspace / "src" / "tamias")): path for path in (workspace / "src").rglob("*.py")}
     code = _digest(sorted(sources.values()))[:16]
     slow = [workspace / "tests" / name for name in SLOW]
-    files = sorted(path for folder in folders for path in (workspace / "tests" / folder).rglob("test_*.py"))
+    patterns = [place if place.endswith(".py") else f"{place}/**/test_*.py" for place in places]
+    files = sorted(path for pattern in patterns for path in (workspace / "tests").glob(pattern))
     files = [path for path in files if path not in slow]
-    places = {path: kept / f"{path.stem}-{_digest([path])[:16]}.json" for path in files}
-    stale = [path for path, place in places.items() if again or not place.exists()]
+    stored = {path: kept / f"{path.stem}-{_digest([path])[:16]}.json" for path in files}
+    stale = [path for path, place in stored.items() if again or not place.exists()]
     if stale:
         print(f"measuring which lines the tests of {len(stale)} files reach", flush=True)
         measured_code = {name: path.read_text() for name, path in sources.items()}
         (kept / f"code-{code}.json").write_text(json.dumps(measured_code))
         for name, measured in _run(workspace, stale).items():
-            places[workspace / name].write_text(json.dumps(measured | {"code": code}))
+            stored[workspace / name].write_text(json.dumps(measured | {"code": code}))
     reach = Reach()
-    for place in places.values():
+    for place in stored.values():
         measured = json.loads(place.read_text())
         before = _code(kept / f"code-{measured['code']}.json")
         measured["lines"] = {
