@@ -39,7 +39,10 @@ ROOMS = {  # room -> its modules, and the folder of its tests
         "connectors",
     ),
 }
-TESTS = ["checkpoint", "state", "slot", "driver", "connectors/test_file_sink*.py", "golden"]  # folders, or files
+TESTS = [  # folders, or files
+    *("checkpoint", "state", "slot", "driver", "connectors/test_file_sink*.py", "golden"),
+    *("program/test_reprs.py", "program/test_terminal.py", "program/test_notebook.py"),  # what a driver shows
+]
 
 
 def main() -> int:
