@@ -119,3 +119,28 @@ print(len(kept), collections - settled)
 def test_memory_that_stays_in_use_is_not_collected_again_and_again() -> None:
     done = subprocess.run([sys.executable, "-c", STEADY], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("200 0\n", "")
+
+
+BETWEEN_REQUESTS = """
+import gc
+from tamias.slot.garbage import ProcessGarbage
+
+gc.disable()
+collected = []
+gc.callbacks.append(lambda phase, info: collected.append(info["generation"]) if phase == "start" else None)
+garbage = ProcessGarbage()
+for _ in range(1025):
+    garbage.epoch_ended()
+print([number for number, generation in enumerate(collected, 1) if generation == 2], set(collected), len(collected))
+collected.clear()
+garbage.deployed()
+print(collected, gc.get_freeze_count() > 0)
+garbage.deploying()
+print(gc.get_freeze_count())
+"""
+
+
+def test_a_process_collects_after_each_epoch_now_and_then_everything_and_freezes_what_was_deployed() -> None:
+    command = [sys.executable, "-c", BETWEEN_REQUESTS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == ["[512, 1024] {1, 2} 1025", "[2] True", "0"], done.stderr

@@ -24,6 +24,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment_codec import call_in_slots, decode_deployment, do_not_call_in_slots, encode_deployment
+from tamias.slot.garbage import SlotGarbage
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import (
     ACK,
@@ -261,6 +262,34 @@ def test_heartbeats_tell_that_a_subtask_is_in_user_code(server: SlotServer, cont
     while pickle.loads(driver.receive()).in_user_code:
         pass
     asking.join(30)
+
+
+class NotedGarbage(SlotGarbage):
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def deploying(self) -> None:
+        self.noted.append("deploying")
+
+    def deployed(self) -> None:
+        self.noted.append("deployed")
+
+    def epoch_ended(self) -> None:
+        self.noted.append("epoch")
+
+
+def test_garbage_is_collected_around_a_deployment_and_with_each_epoch(tmp_path: Path) -> None:
+    garbage = NotedGarbage()
+    started = SlotServer(SlotConfig(0, str(tmp_path / "socket"), SECRET, str(tmp_path / "f"), []), garbage)
+    started.start()
+    control = connect(started.address, SECRET)
+    assert deploy(control) is None
+    assert garbage.noted == ["deploying", "deployed"]
+    run(control, SOURCE, EpochOrder(0), [], repeatable=False)
+    run(control, SOURCE, EpochOrder(1), [], repeatable=True)
+    run(control, SOURCE, EpochOrder(1), [], repeatable=True)  # the answer that was kept
+    assert garbage.noted[2:] == ["epoch", "epoch"]
+    started.stop()
 
 
 def test_heartbeats_come_one_by_one(tmp_path: Path) -> None:
