@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from tamias.config.job_id import JobID
+from tamias.driver.collect_queue import CollectQueue
 from tamias.driver.collected import CollectedRecords
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.submit import jobs_submitted_by, submit
@@ -20,7 +23,7 @@ from tamias.errors import CollectSpillError
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
-from tamias.operators.collected_run import collected_runs
+from tamias.operators.collected_run import CollectedRun, collected_runs
 from tamias.operators.epoch import EpochOrder
 from tests.live_jobs import environment, generated, until
 
@@ -155,6 +158,55 @@ def test_what_a_failure_takes_back_leaves_memory_and_disk():
     collected.drop()
     job.end(JobStatus.FINISHED, None, None)
     assert list(job.collected()) == ["0"] * 3_000 + ["2"] * 3_000
+
+
+def run_of(size_bytes: int, count: int = 1) -> CollectedRun:
+    return CollectedRun(b"x" * size_bytes, count)
+
+
+def taken_meanwhile(collected: CollectQueue, act: Callable[[], object]) -> list[CollectedRun | None]:
+    """Let another thread wait in `take`, act, and return what the thread has got."""
+    got: list[CollectedRun | None] = []
+    waiting = threading.Thread(target=lambda: got.append(collected.take()), daemon=True)
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive(), "there is nothing to take yet"
+    act()
+    waiting.join(10)
+    return got
+
+
+def test_a_reader_that_waits_goes_on_with_the_next_run_or_with_the_end():
+    collected, run = CollectQueue(), run_of(10)
+    assert taken_meanwhile(collected, lambda: collected.put(run)) == [run]
+    assert taken_meanwhile(collected, collected.end) == [None]
+    assert collected.take() is None
+
+
+def test_what_waits_is_counted_and_comes_in_order_also_after_the_end():
+    collected, runs = CollectQueue(), [run_of(10, 2), run_of(20, 3)]
+    for run in runs:
+        collected.put(run)
+    assert (collected.count, collected.size_bytes) == (5, 30)
+    collected.end()
+    assert collected.take() is runs[0]
+    assert (collected.count, collected.size_bytes) == (3, 20)
+    collected.clear()
+    assert (collected.count, collected.size_bytes) == (0, 0)
+    assert collected.take() is None
+
+
+def test_as_many_bytes_as_the_memory_has_stay_there():
+    job, before = handle(), spill_files()
+    collected = CollectedRecords(job, most_bytes=30)
+    collected.hold(1, FIRST, [run_of(10), run_of(20)])
+    assert spill_files() == before
+    collected.hold(2, FIRST, [run_of(1)])
+    assert spill_files() == before + 1
+    collected.release(1)
+    assert (job.collected_count, job.collected_bytes) == (2, 30)
+    collected.release(2)
+    assert (job.collected_count, job.collected_bytes) == (3, 31)
 
 
 def test_large_records_are_cut_into_small_runs():
