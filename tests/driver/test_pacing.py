@@ -261,3 +261,13 @@ def test_a_fixed_cost_above_the_target_does_not_shrink_epochs_to_nothing(fixed_m
 def test_a_slow_function_still_shortens_its_epochs():
     job = SimulatedJob(rate_per_s=100, fixed_ms=100, waiting=1_000_000).run(30)
     assert all(wall_ms <= 1_500 for wall_ms, _, _ in job.epochs[-10:])
+
+
+@pytest.mark.parametrize(("spread", "fixed_ms"), [(0.05, 100), (0.145, 100), (0.155, 300), (0.3, 300)])
+def test_the_fixed_cost_is_learnt_from_epochs_of_different_size_only(spread, fixed_ms):
+    """An epoch costs 300 ms and 5 ms per thousand records; 100 ms are the first guess."""
+    pacer = EpochPacer(PacingSettings(target_ms=1_000))
+    for number in range(20):
+        records = round(100_000 * (1 + spread * (-1) ** number))
+        pacer.observe(EpochReport(wall_ms=300 + records / 200, records=records, backlog=True))
+    assert pacer.pace.budget.max_source_ms == 1_000 - fixed_ms
