@@ -235,7 +235,11 @@ def test_a_misspelt_method_is_answered_with_its_name(env, wrong, right):
     ("statement", "said"),
     [
         ("from tamias.table import TableEnvironment", "Tamias has no tamias.table"),
-        ("import tamias.datastream.connectors.pulsar", "Tamias has no tamias.datastream.connectors.pulsar; for other"),
+        ("import tamias.datastream.connectors.hbase", "Tamias has no tamias.datastream.connectors.hbase; for other"),
+        (
+            "import tamias.datastream.connectors.pulsar",
+            "use KafkaSource and KafkaSink with Pulsar's handler of the Kafka",
+        ),
         ("from tamias.common import MapFunction", "tamias.datastream has MapFunction"),
         ("from tamias.common import Typs", "tamias.common has Types"),
         ("from tamias.datastream import Nonsense", "and nothing like it in tamias.datastream"),
