@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tamias.clock import ManualClock
 from tamias.common import Row
 from tamias.common.serialization import BulkWriterFactory, Encoder
+from tamias.connectors.multipart_parts import MultipartParts
 from tamias.datastream.connectors.file_system import (
     BucketAssigner,
     CheckpointRollingPolicy,
@@ -24,7 +26,7 @@ from tamias.datastream.connectors.file_system import (
 from tamias.datastream.formats.avro import AvroBulkWriters, AvroReaderFormat, AvroSchema
 from tamias.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from tamias.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
-from tamias.errors import ConfigurationError, RecordFormatError
+from tamias.errors import CheckpointError, ConfigurationError, RecordFormatError
 from tamias.storage.file_store import open_files
 from tamias.table import DataTypes
 from tests.connectors.formats.files import read_source
@@ -151,6 +153,8 @@ class TestCompactedMemory(SinkContract):
 
 
 class TestS3(SinkContract):
+    """Multipart uploads, which boto3 completes."""
+
     parallelisms = (3,)
     fault_points = ("sink-file", "sink-file-copied")
 
@@ -159,8 +163,82 @@ class TestS3(SinkContract):
         return lambda: LinesCase(s3_url(uuid.uuid4().hex))
 
 
-def test_nothing_hidden_is_left_on_s3_and_no_state_holds_credentials(s3_url):  # noqa: F811
+@pytest.mark.soak
+class TestCompactedS3(SinkContract):
+    """Hidden objects, which are copied."""
+
+    parallelisms = (3,)
+    fault_points = ("sink-file", "sink-file-copied", "sink-compact")
+
+    @pytest.fixture
+    def make_case(self, s3_url):  # noqa: F811
+        return lambda: LinesCase(s3_url(uuid.uuid4().hex), strategy=EVERY_SECOND)
+
+
+def test_a_part_of_many_pieces_appears_whole_on_s3(s3_url):  # noqa: F811
     case = LinesCase(s3_url("out"))
+    job = SinkJob(case.sink(), 1)
+    lines = [f"{number:07d}" * 1000 for number in range(3000)]  # 21 MB: three pieces
+    for line in lines:
+        job.write(0, line)
+    job.begin_checkpoint()
+    assert b"canary" not in job.begun[0].subtasks[0]
+    assert case.names() == [], "an upload is not an object"
+    job.complete_checkpoint(notified=0)
+    job.crash(2)
+    assert [name.startswith("part") for name in case.names()] == [True]
+    assert case.visible() == lines
+
+
+class Expired:
+    """S3 after a lifecycle rule has removed an upload."""
+
+    def complete_multipart_upload(self, **request):
+        raise ClientError({"Error": {"Code": "NoSuchUpload"}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "Complete")
+
+    def head_object(self, **request):
+        raise ClientError({"Error": {"Code": "404"}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "HeadObject")
+
+
+def test_an_upload_that_is_gone_is_an_error_that_says_so(s3_url):  # noqa: F811
+    job = SinkJob(LinesCase(s3_url("out")).sink(), 1)
+    job.write(0, "a")
+    (file,) = job.subtasks[0].writer.prepare_commit()
+    parts = MultipartParts(s3_url("out"))
+    parts.client = Expired()
+    with pytest.raises(CheckpointError, match="its upload is gone and there is no object of 2 bytes"):
+        parts.publish([file])
+
+
+class Completed(Expired):
+    """S3 after the upload was completed, by an attempt that died before it could say so."""
+
+    def head_object(self, **request):
+        return {"ContentLength": 2}
+
+
+def test_an_upload_that_was_completed_before_counts_as_committed(s3_url):  # noqa: F811
+    job = SinkJob(LinesCase(s3_url("out")).sink(), 1)
+    job.write(0, "a")
+    (file,) = job.subtasks[0].writer.prepare_commit()
+    parts = MultipartParts(s3_url("out"))
+    parts.client = Completed()
+    parts.publish([file])
+
+
+def test_an_upload_that_no_checkpoint_refers_to_is_aborted(s3_url):  # noqa: F811
+    case = LinesCase(s3_url("out"))
+    job = SinkJob(case.sink(), 1)
+    job.write(0, "a" * (9 << 20))
+    parts = case.sink().parts()
+    prefix = parts.key("")
+    assert len(parts.client.list_multipart_uploads(Bucket=parts.bucket, Prefix=prefix).get("Uploads", ())) == 1
+    job.subtasks[0].writer.close()
+    assert not parts.client.list_multipart_uploads(Bucket=parts.bucket, Prefix=prefix).get("Uploads", ())
+
+
+def test_state_of_compacted_parts_on_s3_holds_no_credentials(s3_url):  # noqa: F811
+    case = LinesCase(s3_url("out"), strategy=EVERY_SECOND)
     job = SinkJob(case.sink(), 1)
     job.write(0, "a" * 300_000)
     job.begin_checkpoint()
@@ -170,14 +248,6 @@ def test_nothing_hidden_is_left_on_s3_and_no_state_holds_credentials(s3_url):  #
     job.complete_checkpoint()
     job.finish()
     assert [name.startswith("part") for name in case.names()] == [True]
-
-
-def test_a_part_that_no_checkpoint_refers_to_is_removed_from_the_store(s3_url):  # noqa: F811
-    case = LinesCase(s3_url("out"))
-    job = SinkJob(case.sink(), 1)
-    job.write(0, "a" * 300_000)
-    job.subtasks[0].writer.close()
-    assert case.names() == []
 
 
 def test_a_sink_that_moved_says_where_its_files_are():

@@ -22,6 +22,7 @@ from tamias.connectors.delivery import StreamTransformer, SupportsPreprocessing
 from tamias.connectors.file_addresses import input_address
 from tamias.connectors.file_writer import BulkFileWriter, FileCommitter, FileWriter, WriterSettings
 from tamias.connectors.formats.schemas import BulkWriterFactory, Encoder
+from tamias.connectors.multipart_parts import MultipartParts, can_upload_in_parts
 from tamias.connectors.part_store import LocalParts, PartStore
 from tamias.connectors.remote_parts import RemoteParts
 from tamias.connectors.rolling_policies import CheckpointRollingPolicy, RollingPolicy
@@ -251,7 +252,12 @@ class FileSink(Sink[Any], SupportsPreprocessing):
 
     def parts(self) -> PartStore:
         """Open the base path."""
-        return RemoteParts(self.base_path) if scheme_of(self.base_path) else LocalParts(self.base_path)
+        if not scheme_of(self.base_path):
+            return LocalParts(self.base_path)
+        # Parts that are merged are read before they are visible, and an upload cannot be read.
+        if self.strategy is None and can_upload_in_parts(self.base_path):
+            return MultipartParts(self.base_path)
+        return RemoteParts(self.base_path)
 
     def __repr__(self) -> str:
         return f"FileSink({shown(self.base_path)!r}, {self.encoder!r})"

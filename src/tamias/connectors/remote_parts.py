@@ -116,6 +116,11 @@ class RemoteParts:
         return self.call("look for", path, lambda: self.access.size(self.place(path)))
 
     def _checked(self, file: RemotePending) -> RemotePending:
+        if "hidden" not in file:
+            raise CheckpointError(
+                f"cannot commit {file['visible']!r}: it was uploaded in parts, which takes boto3 and no compaction; "
+                "start the job once as it was: pip install 'tamias[s3]'"
+            )
         if file["base"] != self.url:
             raise CheckpointError(
                 f"cannot commit {file['visible']!r}: it was written below {file['base']}, and the sink is at "

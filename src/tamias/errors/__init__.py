@@ -8,7 +8,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         program.py      InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),
                         UnsupportedOperationError, AccumulatorError
         records.py      InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordFormatError,
-                        MalformedRecordError, RecordErrorLimitExceeded, UserFunctionError
+                        MalformedRecordError, SchemaRegistryError, RecordErrorLimitExceeded, UserFunctionError
         job.py          JobExecutionError, JobCancelledError, DeploymentError (WorkerPythonError), SlotLostError,
                         EpochStalledError, SparkSessionLostError, SpoolError, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
@@ -64,6 +64,7 @@ from tamias.errors.records import (
     RecordFormatError,
     RecordTooLargeError,
     RecordTypeError,
+    SchemaRegistryError,
     UserFunctionError,
 )
 from tamias.errors.services import HttpLookupError
@@ -109,6 +110,7 @@ __all__ = [
     "RecordTooLargeError",
     "RecordTypeError",
     "RestoreError",
+    "SchemaRegistryError",
     "SinkFilesMissing",
     "SlotLostError",
     "SparkSessionLostError",

@@ -98,6 +98,22 @@ class MalformedRecordError(TamiasError, ValueError):
         )
 
 
+class SchemaRegistryError(TamiasError):
+    """A schema registry refuses a schema, or cannot be reached; no record is at fault.
+
+    Args:
+        url: The address of the registry, without credentials.
+        reason: What it answered, or what went wrong on the way.
+    """
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+
+    def __str__(self) -> str:
+        url, reason = self.args
+        return f"the schema registry at {url} gives no schema: {reason}"
+
+
 class RecordErrorLimitExceeded(TamiasError):
     """More records failed than ``tamias.on-record-error.limit`` allows.
 

@@ -2,6 +2,12 @@
 
 from tamias.connectors.formats.avro_files import AvroBulkWriters, AvroInputFormat, AvroReaderFormat
 from tamias.connectors.formats.avro_rows import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from tamias.connectors.formats.schema_registry import (
+    ConfluentRegistryAvroDeserializationSchema,
+    ConfluentRegistryAvroSerializationSchema,
+    HttpSchemaRegistry,
+    SchemaRegistryClient,
+)
 from tamias.types.avro_schema import AvroSchema, GenericRecordAvroTypeInfo
 
 __all__ = [
@@ -11,5 +17,9 @@ __all__ = [
     "AvroRowDeserializationSchema",
     "AvroRowSerializationSchema",
     "AvroSchema",
+    "ConfluentRegistryAvroDeserializationSchema",
+    "ConfluentRegistryAvroSerializationSchema",
     "GenericRecordAvroTypeInfo",
+    "HttpSchemaRegistry",
+    "SchemaRegistryClient",
 ]
