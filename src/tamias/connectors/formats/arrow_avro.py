@@ -28,7 +28,7 @@ def avro_columns(schema: AvroSchema) -> dict[str, ArrowColumn]:
 class _Columns:
     def __init__(self, schema: AvroSchema) -> None:
         self._schema = schema
-        pa = load_arrow("a Parquet file")
+        pa = load_arrow("Parquet")
         self._pa = pa
         self._primitive = {
             "null": pa.null(),

@@ -63,7 +63,7 @@ class ArrowWriterFactory(BulkWriterFactory):
 
     def create(self, stream: IO[bytes]) -> _ArrowWriter:
         """Create the writer of one file."""
-        pa = load_arrow(f"a {self._format_name} file")
+        pa = load_arrow(self._format_name)
         columns = self._make_columns()
         schema = pa.schema(
             [pa.field(name, column.type, nullable=name not in self._not_null) for name, column in columns.items()],
@@ -135,7 +135,7 @@ class _ArrowWriter:
             self._write()
 
     def _batch(self, records: list[Any]) -> Any:
-        pa = load_arrow(f"a {self._format_name} file")
+        pa = load_arrow(self._format_name)
         rows = [self._fields(record, self._names) for record in records]
         arrays = []
         for index, column in enumerate(self._columns):
@@ -157,7 +157,7 @@ class _ArrowWriter:
 
     def _write(self) -> None:
         if self._batches:
-            pa = load_arrow(f"a {self._format_name} file")
+            pa = load_arrow(self._format_name)
             self._writer.write_table(pa.Table.from_batches(self._batches, schema=self._schema))
             self._batches, self._bytes = [], 0
 

@@ -210,7 +210,7 @@ class _ParquetReader(SplitReader):
         self._group, self._ended = metadata.num_row_groups, True
 
     def _open(self) -> None:
-        pa = load_arrow("a Parquet file")
+        pa = load_arrow("Parquet")
         import pyarrow.parquet
 
         self._stream = open_input(self._path)
@@ -240,7 +240,7 @@ class _ParquetReader(SplitReader):
         stored = self._stored_name[name]
         if stored is None:
             return [None] * batch.num_rows
-        pa = load_arrow("a Parquet file")
+        pa = load_arrow("Parquet")
         array = batch.column(stored)
         if array.type != column.type:
             try:
