@@ -103,6 +103,7 @@ def test_it_is_known_whether_spark_encrypts_its_own_connections() -> None:
     assert encrypts_its_own({"spark.ssl.rpc.enabled": "TRUE"})
 
 
+@pytest.mark.heavy
 def test_a_job_runs_over_encrypted_links_alone_and_survives_the_loss_of_a_slot(tmp_path: Path) -> None:
     env = environment(tmp_path, parallelism=2, restarts=3)
     stream = tallied(generated(env, 3_000, per_second=3_000), 7)

@@ -185,6 +185,7 @@ def job(folder, **names):
     return env.from_collection([1, 2, 3]).map(Looks(*names))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
 def test_slots_find_the_files_whether_or_not_they_see_the_drivers_disk(folder, registering, monkeypatch):
     sent_to = []
@@ -252,6 +253,7 @@ def test_a_file_that_broke_off_is_sent_again_from_its_start(cache, folder):
     assert tree(cache.path_of("large")) == (content, False)
 
 
+@pytest.mark.heavy
 def test_files_go_to_all_slots_though_some_fail_and_again_to_those_that_failed(folder, monkeypatch):
     sent, broken = [], {0, 2}
 

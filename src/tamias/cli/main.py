@@ -66,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "tamias run [--resume | -s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]"
+    parser.usage = (
+        "tamias run [--resume | -s PATH] [-n] [--claim-mode MODE] [-p N] [-D key=value ...] script.py [argument ...]"
+    )
     # Flink: its spellings of the long names are accepted too.
     parser.add_argument(
         "-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help="start from this savepoint or checkpoint"
