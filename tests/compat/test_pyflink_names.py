@@ -21,10 +21,7 @@ tamias.datastream.data_stream:DataStream.cache
 """
 CONNECTORS = """
 tamias.datastream.connectors.kafka:FlinkKafkaConsumer tamias.datastream.connectors.kafka:FlinkKafkaProducer
-tamias.datastream.connectors.kafka:KafkaRecordSerializationSchema
-tamias.datastream.connectors.kafka:KafkaRecordSerializationSchemaBuilder
-tamias.datastream.connectors.kafka:KafkaSink tamias.datastream.connectors.kafka:KafkaSinkBuilder
-tamias.datastream.connectors.kafka:KafkaTopicSelector tamias.datastream.connectors.kafka:Semantic
+tamias.datastream.connectors.kafka:Semantic
 """
 NOT_YET = frozenset((CACHED_STREAMS + CONNECTORS).split())
 

@@ -33,6 +33,7 @@ class Subtask:
         self.waiting: list[tuple[int, Any]] = []
 
     def snapshot(self, checkpoint_id: int) -> bytes:
+        self.writer.end_epoch()
         self.waiting += [(checkpoint_id, c) for c in self.writer.prepare_commit()]
         return pickle.dumps((list(self.waiting), list(self.writer.snapshot_state())))
 

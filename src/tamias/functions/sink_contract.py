@@ -181,6 +181,9 @@ class SinkWriter(ABC, Generic[T, C]):
     def write(self, value: T, timestamp: int | None) -> None:
         """Write one record."""
 
+    def end_epoch(self) -> None:
+        """Take note of the end of an epoch, after which the source may be silent. All subtasks are open by then."""
+
     def prepare_commit(self) -> Sequence[C]:
         """Make the output since the last call durable, and return plain picklable data that names it."""
         return ()

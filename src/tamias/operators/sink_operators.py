@@ -85,6 +85,9 @@ class WriterOperator(RuntimeOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         code.line(f"{code.bind(self._writer.write, 'write')}({value}, {time})")
 
+    def end_epoch(self) -> None:
+        self._writer.end_epoch()
+
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         prepared = list(self._writer.prepare_commit())
         if self._at_once:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.services.kafka.broker import Broker
@@ -52,16 +52,22 @@ def consume(kafka: Broker, topic: str, isolation: str = "read_committed") -> lis
             "group.id": uuid.uuid4().hex,
             "isolation.level": isolation,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
+    left = set(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in left])
     messages = []
-    for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-        while (message := consumer.poll(10)) is not None and message.error() is None:
+    while left:
+        message = consumer.poll(10)
+        assert message is not None, f"partitions {left} of {topic} do not come to their ends"
+        if message.error() is None:
             messages.append(message)
-        assert message is not None, f"partition {partition} of {topic} does not come to its end"
+        else:
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            left.discard(message.partition())
     consumer.close()
-    return messages
+    return sorted(messages, key=lambda each: (each.partition(), each.offset()))
 
 
 def values(kafka: Broker, topic: str, isolation: str = "read_committed") -> list[str]:

@@ -2,11 +2,11 @@
 
 | modules | |
 |---|---|
-| `source`, `consuming`, `deserialization` | from partitions to records |
+| `source`, `partitions`, `consuming`, `deserialization` | from partitions to records |
 | `offsets` | where reading starts and stops |
-| `sink`, `serialization`, `plain_writer` | from records to topics |
-| `transactional_writer`, `transactions` | exactly once: who writes, and who commits after a crash |
-| `wire`, `wire_login` | the five requests on transactions that confluent-kafka does not offer |
+| `sink`, `serialization`, `producing` | from records to topics |
+| `transactions` | exactly once: who commits after a crash, and what is aborted |
+| `wire`, `wire_login` | the requests on transactions that confluent-kafka does not offer |
 | `client_properties`, `client`, `failures` | the client: settings, start, and which of its errors fail the job |
 | `older_names` | `FlinkKafkaConsumer` and `FlinkKafkaProducer` |
 """

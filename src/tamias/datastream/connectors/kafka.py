@@ -1,9 +1,15 @@
-"""`KafkaSource` reads topics of Kafka."""
+"""`KafkaSource` reads topics of Kafka, `KafkaSink` writes to them."""
 
 from __future__ import annotations
 
 from tamias.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
 from tamias.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from tamias.connectors.kafka.serialization import (
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+from tamias.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from tamias.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
@@ -11,7 +17,12 @@ __all__ = [
     "KafkaOffsetsInitializer",
     "KafkaRecord",
     "KafkaRecordDeserializationSchema",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
     "KafkaSource",
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
+    "KafkaTopicSelector",
 ]
