@@ -91,7 +91,7 @@ def _split(text: str) -> list[str]:
 
 def _parameter(text: str) -> Parameter:
     name, colon, rest = text.partition(":")
-    if not colon:
+    if not colon or "=" in name:  # the colon may be in the default: `semantic=<Semantic.AT_LEAST_ONCE: (1,)>`
         name, equals, default = text.partition("=")
         return Parameter(name.strip(), default.strip() if equals else None)
     depth = 0

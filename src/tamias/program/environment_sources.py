@@ -12,7 +12,7 @@ from tamias.connectors.socket_source import SocketTextStreamFunction
 from tamias.connectors.stream_formats import InputFormat, StreamFormat
 from tamias.errors import InvalidProgramError
 from tamias.functions.dead_letters import DEAD_LETTERS
-from tamias.functions.source_contract import ParallelSourceFunction, Source, SourceFunction
+from tamias.functions.source_contract import ParallelSourceFunction, Source, SourceFunction, SourceSpelling
 from tamias.functions.watermark_strategy import WatermarkStrategy
 from tamias.graph.record_error_policies import may_skip
 from tamias.graph.specs import OperatorSpec, SourceFunctionSpec, SourceSpec
@@ -84,7 +84,7 @@ class EnvironmentSources:
 
     def add_source(
         self,
-        source_func: SourceFunction[Any],
+        source_func: SourceFunction[Any] | SourceSpelling,
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
@@ -92,6 +92,8 @@ class EnvironmentSources:
 
         It runs in one subtask unless it is a `ParallelSourceFunction`.
         """
+        if isinstance(source_func, SourceSpelling):
+            return self.from_source(source_func.as_source(), WatermarkStrategy.no_watermarks(), source_name, type_info)
         check_function("add_source", source_func, SourceFunction, None)
         check_output_type("add_source", type_info, "type_info")
         alone = not isinstance(source_func, ParallelSourceFunction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from tamias.connectors.delivery import SupportsPreprocessing
-from tamias.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction
+from tamias.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction, SinkSpelling
 from tamias.graph.specs import (
     CollectSpec,
     Global,
@@ -34,8 +34,10 @@ class SinkMethods(StreamCore):
             raise TypeError(f"print() takes a string to put before each line, got {sink_identifier!r}")
         return self._sink("Print to Std. Out", PrintSpec(sink_identifier))
 
-    def add_sink(self, sink_func: SinkFunction[Any]) -> DataStreamSink:
+    def add_sink(self, sink_func: SinkFunction[Any] | SinkSpelling) -> DataStreamSink:
         """Call a `SinkFunction` with each record."""
+        if isinstance(sink_func, SinkSpelling):
+            return self.sink_to(sink_func.as_sink())
         check_function("add_sink", sink_func, SinkFunction, None)
         return self._sink("Unnamed", SinkFunctionSpec(sink_func))
 

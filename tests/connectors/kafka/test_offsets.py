@@ -58,6 +58,11 @@ def test_the_offset_of_a_partition(initializer, committed, expected):
     assert pickle.loads(pickle.dumps(initializer)) == initializer
 
 
+def test_a_given_offset_to_stop_at_may_lie_in_the_future():
+    assert KafkaOffsetsInitializer.offsets({P: 25}).find_stop(P, Lookup()) == 25
+    assert KafkaOffsetsInitializer.latest().find_stop(P, Lookup()) == 20
+
+
 @pytest.mark.parametrize(
     ("initializer", "committed", "says"),
     [

@@ -122,7 +122,7 @@ class KafkaConnection(SourceConnection):
         """Return the position at which a partition is begun. All offsets are looked up now, and kept from then on."""
         reading = self._reading
         begin = self.first(partition) if start == "first" else reading.starting.find(partition, self)
-        return Position(begin, None if reading.stopping is None else reading.stopping.find(partition, self))
+        return Position(begin, None if reading.stopping is None else reading.stopping.find_stop(partition, self))
 
     def _check_in_range(self, partition: KafkaTopicPartition, offset: int) -> None:
         try:

@@ -108,7 +108,11 @@ class KafkaOffsetsInitializer(ABC):
 
     @abstractmethod
     def find(self, partition: KafkaTopicPartition, lookup: OffsetLookup) -> int:
-        """Return the offset for a partition."""
+        """Return the offset at which a partition starts."""
+
+    def find_stop(self, partition: KafkaTopicPartition, lookup: OffsetLookup) -> int:
+        """Return the offset at which a partition stops, which may be one that no record has yet."""
+        return self.find(partition, lookup)
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,10 @@ class _Given(KafkaOffsetsInitializer):
         # Flink: the client applies the strategy to offsets that are out of range, too.
         found = f"offset {offset} is out of range: the partition holds the offsets from {first} up to {end}"
         return _by_strategy(self.strategy, partition, lookup, found)
+
+    def find_stop(self, partition: KafkaTopicPartition, lookup: OffsetLookup) -> int:
+        offset = self.given.get(partition)
+        return self.find(partition, lookup) if offset is None else offset
 
     def __repr__(self) -> str:
         if not self.given:

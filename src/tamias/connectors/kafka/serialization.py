@@ -47,6 +47,7 @@ class KafkaRecordSerializationSchema:
     key: SerializationSchema[Any] | None = None
     headers: Callable[[Any], Headers] | None = None
     partitioner: Partitioner | None = None
+    writes_timestamps: bool = True
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
@@ -63,6 +64,9 @@ class KafkaRecordSerializationSchema:
         Args:
             partitions_of: Returns the partitions of a topic.
         """
+        if not self.writes_timestamps:
+            send = replace(self, writes_timestamps=True).sender(partitions_of)
+            return lambda produce, record, timestamp: send(produce, record, None)
         if self.topic is not None and self.headers is None and self.partitioner is None:
             if self.key is None:
                 return _value_sender(self.topic, self.value.serialize)

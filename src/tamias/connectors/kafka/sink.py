@@ -35,7 +35,7 @@ class KafkaSink(Sink[Any], SupportsPreprocessing):
     properties: ClientProperties
     serializer: KafkaRecordSerializationSchema
     guarantee: DeliveryGuarantee
-    transactional_id_prefix: str | None = None
+    transactional_id_prefix: str | None = None  # None: named after the operator
     transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
     ignores_late_failures: bool = False
     clock: Clock = field(default_factory=SystemClock)
@@ -58,11 +58,10 @@ class KafkaSink(Sink[Any], SupportsPreprocessing):
         if self.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             flushes = self.guarantee is DeliveryGuarantee.AT_LEAST_ONCE
             return PlainWriter(self.properties, self.serializer, flushes=flushes)
-        assert self.transactional_id_prefix is not None, "build() checks it"
         return TransactionalWriter(
             self.properties,
             self.serializer,
-            prefix=self.transactional_id_prefix,
+            prefix=self.transactional_id_prefix or f"tamias-{context.operator_id}",
             context=context,
             admin=TransactionAdmin(self.properties, self.clock),
             clock=self.clock,
@@ -91,6 +90,7 @@ class KafkaSinkBuilder:
         self._guarantee = DeliveryGuarantee.NONE
         self._prefix: str | None = None
         self._ignores_late_failures = False
+        self._is_named_after_operator = False
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
         """Set the brokers to begin with, as `host:port,host:port`."""
@@ -122,6 +122,11 @@ class KafkaSinkBuilder:
         self._prefix = transactional_id_prefix
         return self
 
+    def name_transactions_after_operator(self) -> KafkaSinkBuilder:
+        """Let the ids of transactions begin with the id of the operator, for `FlinkKafkaProducer`."""
+        self._is_named_after_operator = True
+        return self
+
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
         """Set a property of Kafka's client."""
         self._properties[key] = value
@@ -146,13 +151,13 @@ class KafkaSinkBuilder:
         client = properties.without("transaction.timeout.ms")
         settings = producer_settings(client)
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            if self._prefix is None:
+            if self._prefix is None and not self._is_named_after_operator:
                 raise ConfigurationError(
                     "DeliveryGuarantee.EXACTLY_ONCE needs set_transactional_id_prefix(), with a prefix that is unique "
                     "among the sinks of the Kafka cluster"
                 )
             Login(client)
-            settings |= {"transactional.id": self._prefix, "transaction.timeout.ms": str(timeout_ms)}
+            settings |= {"transactional.id": self._prefix or "tamias", "transaction.timeout.ms": str(timeout_ms)}
         check_properties(client, settings, producer=True)
         return KafkaSink(
             client, self._serializer, self._guarantee, self._prefix, timeout_ms, self._ignores_late_failures

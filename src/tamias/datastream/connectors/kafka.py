@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tamias.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
 from tamias.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from tamias.connectors.kafka.older_names import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 from tamias.connectors.kafka.serialization import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
@@ -13,6 +14,8 @@ from tamias.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from tamias.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecord",
@@ -25,4 +28,5 @@ __all__ = [
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "Semantic",
 ]
