@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tamias.connectors.delivery import DeliveryGuarantee
 from tamias.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
 from tamias.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from tamias.connectors.kafka.older_names import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
@@ -14,6 +15,7 @@ from tamias.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from tamias.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
+    "DeliveryGuarantee",
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
     "KafkaOffsetResetStrategy",

@@ -1,0 +1,111 @@
+"""Records per second from Kafka through a keyed count to Kafka, exactly once, on two cores that the broker shares.
+
+    python -m benchmarks.kafka --records 2000000
+
+The broker is the tests' own, on this machine. The rate is that of the time between the first record that the job reads
+and its end, when the last transaction is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+
+from confluent_kafka import Producer
+from tests.services.kafka.broker import Broker, running_broker
+from tests.services.kafka.topics import new_topic
+
+from tamias.common import SimpleStringSchema, Types, WatermarkStrategy
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.base import DeliveryGuarantee
+from tamias.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+)
+from tamias.datastream.state import ValueStateDescriptor
+
+KEYS = 1_000
+PARALLELISM = 2
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value
+
+
+def fill(kafka: Broker, topic: str, records: int, record_bytes: int) -> None:
+    """Write the records, spread evenly over the partitions."""
+    producer = Producer(
+        {"bootstrap.servers": kafka.servers, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000}
+    )
+    rest = "x" * record_bytes
+    for first in range(0, records, 10_000):
+        lines = [f"key-{n % KEYS},{n},{rest}"[:record_bytes] for n in range(first, min(first + 10_000, records))]
+        for partition in range(PARALLELISM):
+            producer.produce_batch(topic, [{"value": line} for line in lines[partition::PARALLELISM]], partition)
+        producer.flush()
+
+
+def run(kafka: Broker, topics: tuple[str, str], checkpoints: str, interval_ms: int) -> float:
+    """Run the job to the end of the first topic; return the seconds from the first record to the end."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(PARALLELISM)
+    env.enable_checkpointing(interval_ms)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoints)
+    source = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(kafka.servers)
+        .set_topics(topics[0])
+        .set_unbounded(KafkaOffsetsInitializer.latest())
+        .set_value_only_deserializer(SimpleStringSchema())
+        .build()
+    )
+    serializer = KafkaRecordSerializationSchema.builder().set_topic(topics[1])
+    sink = (
+        KafkaSink.builder()
+        .set_bootstrap_servers(kafka.servers)
+        .set_record_serializer(serializer.set_value_serialization_schema(SimpleStringSchema()).build())
+        .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        .set_transactional_id_prefix(topics[1])
+        .set_property("linger.ms", "20")
+        .build()
+    )
+    (
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
+        .key_by(lambda line: line[: line.index(",")])
+        .process(Count(), Types.STRING())
+        .sink_to(sink)
+    )
+    client = env.execute_async("kafka")
+    result = client.get_job_execution_result()
+    while not client.get_progress().records_read and not result.done():
+        time.sleep(0.01)
+    begun = time.monotonic()
+    result.result()
+    return time.monotonic() - begun
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--record-bytes", type=int, default=100)
+    parser.add_argument("--interval-ms", type=int, default=2_000)
+    told = parser.parse_args()
+    with running_broker() as kafka, tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
+        topics = (new_topic(kafka, PARALLELISM), new_topic(kafka, PARALLELISM))
+        fill(kafka, topics[0], told.records, told.record_bytes)
+        seconds = run(kafka, topics, folder, told.interval_ms)
+    print(json.dumps({"records_per_second": told.records / seconds, "records": told.records, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()
