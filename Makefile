@@ -87,4 +87,4 @@ $(FLINK)/.ready:
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venvs build htmlcov .coverage src/*.egg-info
+	rm -rf $(VENV) .venvs .services build htmlcov .coverage src/*.egg-info

@@ -59,7 +59,7 @@ def main() -> None:
         "--pyflink", help="the Python of an environment with apache-flink; without it PyFlink is left out"
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, to check that everything runs")
-    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints,backends")
+    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints,backends,kafka")
     parser.add_argument(
         "--full-state", action="store_true", help="measure the state backends with up to 20 million keys"
     )
@@ -74,6 +74,7 @@ def main() -> None:
         "linear": linear,
         "checkpoints": checkpoints,
         "backends": backends,
+        "kafka": kafka,
     }
     for name in options.only.split(","):
         parts[name](options)
@@ -139,6 +140,13 @@ def first_result(options: argparse.Namespace) -> None:
     found = run("first_result")
     print(f"    with a running Spark session   {found['warm_seconds']:.2f} s")
     print(f"    with Spark to be started       {found['cold_seconds']:.2f} s")
+
+
+def kafka(options: argparse.Namespace) -> None:
+    """Print the rate from a topic of Kafka through a keyed count to another topic, exactly once."""
+    heading("from Kafka to Kafka, exactly once (the broker is on the same two cores)")
+    found = run("kafka", "--records", sized(3_000_000, options))
+    print(f"    keyed-count {found['records_per_second']:>12,.0f} records/s ({found['records']:,} records)")
 
 
 def memory(options: argparse.Namespace) -> None:

@@ -48,6 +48,7 @@ class PreparingWriterOperator(RuntimeOperator):
         code.line(f"{code.bind(self._writer.write, 'write')}({value}, {time})")
 
     def end_epoch(self) -> None:
+        self._writer.end_epoch()
         if self._prepares:
             self._send()
 
