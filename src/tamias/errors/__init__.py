@@ -12,6 +12,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         job.py          JobExecutionError, JobCancelledError, DeploymentError (WorkerPythonError), SlotLostError,
                         EpochStalledError, SparkSessionLostError, SpoolError, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
+        data_frames.py  RowFilesDamaged, RowFilesGone, StreamingQueryFailed
         databases.py    DatabaseError (LedgerRowExpired)
         services.py     HttpLookupError
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
@@ -33,6 +34,7 @@ from tamias.errors.checkpoints import (
     SinkFilesMissing,
     UntrustedFileError,
 )
+from tamias.errors.data_frames import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
 from tamias.errors.databases import DatabaseError, LedgerRowExpired
 from tamias.errors.job import (
     CollectSpillError,
@@ -111,6 +113,8 @@ __all__ = [
     "RecordTypeError",
     "RestoreError",
     "SchemaRegistryError",
+    "RowFilesDamaged",
+    "RowFilesGone",
     "SinkFilesMissing",
     "SlotLostError",
     "SparkSessionLostError",
@@ -119,6 +123,7 @@ __all__ = [
     "StateMigrationError",
     "StateMigrationException",
     "StateNotKeyed",
+    "StreamingQueryFailed",
     "TamiasError",
     "UnsafeFolderError",
     "UnsupportedOperationError",

@@ -1,0 +1,62 @@
+"""Errors of DataFrames that a job reads or feeds."""
+
+from __future__ import annotations
+
+from tamias.errors.base import Field, TamiasError
+
+
+class RowFilesGone(TamiasError):
+    """A file with rows of a DataFrame, at which a job is to continue, no longer exists."""
+
+    retryable = False
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+
+    address = Field[str](0)
+
+    def __str__(self) -> str:
+        return (
+            f"cannot read {self.args[0]!r}: the file with rows of a DataFrame is gone; it exists until its job has "
+            "finished, and rows of a streaming DataFrame until a checkpoint covers them: start from the newest "
+            "checkpoint, or from the beginning"
+        )
+
+
+class RowFilesDamaged(TamiasError):
+    """A file with rows of a DataFrame, or the list of such files, is not what was written."""
+
+    retryable = False
+
+    def __init__(self, address: str, found: str, expected: str) -> None:
+        super().__init__(address, found, expected)
+
+    address = Field[str](0)
+    found = Field[str](1)
+    expected = Field[str](2)
+
+    def __str__(self) -> str:
+        address, found, expected = self.args
+        return (
+            f"cannot read {address!r}: found {found}, expected {expected}; restore the file from a copy, or start the "
+            "job from the beginning"
+        )
+
+
+class StreamingQueryFailed(TamiasError):
+    """The streaming query of Spark that feeds a job has failed. Another attempt of the job would not restart it."""
+
+    retryable = False
+
+    def __init__(self, query: str, reason: str) -> None:
+        super().__init__(query, reason)
+
+    query = Field[str](0)
+    reason = Field[str](1)
+
+    def __str__(self) -> str:
+        query, reason = self.args
+        return (
+            f"the streaming query {query!r}, whose rows the job reads, failed: {reason}; correct the query and start "
+            "the program again: the query continues from its checkpoint location, and the job from its checkpoint"
+        )
