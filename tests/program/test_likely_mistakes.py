@@ -181,7 +181,7 @@ def test_a_window_size_is_a_positive_length_of_time(make):
 
 def test_a_frame_of_pandas_is_not_a_collection_of_rows(env):
     frame = type("DataFrame", (), {"__module__": "pandas.core.frame", "itertuples": None})()
-    with pytest.raises(TypeError, match=r"gives the column names; pass its rows: df\.itertuples"):
+    with pytest.raises(TypeError, match=r"gives the column names: use from_pandas\(df\)"):
         env.from_collection(frame)
 
 

@@ -48,6 +48,7 @@ class JobSettings:
     state_backend: Literal["hashmap", "rocksdb"] = "hashmap"
     rocksdb: RocksDBSettings | None = None
     savepoint_directory: str | None = None
+    data_frames_directory: str | None = None  # where rows of DataFrames wait between Spark and the slots
     python: PythonDependencies = field(default_factory=PythonDependencies)
     links: LinkSettings = field(default_factory=LinkSettings)
     heartbeat_interval_ms: int = 10_000
@@ -96,6 +97,7 @@ def job_settings(
         state_backend=state_backend_name(configuration),
         rocksdb=_rocksdb(configuration),
         savepoint_directory=options.SAVEPOINT_DIR.read(configuration),
+        data_frames_directory=options.DATA_FRAMES_DIR.read(configuration),
         python=python_dependencies(configuration),
         parallelism_set=options.PARALLELISM.find(configuration) is not None,
         progress=options.PROGRESS.read(configuration),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -18,6 +19,8 @@ from tamias.functions.job_status import JobStatus
 
 __all__ = ["JobHandle"]
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass
 class JobHandle:
@@ -25,11 +28,13 @@ class JobHandle:
 
     Attributes:
         savepoint_directory: Where savepoints go that are requested without a directory.
+        savepoint_requested: Whether a savepoint was ever requested, so that one may refer to the job's input.
     """
 
     job_id: JobID
     job_name: str
     savepoint_directory: str | None = None
+    savepoint_requested: bool = False
     _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)
@@ -46,6 +51,7 @@ class JobHandle:
     _before_end: Callable[[], None] | None = None
     _after_end: Callable[[], None] | None = None
     is_in_foreground: bool = False  # the program waits for the job, and writes nothing meanwhile
+    _at_end: list[Callable[[JobStatus, bool], None]] = field(default_factory=list)
 
     def status(self) -> JobStatus:
         """Return the job's current status."""
@@ -109,6 +115,7 @@ class JobHandle:
                 "(env.set_default_savepoint_directory, execution.checkpointing.savepoint-dir)"
             )
         request = SavepointRequest(directory, native, then)
+        self.savepoint_requested = True
         with self._requests_lock:
             if self._ended.is_set():
                 request.job_ended(self.status())
@@ -195,6 +202,18 @@ class JobHandle:
         """Set what `wait` calls once the job has ended."""
         self._after_end = call
 
+    def at_end(self, call: Callable[[JobStatus, bool], None]) -> None:
+        """Add what `end` calls before it publishes the end of the job; called at once if the job is over.
+
+        Args:
+            call: Takes the final status, and whether a savepoint of the job may exist.
+        """
+        with self._requests_lock:
+            if not self._ended.is_set():
+                self._at_end.append(call)
+                return
+        call(self.status(), self.savepoint_requested)
+
     def take_requests(self) -> list[SavepointRequest]:
         """Return the savepoints requested since the last call."""
         with self._requests_lock:
@@ -213,6 +232,13 @@ class JobHandle:
         """Publish the end of the job, and answer the savepoint requests that the loop has not taken."""
         if self._before_end is not None:
             self._before_end()
+        with self._requests_lock:
+            calls, self._at_end = self._at_end, []
+        for call in calls:
+            try:
+                call(status, self.savepoint_requested)
+            except Exception:  # the job's outcome stands; what could not be released is in the log
+                _log.exception("job %s: what ran beside it could not be ended in order", self.job_name)
         self._progress = replace(self._progress, status=status)
         self._result, self._error = result, error
         self._collected.end()

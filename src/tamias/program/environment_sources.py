@@ -19,6 +19,7 @@ from tamias.graph.specs import OperatorSpec, SourceFunctionSpec, SourceSpec
 from tamias.graph.stream_graph import Edge, StreamGraph
 from tamias.program.argument_checks import check_function, check_instance, check_output_type
 from tamias.program.data_stream import DataStream
+from tamias.program.deferred_inputs import DeferredInputs
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
 
@@ -31,6 +32,7 @@ class EnvironmentSources:
 
     def __init__(self) -> None:
         self._graph = StreamGraph()
+        self._deferred = DeferredInputs()
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
         """Begin a stream with the records of a collection, in its order, read by one subtask.
@@ -42,8 +44,8 @@ class EnvironmentSources:
         check_output_type("from_collection", type_info, "type_info")
         if type(collection).__module__.partition(".")[0] == "pandas" and hasattr(collection, "itertuples"):
             raise TypeError(
-                "from_collection() got a DataFrame of pandas, whose iteration gives the column names; pass its rows: "
-                "df.itertuples(index=False, name=None), or df.to_dict('records')"
+                "from_collection() got a DataFrame of pandas, whose iteration gives the column names: "
+                "use from_pandas(df), which gives a Row for each of its rows"
             )
         source = CollectionSource(collection, type_info)
         return self._source("Collection Source", SourceSpec(source), type_info, non_parallel=True)

@@ -17,9 +17,9 @@ from tamias.graph.job_graph import JobGraph
 from tamias.graph.plan import execution_plan, explain
 from tamias.graph.translation import build_job_graph
 from tamias.program.attribute_suggestions import SuggestsMethods
+from tamias.program.data_frame_sources import DataFrameSources
 from tamias.program.environment_dependencies import EnvironmentDependencies
 from tamias.program.environment_settings import EnvironmentSettings
-from tamias.program.environment_sources import EnvironmentSources
 from tamias.program.execute_reminder import execute_failed, remind_of_execute
 from tamias.program.foreground import end_with_program, wait_in_foreground
 from tamias.program.graph_settings import graph_settings
@@ -34,7 +34,7 @@ __all__ = ["StreamExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Tamias Streaming Job"
 
 
-class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, EnvironmentSources, SuggestsMethods):
+class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, DataFrameSources, SuggestsMethods):
     """Draws jobs and runs them.
 
     Example:
@@ -50,7 +50,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
         EnvironmentSettings.__init__(self, configuration)
         EnvironmentDependencies.__init__(self)
-        EnvironmentSources.__init__(self)
+        DataFrameSources.__init__(self)
         remind_of_execute(self._graph)
         self._spark_session: Any = None
 
@@ -127,7 +127,9 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, E
         try:
             graph = self.job_graph(job_name)
             graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
-            handle = submit_from_program(graph, self.job_settings(graph.name))
+            with self._deferred.started(graph, self.job_settings(graph.name)) as inputs:
+                handle = submit_from_program(inputs.graph, inputs.settings)
+            inputs.end_with(handle)
         except BaseException:
             execute_failed(self._graph)
             raise

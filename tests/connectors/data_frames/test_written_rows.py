@@ -21,10 +21,10 @@ class WrittenCase(SourceCase):
         write_part(folder, 1, [])
         write_part(folder, 2, rows(100, 3))
         (folder / "_SUCCESS").write_bytes(b"")
-        publish_manifest(open_files(str(folder)), row_files_in(open_files(str(folder))))
+        publish_manifest(open_files(str(folder)), row_files_in(open_files(str(folder))), ROW_TYPE)
 
     def bounded(self):
-        return WrittenRows(str(self._folder), ROW_TYPE, read_manifest(open_files(str(self._folder))))
+        return WrittenRows(str(self._folder), ROW_TYPE, read_manifest(open_files(str(self._folder))).files)
 
     def spoil(self):
         part = next(self._folder.glob("part-00002*"))

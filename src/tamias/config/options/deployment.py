@@ -18,6 +18,10 @@ LINK_CERTIFICATE_FILE = text(
     "tamias.links.certificate-file",
     "A PEM file with the certificate and private key of encrypted connections; unless set, each job makes its own.",
 )
+DATA_FRAMES_DIR = text(
+    "tamias.data-frames.dir",
+    "Where rows of DataFrames wait in files between Spark and the slots, as a path or URL that every machine sees.",
+)
 CONTROL = ConfigOption[bool | None](
     "tamias.control.enabled",
     parse_bool,

@@ -19,7 +19,18 @@ from tamias.types.data_type_info import row_type_info
 from tamias.types.data_types import RowType
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["MANIFEST", "RowFile", "WrittenRows", "publish_manifest", "read_manifest", "row_files_in"]
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "RowFile",
+    "WrittenRows",
+    "columns_text",
+    "manifest_bytes",
+    "parse_manifest",
+    "publish_manifest",
+    "read_manifest",
+    "row_files_in",
+]
 
 MANIFEST = "_tamias-rows.json"
 _VERSION = 1
@@ -32,20 +43,41 @@ class RowFile(NamedTuple):
     size_bytes: int
 
 
+class Manifest(NamedTuple):
+    """A complete set of files, and the text of their columns."""
+
+    files: tuple[RowFile, ...]
+    columns: str
+
+
 def row_files_in(folder: FileStore) -> tuple[RowFile, ...]:
     """Return the Parquet files that Spark wrote into a folder, in the order of their names."""
     names = [name for name in folder.list() if name.endswith(".parquet") and not name.startswith((".", "_"))]
     return tuple(RowFile(name, folder.size(name)) for name in names)
 
 
-def publish_manifest(folder: FileStore, files: Sequence[RowFile]) -> None:
+def columns_text(row_type: RowType) -> str:
+    """Return the columns as a manifest holds them, to tell whether two sets have the same columns."""
+    return ", ".join(f"{field.name} {field.data_type!r}" for field in row_type)
+
+
+def publish_manifest(folder: FileStore, files: Sequence[RowFile], row_type: RowType) -> Manifest:
     """Declare the set of files complete."""
-    content = {"format": "tamias-rows", "version": _VERSION, "files": [list(file) for file in files]}
-    folder.publish(MANIFEST, json.dumps(content).encode())
+    manifest = Manifest(tuple(files), columns_text(row_type))
+    folder.publish(MANIFEST, manifest_bytes(manifest))
+    return manifest
 
 
-def read_manifest(folder: FileStore) -> tuple[RowFile, ...] | None:
-    """Return the files of a complete set, or None if the set is not complete.
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """Return a manifest as it is written."""
+    files = [list(file) for file in manifest.files]
+    return json.dumps(
+        {"format": "tamias-rows", "version": _VERSION, "columns": manifest.columns, "files": files}
+    ).encode()
+
+
+def read_manifest(folder: FileStore) -> Manifest | None:
+    """Return a complete set of files, or None if the set is not complete.
 
     Raises:
         RowFilesDamaged: The manifest cannot be read, or is of a later version.
@@ -57,7 +89,7 @@ def read_manifest(folder: FileStore) -> tuple[RowFile, ...] | None:
     return parse_manifest(data, f"{folder.url}/{MANIFEST}")
 
 
-def parse_manifest(data: bytes, where: str) -> tuple[RowFile, ...]:
+def parse_manifest(data: bytes, where: str) -> Manifest:
     """Return the files that a manifest names.
 
     Raises:
@@ -67,13 +99,18 @@ def parse_manifest(data: bytes, where: str) -> tuple[RowFile, ...]:
         content = json.loads(data)
         if content["format"] != "tamias-rows" or content["version"] != _VERSION:
             raise RowFilesDamaged(where, f"{content['format']} {content['version']}", f"tamias-rows {_VERSION}")
-        return tuple(RowFile(str(name), int(size)) for name, size in content["files"])
+        files = tuple(RowFile(str(name), int(size)) for name, size in content["files"])
+        return Manifest(files, str(content["columns"]))
     except (ValueError, KeyError, TypeError) as error:
         raise RowFilesDamaged(where, f"{type(error).__name__}: {error}", "a list of files with rows") from None
 
 
 class WrittenRows(Source):
-    """Reads the files of a folder, each of them a split."""
+    """Reads the files of a folder, each of them a split.
+
+    Attributes:
+        address: The folder, with credentials.
+    """
 
     def __init__(self, address: str, row_type: RowType, files: Sequence[RowFile]) -> None:
         """Create the source of a complete set of files.
@@ -83,7 +120,7 @@ class WrittenRows(Source):
             row_type: The columns of the files.
             files: The files, as the manifest names them.
         """
-        self._address = address
+        self.address = address
         self._row_type = row_type
         self._files = tuple(files)
 
@@ -98,19 +135,19 @@ class WrittenRows(Source):
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
         """Return a split for each file. It names the whole address: a job of another id may restore it."""
-        root = shown(self._address)
+        root = shown(self.address)
         return [Split(file.name, (f"{root.rstrip('/')}/{file.name}", file.size_bytes)) for file in self._files]
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a file behind the rows that an earlier reader has read."""
         address, size_bytes = split.what
-        root = shown(self._address).rstrip("/") + "/"
+        root = shown(self.address).rstrip("/") + "/"
         if address.startswith(root):
-            address = join(self._address, address[len(root) :])  # with credentials, which no checkpoint holds
+            address = join(self.address, address[len(root) :])  # with credentials, which no checkpoint holds
         return _FileReader(address, size_bytes, self._row_type, position or 0)
 
     def __repr__(self) -> str:
-        return f"WrittenRows({shown(self._address)!r}, {len(self._files)} files)"
+        return f"WrittenRows({shown(self.address)!r}, {len(self._files)} files)"
 
 
 class _FileReader(SplitReader):

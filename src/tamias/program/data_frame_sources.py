@@ -1,0 +1,60 @@
+"""The methods of an environment that begin a stream with the rows of a DataFrame, of Spark or of pandas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tamias.functions.source_contract import Boundedness
+from tamias.functions.watermark_strategy import WatermarkStrategy
+from tamias.program.environment_sources import EnvironmentSources
+from tamias.types.data_type_info import row_type_info
+
+if TYPE_CHECKING:
+    from tamias.program.data_stream import DataStream
+
+__all__ = ["DataFrameSources"]
+
+
+class DataFrameSources(EnvironmentSources):
+    """The methods of a `StreamExecutionEnvironment` that read DataFrames. PyFlink's environment does not have them."""
+
+    def from_data_frame(
+        self, df: Any, watermark_strategy: WatermarkStrategy | None = None, source_name: str = "DataFrame"
+    ) -> DataStream:
+        """Begin a stream with the rows of a DataFrame of Spark, as `Row`s with the names of its columns.
+
+        Spark runs the plan of the DataFrame once, when the job is submitted, and writes the rows into files. The job
+        reads each of them exactly once, however often it restarts. The files are deleted at the end of the job, unless
+        a checkpoint is kept from which it may be resumed.
+
+        Args:
+            df: The DataFrame, of the session that runs the job.
+            watermark_strategy: How timestamps and watermarks are made; None for neither.
+            source_name: The name of the operator.
+        """
+        _check_frame("from_data_frame", df, streaming=False)
+        from tamias.engine.spark.data_frames.data_frame_input import DataFrameInput
+
+        part = DataFrameInput(df)
+        produced = row_type_info(part.row_type)
+        source = self._deferred.source(part, "from_data_frame()", produced, Boundedness.BOUNDED)
+        return self.from_source(source, watermark_strategy, source_name, produced)
+
+
+def _check_frame(call: str, df: Any, *, streaming: bool) -> None:
+    """Refuse what is not a DataFrame of this kind, without importing PySpark."""
+    bases = {f"{base.__module__}.{base.__qualname__}" for base in type(df).__mro__}
+    if "pyspark.sql.connect.dataframe.DataFrame" in bases:
+        raise TypeError(
+            f"{call}() got a DataFrame of Spark Connect, whose session runs no jobs: use a session with a SparkContext "
+            "in this process"
+        )
+    if "pyspark.sql.dataframe.DataFrame" not in bases:
+        pandas = type(df).__module__.partition(".")[0] == "pandas"
+        raise TypeError(
+            f"{call}() needs a DataFrame of Spark, got {'one of pandas: use from_pandas(df)' if pandas else repr(df)}"
+        )
+    if df.isStreaming and not streaming:
+        raise TypeError(f"{call}() got a streaming DataFrame: use from_streaming_data_frame(df, checkpoint_location)")
+    if streaming and not df.isStreaming:
+        raise TypeError(f"{call}() got a DataFrame that does not stream: use from_data_frame(df)")
