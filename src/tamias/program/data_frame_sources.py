@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tamias.connectors.collection_source import CollectionSource
 from tamias.functions.source_contract import Boundedness
 from tamias.functions.watermark_strategy import WatermarkStrategy
+from tamias.graph.specs import SourceSpec
 from tamias.program.environment_sources import EnvironmentSources
 from tamias.types.data_type_info import row_type_info
 
@@ -39,6 +41,20 @@ class DataFrameSources(EnvironmentSources):
         produced = row_type_info(part.row_type)
         source = self._deferred.source(part, "from_data_frame()", produced, Boundedness.BOUNDED)
         return self.from_source(source, watermark_strategy, source_name, produced)
+
+    def from_pandas(self, df: Any, source_name: str = "pandas DataFrame") -> DataStream:
+        """Begin a stream with the rows of a DataFrame of pandas, as `Row`s with the names of its columns.
+
+        The rows are read during this call, by one subtask of the job in their order, without the index. Missing
+        values, NaN included, are None.
+        """
+        if type(df).__module__.partition(".")[0] != "pandas" or not hasattr(df, "itertuples"):
+            raise TypeError(f"from_pandas() needs a DataFrame of pandas, got {type(df).__name__}")
+        from tamias.connectors.data_frames.pandas_rows import rows_of_pandas
+
+        rows, row_type = rows_of_pandas(df)
+        source = CollectionSource(rows)
+        return self._source(source_name, SourceSpec(source), row_type_info(row_type), non_parallel=True)
 
 
 def _check_frame(call: str, df: Any, *, streaming: bool) -> None:

@@ -31,10 +31,10 @@ from tamias.functions.watermark_strategy import WatermarkStrategy
 from tamias.graph.plan import function_text
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProcessSpec, ProjectSpec, TimestampsSpec
 from tamias.program.argument_checks import check_function, check_single_result
+from tamias.program.data_frame_methods import DataFrameMethods
 from tamias.program.likely_mistakes import warn_if_nothing_is_returned
 from tamias.program.partitioning_methods import PartitioningMethods
 from tamias.program.pickling_check import check_sendable
-from tamias.program.sink_methods import SinkMethods
 from tamias.types.composite_types import RowTypeInfo, TupleTypeInfo
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
@@ -57,6 +57,7 @@ _OF_SPARK = {
 
 
 class DataStream(PartitioningMethods, SinkMethods):
+class DataStream(PartitioningMethods, DataFrameMethods):
     """A stream of records. Every transformation returns a new stream; nothing runs before `execute`.
 
     Example:

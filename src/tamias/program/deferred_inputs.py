@@ -60,7 +60,7 @@ class DeferredInputs:
             if isinstance(spec, SourceSpec) and isinstance(spec.source, DeferredSource):
                 part = self._parts[spec.source.token]
                 running.append(part)
-                source = part.start(StartingJob(settings, operator.id))
+                source = part.start(StartingJob(settings, operator.id, vertex.parallelism))
                 operator = replace(operator, spec=replace(spec, source=source))  # noqa: PLW2901
             operators.append(operator)
         return replace(vertex, operators=tuple(operators))

@@ -2,7 +2,13 @@
 
 import pytest
 
-from tamias.connectors.data_frames.written_rows import MANIFEST, WrittenRows, publish_manifest, read_manifest, row_files_in
+from tamias.connectors.data_frames.written_rows import (
+    MANIFEST,
+    WrittenRows,
+    publish_manifest,
+    read_manifest,
+    row_files_in,
+)
 from tamias.errors import RowFilesDamaged, RowFilesGone
 from tamias.storage.file_store import open_files
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows, write_part
@@ -24,7 +30,9 @@ class WrittenCase(SourceCase):
         publish_manifest(open_files(str(folder)), row_files_in(open_files(str(folder))), ROW_TYPE)
 
     def bounded(self):
-        return WrittenRows(str(self._folder), ROW_TYPE, read_manifest(open_files(str(self._folder))).files)
+        manifest = read_manifest(open_files(str(self._folder)))
+        assert manifest is not None
+        return WrittenRows(str(self._folder), ROW_TYPE, manifest.files)
 
     def spoil(self):
         part = next(self._folder.glob("part-00002*"))
@@ -60,7 +68,7 @@ def test_a_file_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path):
     case = WrittenCase(tmp_path)
     source = case.bounded()
     next(tmp_path.glob("part-00000*")).unlink()
-    with pytest.raises(RowFilesGone, match="part-00000.* is gone; .* start from the newest checkpoint"):
+    with pytest.raises(RowFilesGone, match=r"part-00000.* is gone; .* start from the newest checkpoint"):
         SourceJob(source, 1).read_all()
 
 

@@ -52,9 +52,9 @@ class DataFrameInput:
             manifest = publish_manifest(files, row_files_in(files), self.row_type)
         elif manifest.columns != columns_text(self.row_type):
             raise ConfigurationError(
-                f"from_data_frame(): job {job.settings.job_name!r} continues with the rows of its earlier driver, whose "
-                f"columns were {manifest.columns}; now they are {columns_text(self.row_type)}: give the job a new id, "
-                f"or remove {files.url!r} to start from the beginning"
+                f"from_data_frame(): job {job.settings.job_name!r} continues with the rows of its earlier driver, "
+                f"whose columns were {manifest.columns}; now they are {columns_text(self.row_type)}: give the job a new "
+                f"id, or remove {files.url!r} to start from the beginning"
             )
         return WrittenRows(folder.address, self.row_type, manifest.files)
 

@@ -1,0 +1,68 @@
+"""DataFrames in and out, on a session of the user's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tamias.common import Types
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.table import Row
+
+
+@pytest.fixture(scope="module")
+def spark():
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+
+
+class FailsOnce(KeyedProcessFunction):
+    """Counts by key, and fails after a checkpoint, once in its life."""
+
+    def __init__(self, mark):
+        self._mark = mark
+
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        import os
+
+        if value.id == 4321 and not os.path.exists(self._mark):
+            open(self._mark, "w").close()
+            raise RuntimeError("as planned")
+        seen = (self.seen.value() or 0) + 1
+        self.seen.update(seen)
+        yield Row(ctx.get_current_key(), value.id, seen, value.at, {"digits": [int(d) for d in str(value.id)]})
+
+
+def test_a_stateful_step_between_two_data_frames_is_exactly_once_although_it_fails(spark, tmp_path):
+    """The plan gives other rows each time it is run: a second run would show in the result."""
+    env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
+    env.enable_checkpointing(50).get_checkpoint_config().set_checkpoint_storage_dir(f"file://{tmp_path}/checkpoints")
+    made = "id", "rand() as luck", "timestamp_micros(id) as at"
+    frame = spark.range(0, 5000, 1, 3).selectExpr(*made)
+    output = Types.ROW_NAMED(
+        ["key", "id", "seen", "at", "more"],
+        [Types.LONG(), Types.LONG(), Types.INT(), Types.INSTANT(), Types.MAP(Types.STRING(), Types.LIST(Types.INT()))],
+    )
+    stream = env.from_data_frame(frame).key_by(lambda row: row.id % 10)
+    result = stream.process(FailsOnce(str(tmp_path / "failed")), output_type=output).to_data_frame()
+    assert (tmp_path / "failed").exists()
+    assert result.schema.simpleString() == (
+        "struct<key:bigint,id:bigint,seen:int,at:timestamp,more:map<string,array<int>>>"
+    )
+    counted = result.groupBy("key").count().collect()
+    assert sorted((row["key"], row["count"]) for row in counted) == [(key, 500) for key in range(10)]
+    assert result.selectExpr("count(distinct id)").first()[0] == 5000
+    wrong = result.where("seen > 500 or unix_micros(at) != id or more['digits'][0] is null").count()
+    assert wrong == 0
+    assert not list((tmp_path / "checkpoints").rglob("_tamias-rows.json")), "the rows go with the job"
