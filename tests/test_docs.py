@@ -58,3 +58,11 @@ def test_every_operator_state_of_the_runtime_is_described() -> None:
     names = {name for text in operators for name in re.findall(r'ListStateDescriptor\("(_[\w/]+)"', text)}
     assert len(names) > 7
     assert not [name for name in names if f"| `{name}`" not in described]
+
+
+def test_the_pipeline_on_the_page_of_data_frames_is_the_example_that_runs() -> None:
+    page = (ROOT / "docs" / "connectors" / "spark.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(def pipeline.*?)```", page, re.DOTALL)
+    example = (ROOT / "examples" / "spark_pipeline.py").read_text(encoding="utf-8")
+    assert len(programs) == 1
+    assert programs[0] in example

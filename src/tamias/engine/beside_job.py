@@ -20,6 +20,7 @@ class StartingJob:
     settings: JobSettings
     operator_id: str  # of the source
     parallelism: int = 1  # of the source
+    batch: bool = False  # the job takes no checkpoints
 
     def may_continue_after(self, status: JobStatus, *, has_savepoint: bool) -> bool:
         """Return whether a checkpoint or savepoint outlives a job that ended so, from which a job may continue."""

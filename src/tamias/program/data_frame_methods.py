@@ -13,6 +13,7 @@ from tamias.graph.specs import SourceSpec, WriterSpec
 from tamias.graph.stream_graph import Kind
 from tamias.program.foreground import wait_in_foreground
 from tamias.program.sink_methods import SinkMethods
+from tamias.storage.locations import plain
 from tamias.types.composite_types import RowTypeInfo, TupleTypeInfo
 from tamias.types.row_schema import row_type_of
 
@@ -65,6 +66,26 @@ class DataFrameMethods(SinkMethods):
             raise
         wait_in_foreground(handle)
         return read_rows(session, folder, row_type)
+
+    def to_streaming_data_frame(self, schema: Any = None, *, path: str | os.PathLike[str]) -> Any:
+        """Write the records of this stream to a directory; return the streaming DataFrame of Spark that reads it.
+
+        The job runs by `execute_async()`, and the queries on the DataFrame run at the same time, or later, or in
+        another program: ``spark.readStream.format("tamias").load(path)``. A query sees each record exactly once when a
+        checkpoint of the job has covered it, also if the job or the query is started again.
+
+        Args:
+            schema: The columns, as for `to_data_frame`.
+            path: The directory, a path or URL that every machine sees. It may hold records of an earlier run.
+        """
+        from tamias.engine.spark.data_frames.results import begin_stream, row_type_for, session_of
+
+        session = session_of(self._environment.job_settings("to_streaming_data_frame"))
+        row_type = row_type_for(schema, self._type(), "to_streaming_data_frame()")
+        address = plain(os.fspath(path))
+        frame = begin_stream(session, address, row_type)
+        self._sink("streaming DataFrame", WriterSpec(RowFilesSink(address, row_type)))
+        return frame
 
     def to_pandas(self, job_execution_name: str | None = None) -> Any:
         """Run the job to its end; return the records of this stream as a DataFrame of pandas.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from tamias.connectors.collection_source import CollectionSource
@@ -40,6 +41,41 @@ class DataFrameSources(EnvironmentSources):
         part = DataFrameInput(df)
         produced = row_type_info(part.row_type)
         source = self._deferred.source(part, "from_data_frame()", produced, Boundedness.BOUNDED)
+        return self.from_source(source, watermark_strategy, source_name, produced)
+
+    def from_streaming_data_frame(
+        self,
+        df: Any,
+        checkpoint_location: str | os.PathLike[str],
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "streaming DataFrame",
+        *,
+        available_now: bool = False,
+    ) -> DataStream:
+        """Begin a stream with the rows of a streaming DataFrame of Spark, as `Row`s with the names of its columns.
+
+        A streaming query starts with the job and ends with it. Spark writes each of its batches into files once, and
+        the job reads each row exactly once, also if the job, its driver or the query is started again. The files of a
+        batch are deleted when a checkpoint of the job covers them, so the job must take checkpoints.
+
+        Args:
+            df: The streaming DataFrame, of the session that runs the job.
+            checkpoint_location: The directory in which the query keeps its progress, and the files wait; a path or URL
+                that every machine sees. It belongs to this query alone.
+            watermark_strategy: How timestamps and watermarks are made; None for neither.
+            source_name: The name of the operator, and of the query.
+            available_now: Whether the query ends with the rows that are there when it starts, and the job with it.
+        """
+        _check_frame("from_streaming_data_frame", df, streaming=True)
+        location = os.fspath(checkpoint_location)
+        if not isinstance(location, str) or not location:
+            raise TypeError(f"from_streaming_data_frame() needs a checkpoint_location as text, got {location!r}")
+        from tamias.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
+
+        part = StreamingDataFrameInput(df, location, source_name, available_now=available_now)
+        produced = row_type_info(part.row_type)
+        bounds = Boundedness.BOUNDED if available_now else Boundedness.CONTINUOUS_UNBOUNDED
+        source = self._deferred.source(part, "from_streaming_data_frame()", produced, bounds)
         return self.from_source(source, watermark_strategy, source_name, produced)
 
     def from_pandas(self, df: Any, source_name: str = "pandas DataFrame") -> DataStream:

@@ -56,7 +56,6 @@ _OF_SPARK = {
 }
 
 
-class DataStream(PartitioningMethods, SinkMethods):
 class DataStream(PartitioningMethods, DataFrameMethods):
     """A stream of records. Every transformation returns a new stream; nothing runs before `execute`.
 

@@ -46,21 +46,23 @@ class DeferredInputs:
         settings = resumed(settings)  # parts need the id of the job that is continued
         running: list[BesideJob] = []
         try:
-            vertices = tuple(self._with_sources(vertex, settings, running) for vertex in graph.vertices)
+            vertices = tuple(
+                self._with_sources(vertex, settings, running, batch=graph.settings.batch) for vertex in graph.vertices
+            )
             yield StartedInputs(replace(graph, vertices=vertices), settings, tuple(running))
         except BaseException:
             for part in running:
                 part.end(JobStatus.FAILED, False)
             raise
 
-    def _with_sources(self, vertex: Vertex, settings: JobSettings, running: list[BesideJob]) -> Vertex:
+    def _with_sources(self, vertex: Vertex, settings: JobSettings, running: list[BesideJob], *, batch: bool) -> Vertex:
         operators = []
         for operator in vertex.operators:
             spec = operator.spec
             if isinstance(spec, SourceSpec) and isinstance(spec.source, DeferredSource):
                 part = self._parts[spec.source.token]
                 running.append(part)
-                source = part.start(StartingJob(settings, operator.id, vertex.parallelism))
+                source = part.start(StartingJob(settings, operator.id, vertex.parallelism, batch))
                 operator = replace(operator, spec=replace(spec, source=source))  # noqa: PLW2901
             operators.append(operator)
         return replace(vertex, operators=tuple(operators))

@@ -29,11 +29,11 @@ class Lane(NamedTuple):
     """One of several shares of every batch. Checkpoints hold it as a plain tuple."""
 
     number: int
-    count: int
+    lanes: int
 
     def holds(self, batch_id: int, file_index: int) -> bool:
         """Return whether a file belongs to this lane. Files rotate, so that batches of one file reach every lane."""
-        return (file_index + batch_id) % self.count == self.number
+        return (file_index + batch_id) % self.lanes == self.number
 
 
 class EndOfQuery(NamedTuple):
@@ -120,7 +120,7 @@ class RowBatches:
 
     def mark_read(self, lane: Lane, batch_id: int) -> None:
         """Note that a completed checkpoint covers all batches of a lane below this one."""
-        self._files.replace(f"{_READ}/{lane.number}-of-{lane.count}.json", json.dumps({"batch": batch_id}).encode())
+        self._files.replace(f"{_READ}/{lane.number}-of-{lane.lanes}.json", json.dumps({"batch": batch_id}).encode())
 
     def ended(self) -> EndOfQuery | None:
         """Return the end of the query, or None while it runs."""

@@ -177,7 +177,7 @@ class _LaneReader(SplitReader):
         self._rows = None
         self._place = _Place(self._place.batch_id, self._place.file_index + 1)
 
-    def position(self) -> tuple[int, int, int] | None:
+    def position(self) -> tuple[int, ...] | None:
         return None if self._place is None else tuple(self._place)
 
     @property

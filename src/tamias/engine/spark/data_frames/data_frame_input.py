@@ -53,8 +53,8 @@ class DataFrameInput:
         elif manifest.columns != columns_text(self.row_type):
             raise ConfigurationError(
                 f"from_data_frame(): job {job.settings.job_name!r} continues with the rows of its earlier driver, "
-                f"whose columns were {manifest.columns}; now they are {columns_text(self.row_type)}: give the job a new "
-                f"id, or remove {files.url!r} to start from the beginning"
+                f"whose columns were {manifest.columns}; now they are {columns_text(self.row_type)}: give the job a "
+                f"new id, or remove {files.url!r} to start from the beginning"
             )
         return WrittenRows(folder.address, self.row_type, manifest.files)
 

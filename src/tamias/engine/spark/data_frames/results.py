@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,14 +11,17 @@ from tamias.config.job_settings import JobSettings
 from tamias.connectors.data_frames.commit_log import CommitLog, path_of
 from tamias.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark
 from tamias.engine.spark.data_frames.schemas import row_type_from_spark, spark_schema
-from tamias.engine.spark.driver_side.session import spark_context
+from tamias.engine.spark.data_frames.tamias_source import SCHEMA_FILE, TamiasSource
+from tamias.engine.spark.driver_side.cluster import ship_package
+from tamias.engine.spark.driver_side.session import is_started_by_us, spark_context
+from tamias.errors import ConfigurationError
 from tamias.storage.locations import join
 from tamias.types.composite_types import RowTypeInfo
 from tamias.types.data_types import RowType
 from tamias.types.row_schema import row_type_of
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["read_rows", "result_folder", "row_type_for", "session_of"]
+__all__ = ["begin_stream", "read_rows", "register_tamias_source", "result_folder", "row_type_for", "session_of"]
 
 
 def session_of(settings: JobSettings) -> Any:
@@ -77,3 +81,32 @@ def read_rows(session: Any, folder: RowFolder, row_type: RowType) -> Any:
         return session.createDataFrame([], schema)
     urls = [url_for_spark(join(folder.address, path_of(file))) for file in files]
     return session.read.schema(schema).parquet(*urls)
+
+
+def begin_stream(session: Any, address: str, row_type: RowType) -> Any:
+    """Return the streaming DataFrame of the rows that jobs commit to a folder, and note the columns there.
+
+    Raises:
+        ConfigurationError: The folder was begun with other columns.
+    """
+    schema = spark_schema(row_type)
+    files = RowFolder(address).files
+    columns = schema.jsonValue()
+    try:
+        files.publish(SCHEMA_FILE, json.dumps(columns).encode())
+    except FileExistsError:
+        known = json.loads(files.read(SCHEMA_FILE))
+        if known != columns:
+            raise ConfigurationError(
+                f"to_streaming_data_frame(): {files.url!r} holds rows with other columns, {known}; now they are "
+                f"{columns}: choose another path"
+            ) from None
+    register_tamias_source(session)
+    return session.readStream.format(TamiasSource.name()).load(address)
+
+
+def register_tamias_source(session: Any) -> None:
+    """Make the format `tamias` known to a session of Spark, for programs that only read what a job has written."""
+    if not is_started_by_us(session.sparkContext):
+        ship_package(session.sparkContext)  # the Python of the session need not have tamias installed
+    session.dataSource.register(TamiasSource)

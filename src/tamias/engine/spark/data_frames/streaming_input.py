@@ -1,0 +1,121 @@
+"""Runs in the driver: a streaming query of Spark that writes its batches into files, for a job that reads them.
+
+The query has its own checkpoint location, and the files lie below it: what the query has done and what the job has not
+yet covered by a checkpoint belong together. The query starts before the job and is stopped with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from tamias.connectors.data_frames.row_batches import RowBatches, batch_path
+from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
+from tamias.connectors.data_frames.written_rows import row_files_in
+from tamias.engine.beside_job import StartingJob
+from tamias.engine.spark.data_frames.row_folder import RowFolder, url_for_spark
+from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+from tamias.engine.spark.driver_side.session import first_line_of
+from tamias.errors import ConfigurationError
+from tamias.functions.job_status import JobStatus
+from tamias.functions.source_contract import Source
+from tamias.storage.locations import join, plain
+from tamias.types.data_types import RowType
+
+__all__ = ["StreamingDataFrameInput"]
+
+_log = logging.getLogger(__name__)
+_BELOW_LOCATION = "tamias-rows"
+_MOST_UNREAD = 100  # batches that no checkpoint covers; then the query waits
+_WAIT_S = 0.1
+_STOP_S = 30.0
+
+
+class StreamingDataFrameInput:
+    """The batches of one streaming DataFrame, beside the job that reads them."""
+
+    def __init__(self, frame: Any, checkpoint_location: str, query_name: str, *, available_now: bool) -> None:
+        self._frame = frame
+        self._location = plain(checkpoint_location)
+        self._query_name = query_name
+        self._available_now = available_now
+        self.row_type: RowType = row_type_from_spark(frame.schema)
+        self._query: _RunningQuery | None = None
+
+    def start(self, job: StartingJob) -> Source:
+        """Start the query, from its checkpoint location; return the source of its rows."""
+        if not job.settings.checkpoints.enabled or job.batch:
+            raise ConfigurationError(
+                f"from_streaming_data_frame(): rows of query {self._query_name!r} are kept until a checkpoint of the "
+                "job covers them, and the job takes none: call env.enable_checkpointing(...), in STREAMING mode"
+            )
+        context = self._frame.sparkSession.sparkContext
+        if context.defaultParallelism < 2:
+            _log.warning(
+                "query %s and job %s share the one core of Spark (%s) and wait for each other; give Spark two or more",
+                self._query_name,
+                job.settings.job_name,
+                context.master,
+            )
+        folder = RowFolder(join(self._location, _BELOW_LOCATION))
+        self._query = _RunningQuery(folder, self._query_name)
+        writer = self._frame.writeStream.queryName(self._query_name).foreachBatch(self._query.write)
+        writer = writer.option("checkpointLocation", url_for_spark(self._location))
+        trigger = {"availableNow": True} if self._available_now else {"processingTime": "0 seconds"}
+        self._query.watch(writer.trigger(**trigger).start())
+        return RowBatchesSource(folder.address, self.row_type, lanes=job.parallelism, bounded=self._available_now)
+
+    def end(self, status: JobStatus, has_savepoint: bool) -> None:
+        """Stop the query. Its batches that no checkpoint covers stay for the next start."""
+        query, self._query = self._query, None
+        if query is not None:
+            query.stop()
+
+
+class _RunningQuery:
+    def __init__(self, folder: RowFolder, name: str) -> None:
+        self._folder = folder
+        self._files = folder.files
+        self._batches = RowBatches(self._files)
+        self._batches.begin()
+        self._name = name
+        self._stopping = threading.Event()
+        self._query: Any = None
+        self._watcher: threading.Thread | None = None
+
+    def write(self, frame: Any, batch_id: int) -> None:
+        """Write a batch. Called by Spark, again for a batch that the query does not know to be written."""
+        if self._batches.is_written(batch_id):
+            return
+        self._batches.prune()
+        while self._batches.unread() >= _MOST_UNREAD:
+            if self._stopping.wait(_WAIT_S):
+                raise InterruptedError(f"query {self._name!r} is stopped with its job")
+            self._batches.prune()
+        path = batch_path(batch_id)
+        # `overwrite` removes what a query left that died before it published the batch.
+        frame.write.mode("overwrite").parquet(url_for_spark(join(self._folder.address, path)), compression="snappy")
+        self._batches.publish(batch_id, row_files_in(self._files.below(path)))
+
+    def watch(self, query: Any) -> None:
+        self._query = query
+        self._watcher = threading.Thread(target=self._wait_for_end, name=f"tamias-query-{self._name}", daemon=True)
+        self._watcher.start()
+
+    def _wait_for_end(self) -> None:
+        failure = None
+        try:
+            self._query.awaitTermination()
+        except Exception as error:  # the class is PySpark's own; any error ends the query
+            failure = first_line_of(error)
+        if not self._stopping.is_set():
+            self._batches.end(self._name, failure)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._query is not None:
+            self._query.stop()
+        if self._watcher is not None:
+            self._watcher.join(_STOP_S)
+        self._batches.prune()

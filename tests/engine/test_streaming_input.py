@@ -1,0 +1,160 @@
+"""A streaming query beside the job that reads its rows; a stand-in for Spark runs the query."""
+
+import threading
+
+import pytest
+from pyspark.sql import types as st
+
+from tamias.config.checkpoint_settings import CheckpointSettings
+from tamias.config.job_settings import JobSettings
+from tamias.connectors.data_frames.row_batches import RowBatches
+from tamias.engine.beside_job import StartingJob
+from tamias.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
+from tamias.errors import ConfigurationError, StreamingQueryFailed
+from tamias.functions.job_status import JobStatus
+from tamias.storage.file_store import open_files
+from tests.connectors.data_frames.row_files import rows, write_part
+from tests.connectors.reading import SourceJob
+
+SCHEMA = st.StructType([st.StructField("id", st.LongType(), False), st.StructField("word", st.StringType())])
+CHECKPOINTED = JobSettings("job", checkpoints=CheckpointSettings(interval_ms=1000))
+
+
+class Query:
+    """A streaming DataFrame, its writer and its running query; a test calls for batches itself."""
+
+    def __init__(self, cores=2):
+        self.schema = SCHEMA
+        self.sparkSession = self.sparkContext = self.writeStream = self
+        self.defaultParallelism, self.master = cores, f"local[{cores}]"
+        self.settings: dict[str, object] = {}
+        self.ended = threading.Event()
+        self.failure: Exception | None = None
+
+    def queryName(self, name):
+        return self.option("name", name)
+
+    def option(self, key, value):
+        self.settings[key] = value
+        return self
+
+    def foreachBatch(self, function):
+        self.function = function
+        return self
+
+    def trigger(self, **how):
+        return self.option("trigger", how)
+
+    def start(self):
+        return self
+
+    def awaitTermination(self):
+        assert self.ended.wait(30)
+        if self.failure is not None:
+            raise self.failure
+
+    def stop(self):
+        self.ended.set()
+
+    def batch(self, number, records):
+        self.function(Batch(records), number)
+
+
+class Batch:
+    def __init__(self, records):
+        self._records = records
+        self.write = self
+
+    def mode(self, mode):
+        assert mode == "overwrite"
+        return self
+
+    def parquet(self, url, compression):
+        write_part(url.removeprefix("file://"), 0, self._records)
+
+
+def started(tmp_path, query, *, available_now=False, parallelism=1):
+    part = StreamingDataFrameInput(query, str(tmp_path), "clicks", available_now=available_now)
+    return part, part.start(StartingJob(CHECKPOINTED, "op", parallelism))
+
+
+def folder(tmp_path):
+    return RowBatches(open_files(str(tmp_path / "tamias-rows")))
+
+
+def wait_for(condition):
+    pause = threading.Event()
+    for _ in range(3000):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it did not happen in 30 s")
+
+
+def test_rows_of_the_query_are_read_in_the_order_of_its_batches(tmp_path):
+    query = Query()
+    part, source = started(tmp_path, query)
+    assert query.settings["checkpointLocation"] == f"file://{tmp_path}"
+    assert query.settings["trigger"] == {"processingTime": "0 seconds"}
+    query.batch(0, rows(0, 3))
+    query.batch(1, rows(10, 3))
+    query.batch(1, rows(100, 3))  # repeated after a failure of the query
+    assert [row.id for row in SourceJob(source, 1).read_available()] == [0, 1, 2, 10, 11, 12]
+    part.end(JobStatus.CANCELED, False)
+    assert folder(tmp_path).ended() is None, "the query of the next start goes on"
+
+
+def test_a_query_of_what_is_available_now_ends_the_source(tmp_path):
+    query = Query()
+    part, source = started(tmp_path, query, available_now=True, parallelism=2)
+    assert query.settings["trigger"] == {"availableNow": True}
+    query.batch(0, rows(0, 3))
+    query.ended.set()
+    wait_for(lambda: folder(tmp_path).ended() is not None)
+    assert [row.id for row in SourceJob(source, 2).read_all()] == [0, 1, 2]
+    part.end(JobStatus.FINISHED, False)
+
+
+def test_the_failure_of_the_query_fails_the_job(tmp_path):
+    query = Query()
+    part, source = started(tmp_path, query)
+    query.failure = RuntimeError("java.lang.IllegalStateException: the topic is gone\n\tat org.apache.spark.Thing")
+    query.ended.set()
+    wait_for(lambda: folder(tmp_path).ended() is not None)
+    with pytest.raises(StreamingQueryFailed, match=r"'clicks', whose rows the job reads, failed: .*the topic is gone;"):
+        SourceJob(source, 1).read(0, 1)
+    part.end(JobStatus.FAILED, False)
+
+
+def test_a_query_that_is_far_ahead_waits_and_is_stopped_while_it_waits(tmp_path):
+    query = Query()
+    part, _ = started(tmp_path, query)
+    for number in range(100):
+        query.batch(number, [])
+    refused = []
+
+    def write():
+        try:
+            query.batch(100, [])
+        except InterruptedError as error:
+            refused.append(error)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    part.end(JobStatus.CANCELED, False)
+    writing.join(30)
+    assert refused
+    assert max(folder(tmp_path).ready()) == 99
+
+
+@pytest.mark.parametrize(("settings", "batch"), [(JobSettings("job"), False), (CHECKPOINTED, True)])
+def test_a_job_without_checkpoints_is_refused(tmp_path, settings, batch):
+    part = StreamingDataFrameInput(Query(), str(tmp_path), "clicks", available_now=True)
+    with pytest.raises(ConfigurationError, match=r"the job takes none: call env\.enable_checkpointing"):
+        part.start(StartingJob(settings, "op", 1, batch))
+    part.end(JobStatus.FAILED, False)
+
+
+def test_one_core_for_both_is_worth_a_warning(tmp_path, caplog):
+    started(tmp_path, Query(cores=1))[0].end(JobStatus.CANCELED, False)
+    assert "query clicks and job job share the one core of Spark (local[1])" in caplog.text
