@@ -143,6 +143,24 @@ def test_a_job_that_cannot_be_submitted_leaves_no_rows():
     assert not Path(folder).exists()
 
 
+def test_what_is_no_data_frame_of_spark_is_refused_at_the_call():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    pandas = type("DataFrame", (), {"__module__": "pandas.core.frame"})()
+    classic = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "isStreaming": True})
+    connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    bounded = type("DataFrame", (classic,), {"isStreaming": False})()
+    with pytest.raises(TypeError, match=r"needs a DataFrame of Spark, got \[1\]"):
+        env.from_data_frame([1])
+    with pytest.raises(TypeError, match=r"one of pandas: use from_pandas\(df\)"):
+        env.from_data_frame(pandas)
+    with pytest.raises(TypeError, match="of Spark Connect, whose session runs no jobs"):
+        env.from_data_frame(connect)
+    with pytest.raises(TypeError, match="streaming DataFrame: use from_streaming_data_frame"):
+        env.from_data_frame(classic())
+    with pytest.raises(TypeError, match=r"does not stream: use from_data_frame\(df\)"):
+        env.from_streaming_data_frame(bounded, "/progress")
+
+
 def test_a_program_is_explained_without_running_the_plan():
     frame = Frame()
     env, _ = drawn(frame)

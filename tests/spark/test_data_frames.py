@@ -12,6 +12,7 @@ import pytest
 from tamias.common import Types
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.state import ValueStateDescriptor
+from tamias.engine.spark.data_frames.results import row_type_for
 from tamias.table import Row
 from tests.test_examples import example
 
@@ -45,31 +46,42 @@ class FailsOnce(KeyedProcessFunction):
             raise RuntimeError("as planned")
         seen = (self.seen.value() or 0) + 1
         self.seen.update(seen)
-        yield Row(ctx.get_current_key(), value.id, seen, value.at, {"digits": [int(d) for d in str(value.id)]})
+        yield Row(
+            ctx.get_current_key(), value.id, seen, value.at, value.old, {"digits": [int(d) for d in str(value.id)]}
+        )
 
 
 def test_a_stateful_step_between_two_data_frames_is_exactly_once_although_it_fails(spark, tmp_path):
     """The plan gives other rows each time it is run: a second run would show in the result."""
     env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
     env.enable_checkpointing(100).get_checkpoint_config().set_checkpoint_storage_dir(f"file://{tmp_path}/checkpoints")
-    made = "id", "rand() as luck", "timestamp_micros(id) as at"
+    made = "id", "rand() as luck", "timestamp_micros(id) as at", "timestamp_seconds(-14800000000) as old"  # in 1501
     frame = spark.range(0, 5000, 1, 3).selectExpr(*made)
     output = Types.ROW_NAMED(
-        ["key", "id", "seen", "at", "more"],
-        [Types.LONG(), Types.LONG(), Types.INT(), Types.INSTANT(), Types.MAP(Types.STRING(), Types.LIST(Types.INT()))],
+        ["key", "id", "seen", "at", "old", "more"],
+        [
+            Types.LONG(),
+            Types.LONG(),
+            Types.INT(),
+            Types.INSTANT(),
+            Types.INSTANT(),
+            Types.MAP(Types.STRING(), Types.LIST(Types.INT())),
+        ],
     )
     stream = env.from_data_frame(frame).key_by(lambda row: row.id % 10)
     result = stream.process(FailsOnce(str(tmp_path / "failed")), output_type=output).to_data_frame()
     assert (tmp_path / "failed").exists()
     assert result.schema.simpleString() == (
-        "struct<key:bigint,id:bigint,seen:int,at:timestamp,more:map<string,array<int>>>"
+        "struct<key:bigint,id:bigint,seen:int,at:timestamp,old:timestamp,more:map<string,array<int>>>"
     )
     counted = result.groupBy("key").count().collect()
     assert sorted((row["key"], row["count"]) for row in counted) == [(key, 500) for key in range(10)]
     assert result.selectExpr("count(distinct id)").first()[0] == 5000
+    assert result.where("unix_seconds(old) != -14800000000").count() == 0
     wrong = result.where("seen > 500 or unix_micros(at) != id or more['digits'][0] is null").count()
     assert wrong == 0
     assert not list((tmp_path / "checkpoints").rglob("_tamias-rows.json")), "the rows go with the job"
+    assert row_type_for("id long not null, tags array<string>", None, "f()").field_names() == ["id", "tags"]
 
 
 def add_clicks(folder, name, clicks):

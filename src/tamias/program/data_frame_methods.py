@@ -7,13 +7,13 @@ import uuid
 from typing import Any
 
 from tamias.connectors.data_frames.row_files_sink import RowFilesSink
+from tamias.connectors.file_addresses import input_address
 from tamias.errors import InvalidProgramError
 from tamias.functions.source_contract import Boundedness
 from tamias.graph.specs import SourceSpec, WriterSpec
 from tamias.graph.stream_graph import Kind
 from tamias.program.foreground import wait_in_foreground
 from tamias.program.sink_methods import SinkMethods
-from tamias.storage.locations import plain
 from tamias.types.composite_types import RowTypeInfo, TupleTypeInfo
 from tamias.types.row_schema import row_type_of
 
@@ -51,7 +51,7 @@ class DataFrameMethods(SinkMethods):
         row_type = row_type_for(schema, self._type(), "to_data_frame()")
         folder = result_folder(
             settings,
-            None if path is None else os.fspath(path),
+            None if path is None else input_address(path, "to_data_frame()"),
             f"results/{uuid.uuid4()}",
             master=session.sparkContext.master,
             what="to_data_frame()",
@@ -82,7 +82,7 @@ class DataFrameMethods(SinkMethods):
 
         session = session_of(self._environment.job_settings("to_streaming_data_frame"))
         row_type = row_type_for(schema, self._type(), "to_streaming_data_frame()")
-        address = plain(os.fspath(path))
+        address = input_address(path, "to_streaming_data_frame()")
         frame = begin_stream(session, address, row_type)
         self._sink("streaming DataFrame", WriterSpec(RowFilesSink(address, row_type)))
         return frame

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tamias.connectors.collection_source import CollectionSource
+from tamias.connectors.file_addresses import input_address
 from tamias.functions.source_contract import Boundedness
 from tamias.functions.watermark_strategy import WatermarkStrategy
 from tamias.graph.specs import SourceSpec
@@ -67,9 +68,7 @@ class DataFrameSources(EnvironmentSources):
             available_now: Whether the query ends with the rows that are there when it starts, and the job with it.
         """
         _check_frame("from_streaming_data_frame", df, streaming=True)
-        location = os.fspath(checkpoint_location)
-        if not isinstance(location, str) or not location:
-            raise TypeError(f"from_streaming_data_frame() needs a checkpoint_location as text, got {location!r}")
+        location = input_address(checkpoint_location, "from_streaming_data_frame()")
         from tamias.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
 
         part = StreamingDataFrameInput(df, location, source_name, available_now=available_now)

@@ -136,6 +136,7 @@ def test_a_lane_that_is_behind_keeps_its_batches(query):
     job = SourceJob(source, 2)
     while job.read(0, 100):
         pass
+    job.read(1, 100)  # of batch 0 alone
     completed(source, job)
     query.batches.prune()
     assert query.batches.ready() == [0, 1, 2]
@@ -167,7 +168,11 @@ def test_marks_of_an_earlier_job_delete_nothing_that_a_new_one_reads(query):
     again = Query(query.folder)
     again.batches.begin()
     again.batches.prune()
-    assert sorted(read_ids(SourceJob(again.source(), 2))) == [10, 11, 20, 21]
+    later = SourceJob(again.source(), 2)
+    assert sorted(read_ids(later)) == [10, 11, 20, 21]
+    completed(again.source(), later)
+    again.batches.prune()
+    assert again.batches.ready() == [2], "the lanes of the earlier job hold nothing back"
 
 
 def test_an_older_checkpoint_whose_batches_are_gone_is_refused(query):

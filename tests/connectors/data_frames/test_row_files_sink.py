@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tamias.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
 from tamias.connectors.data_frames.row_files_sink import DATA, MARKS, RowFilesSink
 from tamias.errors import RecordTypeError, RowFilesDamaged, RowFilesGone
 from tamias.storage.file_store import open_files
+from tamias.storage.local import LocalFiles
 from tamias.table import Row
 from tests.connectors.data_frames.row_files import ROW_TYPE
 from tests.connectors.sink_contract import SinkCase, SinkContract
@@ -126,6 +128,24 @@ def test_a_commit_repeated_after_a_crash_enters_no_file_twice(tmp_path):
     assert len(list((tmp_path / MARKS).iterdir())) == 1
     assert (log.advance(), CommitLog(open_files(str(tmp_path))).advance()) == (1, 1)
     assert list((tmp_path / MARKS).iterdir()) == []
+
+
+class OvertakenFiles(LocalFiles):
+    """Files in which another reader publishes an entry at the last moment."""
+
+    def publish(self, path, data):
+        other = CommitLog(open_files(self.url))
+        committed(RowsCase(Path(self.url)), 1, 1)
+        other.advance()
+        super().publish(path, data)
+
+
+def test_a_reader_that_comes_late_takes_over_the_entry_of_the_other(tmp_path):
+    committed(RowsCase(tmp_path), 1, 1)
+    late = CommitLog(OvertakenFiles(tmp_path))
+    assert late.advance() == 1
+    names = [file.name for file in late.files_between(0, 1)]
+    assert len(names) == len(set(names)) == 2
 
 
 def test_of_two_readers_at_once_none_enters_a_file_a_second_time(tmp_path):

@@ -14,6 +14,7 @@ from tamias.engine.spark.data_frames.schemas import row_type_from_spark, spark_s
 from tamias.engine.spark.data_frames.tamias_source import SCHEMA_FILE, TamiasSource
 from tamias.engine.spark.driver_side.cluster import ship_package
 from tamias.engine.spark.driver_side.session import is_started_by_us, spark_context
+from tamias.engine.spark.driver_side.worker_python import DriverPythonContext
 from tamias.errors import ConfigurationError
 from tamias.storage.locations import join
 from tamias.types.composite_types import RowTypeInfo
@@ -107,6 +108,22 @@ def begin_stream(session: Any, address: str, row_type: RowType) -> Any:
 
 def register_tamias_source(session: Any) -> None:
     """Make the format `tamias` known to a session of Spark, for programs that only read what a job has written."""
-    if not is_started_by_us(session.sparkContext):
-        ship_package(session.sparkContext)  # the Python of the session need not have tamias installed
-    session.dataSource.register(TamiasSource)
+    from pyspark.sql.datasource import DataSourceRegistration
+
+    context = session.sparkContext
+    if context.master.startswith("local"):
+        session = _DriverPythonSession(session, DriverPythonContext(context))
+    elif not is_started_by_us(context):
+        ship_package(context)  # the Python of the cluster need not have tamias installed
+    DataSourceRegistration(session).register(TamiasSource)
+
+
+class _DriverPythonSession:
+    """A session of Spark that sends the driver's Python with what is registered. The user's session stays as it is."""
+
+    def __init__(self, session: Any, context: DriverPythonContext) -> None:
+        self._session = session
+        self.sparkContext = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)

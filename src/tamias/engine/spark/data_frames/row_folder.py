@@ -11,6 +11,7 @@ import tempfile
 
 from tamias.config.job_settings import JobSettings
 from tamias.config.options import CHECKPOINT_DIR, DATA_FRAMES_DIR
+from tamias.connectors.file_addresses import input_address
 from tamias.errors import ConfigurationError
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.locations import join, plain, scheme_of, shown, split_last
@@ -65,7 +66,7 @@ def row_folder(settings: JobSettings, name: str, *, master: str, what: str) -> R
         above = settings.checkpoints.directory
         directory = None if above.startswith("memory:") else join(plain(above), _BELOW_CHECKPOINTS)
     if directory is not None:
-        return RowFolder(join(plain(directory), name))
+        return RowFolder(join(input_address(directory, DATA_FRAMES_DIR.key), name))
     if not master.startswith("local"):
         raise ConfigurationError(
             f"{what}: on a cluster the rows of a DataFrame pass through files that every machine sees, and none of "

@@ -20,7 +20,7 @@ from tamias.engine.spark.driver_side.session import first_line_of
 from tamias.errors import ConfigurationError
 from tamias.functions.job_status import JobStatus
 from tamias.functions.source_contract import Source
-from tamias.storage.locations import join, plain
+from tamias.storage.locations import join
 from tamias.types.data_types import RowType
 
 __all__ = ["StreamingDataFrameInput"]
@@ -37,7 +37,7 @@ class StreamingDataFrameInput:
 
     def __init__(self, frame: Any, checkpoint_location: str, query_name: str, *, available_now: bool) -> None:
         self._frame = frame
-        self._location = plain(checkpoint_location)
+        self._location = checkpoint_location
         self._query_name = query_name
         self._available_now = available_now
         self.row_type: RowType = row_type_from_spark(frame.schema)
@@ -60,7 +60,9 @@ class StreamingDataFrameInput:
             )
         folder = RowFolder(join(self._location, _BELOW_LOCATION))
         self._query = _RunningQuery(folder, self._query_name)
-        writer = self._frame.writeStream.queryName(self._query_name).foreachBatch(self._query.write)
+        # Of two active queries with one name Spark refuses the second, and a job may have two sources of one name.
+        unique_name = f"{self._query_name} {job.operator_id[:8]}"
+        writer = self._frame.writeStream.queryName(unique_name).foreachBatch(self._query.write)
         writer = writer.option("checkpointLocation", url_for_spark(self._location))
         trigger = {"availableNow": True} if self._available_now else {"processingTime": "0 seconds"}
         self._query.watch(writer.trigger(**trigger).start())
