@@ -2,11 +2,13 @@
 
 import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from tamias.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
 from tamias.common.restart_strategy import FallbackRestartStrategyConfiguration
 from tamias.config.python_dependencies import PythonArchive
 from tamias.connectors.collection_source import CollectionSource
@@ -400,3 +402,16 @@ def test_a_session_of_spark_is_handed_to_the_jobs_as_it_is():
 def test_something_else_than_a_session_of_spark_is_refused(given, said):
     with pytest.raises(TypeError, match=said):
         StreamExecutionEnvironment.get_execution_environment(spark=given)
+
+
+def test_functions_of_a_main_script_are_sent_with_the_name_of_row_and_not_with_a_class_of_its_own():
+    program = """
+import sys
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.table import Row
+StreamExecutionEnvironment.get_execution_environment()
+import cloudpickle
+sys.stdout.buffer.write(cloudpickle.dumps(lambda: Row(1)))
+"""
+    sent = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout
+    assert type(pickle.loads(sent)()) is Row

@@ -28,6 +28,7 @@ from tamias.program.spark_session import checked_session
 from tamias.program.stream_display import html_of
 from tamias.program.stream_kinds import StreamKinds
 from tamias.slot.cached_files import checked
+from tamias.types.published import load_published
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -48,6 +49,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
+        load_published()  # before any function of the program is pickled
         EnvironmentSettings.__init__(self, configuration)
         EnvironmentDependencies.__init__(self)
         DataFrameSources.__init__(self)
