@@ -43,7 +43,11 @@ class RowsCase(SinkCase):
         return rows_of(self.folder, CommitLog(open_files(str(self.folder))).all_files())
 
     def spoil(self):
-        return Row(id=None, word="x"), RecordTypeError, "column 'id' is not nullable and is None"
+        return (
+            Row(id=None, word="x"),
+            RecordTypeError,
+            r"ROW<id BIGINT, word .*>: column 'id' is not nullable and is None",
+        )
 
 
 class LoggedCase(RowsCase):

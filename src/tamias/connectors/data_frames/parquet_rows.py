@@ -23,7 +23,7 @@ class RowColumns:
 
     def __init__(self, row_type: RowType) -> None:
         self._pa = load_arrow("a DataFrame")
-        self._row_type = row_type
+        self._text = f"ROW<{', '.join(f'{field.name} {field.data_type}' for field in row_type)}>"
         self.names = row_type.field_names()
         self._columns: list[ArrowColumn] = [arrow_column(each, utc=True) for each in row_type.field_types()]
         self.schema = self._pa.schema(
@@ -59,7 +59,7 @@ class RowColumns:
                 try:
                     self._batch([record])
                 except Exception as error:
-                    raise RecordTypeError(str(self._row_type), preview(record), str(error)) from None
+                    raise RecordTypeError(self._text, preview(record), str(error)) from None
             raise
 
     def _batch(self, records: Sequence[Any]) -> Any:
