@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,44 @@ def test_jobs_run_on_the_session_of_the_user_and_leave_it_as_it_was(python: str,
     assert "[Stage" in of_frames
 
 
-def test_a_cluster_needs_a_python_of_the_driver_s_version_and_nothing_else(python: str, tmp_path: Path) -> None:
-    """The executors' Python lacks tamias and cloudpickle; then it has another version; then there is none."""
-    bare, older, missing = bare_python(tmp_path / "bare"), older_python(tmp_path / "older"), str(tmp_path / "no-python")
-    cluster = Cluster(tmp_path, hosts=["127.0.0.1"])
-    try:
-        command = [python, str(PROGRAMS / "cluster_session.py"), cluster.master, bare, older, missing]
-        done = run(command, tmp_path)
-    finally:
-        cluster.stop()
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("cluster"), hosts=["127.0.0.1"])
+    yield started
+    started.stop()
+
+
+def test_a_cluster_needs_a_python_of_the_driver_s_version_and_nothing_else(
+    python: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """The executors' Python lacks tamias and cloudpickle, and the job runs. Then it has another version."""
+    bare, older = bare_python(tmp_path / "bare"), older_python(tmp_path / "older")
+    done = run([python, str(PROGRAMS / "cluster_session.py"), cluster.master, bare, older], tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
-    names = {bare: "<bare python>", older: "<older python>", missing: "<no python>", python: "<user's python>"}
+    names = {bare: "<bare python>", older: "<older python>", python: "<user's python>"}
     said, wanted = golden("cluster_session", done.stdout, names)
+    assert said == wanted
+
+
+def test_the_command_line_names_the_python_that_a_cluster_does_not_have(
+    python: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    missing = str(tmp_path / "no-python")
+    (tmp_path / "nuts.py").write_text(
+        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection(['acorn', 'walnut']).print()\n"
+        "env.execute('nuts')\n"
+    )
+    settings = {
+        "spark.master": cluster.master,
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.pyspark.python": missing,
+        "restart-strategy.type": "exponential-delay",  # no restart helps
+    }
+    given = [argument for key, value in settings.items() for argument in ("-D", f"{key}={value}")]
+    done = run([python, "-m", "tamias", "run", *given, "nuts.py"], tmp_path)
+    assert done.returncode == 1, done.stdout
+    said, wanted = golden("cluster_command_line", done.stderr, {missing: "<no python>", python: "<user's python>"})
     assert said == wanted

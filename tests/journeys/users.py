@@ -52,7 +52,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def run(
-    command: list[str], folder: Path, env: dict[str, str] | None = None, timeout: float = 150.0
+    command: list[str], folder: Path, env: dict[str, str] | None = None, timeout: float = 250.0
 ) -> subprocess.CompletedProcess[str]:
     """Run a user's command in a folder."""
     return subprocess.run(

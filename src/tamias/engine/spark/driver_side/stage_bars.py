@@ -32,13 +32,13 @@ class StageBars:
     def hide(self) -> None:
         """Draw no bars from now on."""
         try:
-            shown = self._context._jsc.sc().progressBar()
             with _lock:
                 application = self._context.applicationId
+                shown = self._context._jsc.sc().progressBar()
                 if shown.isDefined():
+                    self._replace(self._context._jvm.scala.Option.empty())
                     shown.get().finishAll()  # clears what stands on the line
                     shown.get().stop()
-                    self._replace(self._context._jvm.scala.Option.empty())
                 elif not _hidden[application]:
                     return  # the session draws none
                 _hidden[application] += 1

@@ -30,7 +30,7 @@ class DriverPythonContext:
     def __init__(self, context: Any) -> None:
         self._context = context
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        self.pythonExec = sys.executable or context.pythonExec  # a Python inside another program has no path
+        self.pythonExec = sys.executable
         self.environment = context._dictToJavaMap(context.environment | {"PYTHONPATH": path})
 
     def __getattr__(self, name: str) -> Any:
