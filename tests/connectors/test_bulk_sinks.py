@@ -144,6 +144,16 @@ class TestMemory(SinkContract):
         return lambda: LinesCase(f"memory://sinks/{uuid.uuid4().hex}", policy)
 
 
+class TestTree(SinkContract):
+    """A remote file system, with renames, as HDFS has."""
+
+    fault_points = ("sink-file", "sink-file-copied")
+
+    @pytest.fixture
+    def make_case(self, tmp_path):
+        return lambda: LinesCase(f"local://{tmp_path}/{uuid.uuid4().hex}")
+
+
 class TestCompactedMemory(SinkContract):
     fault_points = ("sink-file", "sink-file-copied", "sink-compact")
 

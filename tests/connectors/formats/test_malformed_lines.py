@@ -4,11 +4,12 @@ import logging
 
 import pytest
 
-from tamias.common import Configuration, Row, WatermarkStrategy
+from tamias.common import Configuration, Row, Types, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.file_system import FileSource
 from tamias.datastream.formats.csv import CsvReaderFormat, CsvSchema
-from tamias.errors import JobExecutionError
+from tamias.datastream.formats.json import JsonRowDeserializationSchema
+from tamias.errors import JobExecutionError, SchemaRegistryError
 from tamias.testing.local_run import collect_locally
 
 SCHEMA = CsvSchema.builder().add_number_column("n").add_string_column("s").build()
@@ -65,3 +66,18 @@ def test_more_malformed_lines_than_the_limit_fail_the_job(path):
     assert collect_locally(rows(environment("skip", limit=2), path)) == GOOD
     with pytest.raises(JobExecutionError, match=r"has skipped 1 record\(s\), which is the limit"):
         collect_locally(rows(environment("skip", limit=1), path))
+
+
+def test_a_message_that_a_schema_refuses_is_the_fault_of_the_record():
+    schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.INT()])).build()
+    messages = environment("skip").from_collection([b'{"n": 1}', b"torn", b'{"n": 2}'])
+    assert collect_locally(messages.map(schema.deserialize)) == [Row(n=1), Row(n=2)]
+
+
+def unreachable(message):
+    raise SchemaRegistryError("http://registry", "no route to host")
+
+
+def test_a_registry_that_cannot_be_reached_fails_the_job_also_where_records_are_skipped():
+    with pytest.raises(JobExecutionError, match="no route to host"):
+        collect_locally(environment("skip").from_collection([b"a"]).map(unreachable))
