@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from tests.connectors.reading import SourceJob
 
 def write_file(path: Path, factory: BulkWriterFactory, records: Iterable[Any], *, flush_every: int = 0) -> Path:
     """Write records to a file; `flush_every` ends a block of the format after that many records."""
-    with open(path, "wb") as stream:
-        writer = factory.create(stream)
-        for number, record in enumerate(records, 1):
-            writer.add_element(record)
-            if flush_every and number % flush_every == 0:
-                writer.flush()
-        writer.finish()
+    stream = io.BytesIO()  # stays open for a writer that fails, and writes its end when it is garbage
+    writer = factory.create(stream)
+    for number, record in enumerate(records, 1):
+        writer.add_element(record)
+        if flush_every and number % flush_every == 0:
+            writer.flush()
+    writer.finish()
+    path.write_bytes(stream.getvalue())
     return path
 
 

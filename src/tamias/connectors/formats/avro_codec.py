@@ -13,7 +13,7 @@ from tamias.types.factory import Types
 from tamias.types.row import Row, make_row
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["AvroRows", "parsed", "read_datum", "without_logical_types", "write_datum"]
+__all__ = ["AvroRows", "encode_datum", "parsed", "read_datum", "without_logical_types"]
 
 _LOGICAL = {
     "date": Types.SQL_DATE,
@@ -63,22 +63,21 @@ def without_logical_types(document: Any) -> Any:
     return [without_logical_types(each) for each in document] if isinstance(document, list) else document
 
 
-def write_datum(buffer: BytesIO, schema: Any, record: Any) -> None:
-    """Append a record; a record that does not fit leaves the buffer unchanged.
+def encode_datum(schema: Any, record: Any) -> bytes:
+    """Return a record in binary form.
 
     Raises:
         RecordFormatError: The record does not fit the schema.
     """
     from fastavro import schemaless_writer
 
-    start = buffer.tell()
+    buffer = BytesIO()
     try:
         schemaless_writer(buffer, schema, record)
     except Exception as error:  # fastavro raises errors of many classes, down to AttributeError
-        buffer.seek(start)
-        buffer.truncate()
         reason = f"there is no field {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
         raise RecordFormatError("Avro", reason, preview(record)) from None
+    return buffer.getvalue()
 
 
 def read_datum(buffer: BytesIO, written: Any, wanted: Any | None) -> Any:

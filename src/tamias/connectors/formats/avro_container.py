@@ -12,11 +12,10 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable
-from io import BytesIO
 from typing import IO, Any, NamedTuple
 
 from tamias.connectors.file_bytes import zstd_unpacker
-from tamias.connectors.formats.avro_codec import parsed, without_logical_types, write_datum
+from tamias.connectors.formats.avro_codec import encode_datum, parsed, without_logical_types
 from tamias.errors import ConfigurationError
 from tamias.storage.input_files import open_input
 from tamias.storage.locations import shown
@@ -170,7 +169,7 @@ class ContainerWriter:
         self._stream = stream
         self._schema = parsed(without_logical_types(document))
         self._sync = os.urandom(_SYNC_BYTES)
-        self._block = BytesIO()
+        self._block = bytearray()
         self._count = 0
         metadata = {b"avro.schema": json.dumps(document).encode(), b"avro.codec": b"null"}
         stream.write(_MAGIC + _number(len(metadata)))
@@ -179,16 +178,15 @@ class ContainerWriter:
         stream.write(_number(0) + self._sync)
 
     def add_element(self, element: Any) -> None:
-        write_datum(self._block, self._schema, element)
+        self._block += encode_datum(self._schema, element)
         self._count += 1
-        if self._block.tell() >= _BLOCK_BYTES:
+        if len(self._block) >= _BLOCK_BYTES:
             self.flush()
 
     def flush(self) -> None:
         if self._count:
-            data = self._block.getvalue()
-            self._stream.write(_number(self._count) + _number(len(data)) + data + self._sync)
-            self._block, self._count = BytesIO(), 0
+            self._stream.write(_number(self._count) + _number(len(self._block)) + self._block + self._sync)
+            self._block, self._count = bytearray(), 0
 
     def finish(self) -> None:
         self.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from tamias.connectors.formats.avro_codec import AvroRows, parsed, read_datum, write_datum
+from tamias.connectors.formats.avro_codec import AvroRows, encode_datum, parsed, read_datum
 from tamias.connectors.formats.schemas import DeserializationSchema, SerializationSchema
 from tamias.errors import ConfigurationError, RecordFormatError, preview
 from tamias.types.avro_schema import AvroSchema
@@ -88,6 +88,4 @@ class AvroRowSerializationSchema(_AvroRowSchema, SerializationSchema[Any]):
         Raises:
             RecordFormatError: The row does not fit the schema.
         """
-        buffer = BytesIO()
-        write_datum(buffer, self._parsed, self._rows.to_dict(value))
-        return buffer.getvalue()
+        return encode_datum(self._parsed, self._rows.to_dict(value))

@@ -15,7 +15,7 @@ from io import BytesIO
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from tamias.connectors.formats.avro_codec import parsed, read_datum, without_logical_types, write_datum
+from tamias.connectors.formats.avro_codec import encode_datum, parsed, read_datum, without_logical_types
 from tamias.connectors.formats.avro_files import checked_avro_schema
 from tamias.connectors.formats.schemas import DeserializationSchema, SerializationSchema
 from tamias.errors import ConfigurationError, RecordFormatError, SchemaRegistryError, preview
@@ -201,9 +201,7 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema[Any]):
         """
         if self._head is None:
             self._head = _HEAD.pack(_MAGIC, self._client.register(self._subject, self._schema))
-        buffer = BytesIO()
-        write_datum(buffer, self._parsed, value)
-        return self._head + buffer.getvalue()
+        return self._head + encode_datum(self._parsed, value)
 
 
 def _client(url: str | SchemaRegistryClient) -> SchemaRegistryClient:
