@@ -1,7 +1,25 @@
 """The base classes of connectors: sources, sinks, and sinks that transform their stream first."""
 
 from tamias.connectors.delivery import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
-from tamias.functions.sink_contract import Sink
+from tamias.functions.sink_contract import (
+    CommitId,
+    GlobalCommitter,
+    GloballyCommittedSink,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from tamias.functions.source_contract import Source
 
-__all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+__all__ = [
+    "CommitId",
+    "DeliveryGuarantee",
+    "GlobalCommitter",
+    "GloballyCommittedSink",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "StreamTransformer",
+    "SupportsPreprocessing",
+    "WriterContext",
+]

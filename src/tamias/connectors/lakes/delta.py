@@ -1,0 +1,166 @@
+"""Delta tables (`pip install tamias[delta]`), on a file system that all slots reach under the same path."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tamias.clock import SystemClock
+from tamias.connectors.file_addresses import local_path
+from tamias.connectors.formats.arrow_columns import arrow_column, load_arrow
+from tamias.connectors.formats.parquet_files import ParquetBulkWriters
+from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
+from tamias.connectors.lakes.data_files import DataFile, DataFileWriter
+from tamias.errors import ConfigurationError
+from tamias.faults import point
+from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
+from tamias.functions.source_contract import Boundedness, Source, Split, SplitReader
+from tamias.types.composite_types import RowTypeInfo
+from tamias.types.data_type_info import checked_row_type
+from tamias.types.data_types import RowType
+
+__all__ = ["DeltaSink", "DeltaSource"]
+
+
+class DeltaSink(GloballyCommittedSink[Any]):
+    """Appends rows to a Delta table: every row once, one version of the table per checkpoint.
+
+    DeltaSink("/lake/orders", DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())]))
+
+    The table is created if it does not exist.
+    """
+
+    def __init__(self, table_path: str | os.PathLike[str], row_type: RowType) -> None:
+        """Create the table if it does not exist; otherwise check that it has these columns.
+
+        Args:
+            table_path: The folder of the table.
+            row_type: The columns of the table and their types.
+        """
+        self._path = local_path(table_path, "DeltaSink")
+        fields = checked_row_type(row_type, "DeltaSink()")
+        self._factory = ParquetBulkWriters.for_row_type(fields, utc_timestamp=True)
+        pa = load_arrow("a Delta table")
+        wanted = pa.schema(
+            [
+                pa.field(each.name, arrow_column(each.data_type, utc=True).type, each.data_type.is_nullable)
+                for each in fields
+            ]
+        )
+        delta = _deltalake()
+        delta.DeltaTable.create(self._path, wanted, mode="ignore")
+        table = delta.DeltaTable(self._path)
+        if table.metadata().partition_columns:
+            raise ConfigurationError(f"DeltaSink cannot write {self._path!r}: the table is partitioned")
+        found, declared = table.schema().to_json(), delta.Schema.from_arrow(wanted).to_json()
+        if _columns(found) != _columns(declared):
+            raise ConfigurationError(
+                f"DeltaSink cannot write {self._path!r}: the table has the columns {_columns(found)}, "
+                f"the row type has {_columns(declared)}"
+            )
+
+    def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, DataFile]:
+        """Create the writer of one subtask."""
+        return DataFileWriter(self._path, self._factory, context.subtask_index)
+
+    def create_global_committer(self) -> GlobalCommitter[DataFile]:
+        """Create the committer."""
+        return _DeltaCommitter(self._path)
+
+    def __repr__(self) -> str:
+        return f"DeltaSink({self._path!r})"
+
+
+class _DeltaCommitter(GlobalCommitter[DataFile]):
+    """Adds files to the table. The version of an application transaction of the table shows what was added."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def commit(self, commit_id: CommitId, committables: Sequence[DataFile]) -> None:
+        delta = _deltalake()
+        table, application = delta.DeltaTable(self._path), f"tamias-{commit_id.lineage}"
+        last = table.transaction_version(application)
+        if last is not None and last >= commit_id.number:
+            return
+        point("lake-commit")
+        # Delta refuses the second of two commits of one application that run at the same time.
+        properties = delta.CommitProperties(app_transactions=[delta.Transaction(application, commit_id.number)])
+        table.create_write_transaction(
+            [self._added(file) for file in committables], "append", table.schema(), commit_properties=properties
+        )
+        point("lake-committed")
+
+    def _added(self, file: DataFile) -> Any:
+        from deltalake.transaction import AddAction
+
+        stats = json.dumps({"numRecords": file["row_count"]})
+        name = os.path.relpath(file["path"], self._path)
+        return AddAction(name, file["size_bytes"], {}, SystemClock().now_ms(), True, stats)
+
+
+class DeltaSource(Source):
+    """Reads a version of a Delta table once. Files are read at the same time."""
+
+    def __init__(self, table_path: str | os.PathLike[str], version: int | None = None) -> None:
+        """List the files of a version of the table; None is the newest version."""
+        self._path = local_path(table_path, "DeltaSource")
+        dataset, self._version = _dataset(self._path, version)
+        self._type_info = row_type_of(dataset.schema)
+        self._files = sorted(fragment.path for fragment in dataset.get_fragments())
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Return BOUNDED."""
+        return Boundedness.BOUNDED
+
+    def get_produced_type(self) -> RowTypeInfo:
+        """Return rows with the names and types of the columns."""
+        return self._type_info
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        """Return one split for each file of the version."""
+        return [Split(path, path) for path in self._files]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """Open a file at its first row, or behind the rows that an earlier reader has read."""
+        return _FileReader(self._path, self._version, split.what, position)
+
+    def __repr__(self) -> str:
+        return f"DeltaSource({self._path!r}, {self._version})"
+
+
+class _FileReader(ArrowRowReader):
+    def __init__(self, table_path: str, version: int, file: str, position: Any | None) -> None:
+        super().__init__(position)
+        self._table_path = table_path
+        self._version = version
+        self._file = file
+
+    def open_batches(self) -> Iterator[Any]:
+        dataset, _ = _dataset(self._table_path, self._version)
+        fragment = next(each for each in dataset.get_fragments() if each.path == self._file)
+        return iter(fragment.to_batches(schema=dataset.schema))
+
+
+def _dataset(path: str, version: int | None) -> tuple[Any, int]:
+    delta = _deltalake()
+    try:
+        table = delta.DeltaTable(path, version=version)
+        return table.to_pyarrow_dataset(), table.version()
+    except delta.exceptions.DeltaError as error:
+        raise ConfigurationError(f"DeltaSource cannot read {path!r}: {error}") from None
+
+
+def _columns(schema_json: str) -> dict[str, Any]:
+    return {each["name"]: each["type"] for each in json.loads(schema_json)["fields"]}
+
+
+def _deltalake() -> Any:
+    try:
+        import deltalake
+    except ImportError:
+        raise ConfigurationError("Delta tables need deltalake, in every process: pip install 'tamias[delta]'") from None
+    return deltalake

@@ -1,0 +1,195 @@
+"""Iceberg tables (`pip install tamias[iceberg]`), on a file system that all slots reach under the same path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from tamias.connectors.formats.arrow_columns import arrow_column, load_arrow
+from tamias.connectors.formats.parquet_files import ParquetBulkWriters
+from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
+from tamias.connectors.lakes.data_files import DataFile, DataFileWriter
+from tamias.errors import ConfigurationError
+from tamias.faults import point
+from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
+from tamias.functions.source_contract import Boundedness, Source, Split, SplitReader
+from tamias.types.composite_types import RowTypeInfo
+from tamias.types.data_type_info import checked_row_type
+from tamias.types.data_types import RowType
+
+__all__ = ["IcebergSink", "IcebergSource"]
+
+_LINEAGE = "tamias.lineage"
+_NUMBER = "tamias.commit-number"
+
+
+@dataclass(frozen=True)
+class _Catalog:
+    name: str
+    properties: dict[str, str] = field(repr=False)  # they may hold credentials
+
+    def load(self) -> Any:
+        try:
+            from pyiceberg.catalog import load_catalog
+        except ImportError:
+            raise ConfigurationError(
+                "Iceberg tables need pyiceberg, in every process: pip install 'tamias[iceberg]'"
+            ) from None
+        return load_catalog(self.name, **self.properties)
+
+
+class IcebergSink(GloballyCommittedSink[Any]):
+    """Appends rows to an Iceberg table: every row once, one snapshot of the table per checkpoint.
+
+    IcebergSink("main", {"type": "sql", "uri": "sqlite:////lake/catalog.db"}, "shop.orders", row_type)
+
+    The table is created if it does not exist.
+    """
+
+    def __init__(
+        self, catalog_name: str, catalog_properties: Mapping[str, str], table_name: str, row_type: RowType
+    ) -> None:
+        """Create the table and its namespace if they do not exist; otherwise check that it has these columns.
+
+        Args:
+            catalog_name: The name of the catalog. A catalog in a database lists its tables under it.
+            catalog_properties: The properties of the catalog, as pyiceberg's `load_catalog` takes them. They are in no
+                log, error or checkpoint.
+            table_name: The table, with its namespace before a dot.
+            row_type: The columns of the table and their types.
+        """
+        self._catalog = _Catalog(catalog_name, dict(catalog_properties))
+        self._name = table_name
+        fields = checked_row_type(row_type, "IcebergSink()")
+        self._factory = ParquetBulkWriters.for_row_type(fields, utc_timestamp=True)
+        pa = load_arrow("an Iceberg table")
+        wanted = pa.schema(
+            [
+                pa.field(each.name, arrow_column(each.data_type, utc=True).type, each.data_type.is_nullable)
+                for each in fields
+            ]
+        )
+        catalog = self._catalog.load()
+        catalog.create_namespace_if_not_exists(table_name.rpartition(".")[0])
+        table = catalog.create_table_if_not_exists(table_name, wanted)
+        if table.spec().fields:
+            raise ConfigurationError(f"IcebergSink cannot write {table_name!r}: the table is partitioned")
+        found = _columns(table.schema().as_arrow())
+        if found != _columns(wanted):
+            raise ConfigurationError(
+                f"IcebergSink cannot write {table_name!r}: the table has the columns {found}, "
+                f"the row type has {_columns(wanted)}"
+            )
+        self._folder = os.path.join(_path(table.location(), "IcebergSink"), "data")
+
+    def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, DataFile]:
+        """Create the writer of one subtask."""
+        return DataFileWriter(self._folder, self._factory, context.subtask_index)
+
+    def create_global_committer(self) -> GlobalCommitter[DataFile]:
+        """Create the committer."""
+        return _IcebergCommitter(self._catalog, self._name)
+
+    def __repr__(self) -> str:
+        return f"IcebergSink({self._name!r})"
+
+
+class _IcebergCommitter(GlobalCommitter[DataFile]):
+    """Adds files to the table. Properties of the snapshots show what was added."""
+
+    def __init__(self, catalog: _Catalog, name: str) -> None:
+        self._catalog = catalog
+        self._name = name
+
+    def commit(self, commit_id: CommitId, committables: Sequence[DataFile]) -> None:
+        table = self._catalog.load().load_table(self._name)
+        for snapshot in reversed(table.metadata.snapshots):
+            said = snapshot.summary.additional_properties if snapshot.summary is not None else {}
+            if said.get(_LINEAGE) == commit_id.lineage and int(said[_NUMBER]) >= commit_id.number:
+                return
+        point("lake-commit")
+        # The catalog refuses the second of two commits that start from the same snapshot.
+        table.add_files(
+            [f"file://{file['path']}" for file in committables],
+            snapshot_properties={_LINEAGE: commit_id.lineage, _NUMBER: str(commit_id.number)},
+        )
+        point("lake-committed")
+
+
+class IcebergSource(Source):
+    """Reads a snapshot of an Iceberg table once. Files are read at the same time."""
+
+    def __init__(
+        self,
+        catalog_name: str,
+        catalog_properties: Mapping[str, str],
+        table_name: str,
+        snapshot_id: int | None = None,
+    ) -> None:
+        """List the files of a snapshot; None is the newest snapshot."""
+        self._catalog = _Catalog(catalog_name, dict(catalog_properties))
+        self._name = table_name
+        table = self._catalog.load().load_table(table_name)
+        if snapshot_id is None and table.current_snapshot() is not None:
+            snapshot_id = table.current_snapshot().snapshot_id
+        self._snapshot_id = snapshot_id
+        scan = table.scan(snapshot_id=snapshot_id)
+        self._type_info = row_type_of(scan.projection().as_arrow())
+        self._files = sorted(task.file.file_path for task in scan.plan_files())
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Return BOUNDED."""
+        return Boundedness.BOUNDED
+
+    def get_produced_type(self) -> RowTypeInfo:
+        """Return rows with the names and types of the columns."""
+        return self._type_info
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        """Return one split for each file of the snapshot."""
+        return [Split(path, path) for path in self._files]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """Open a file at its first row, or behind the rows that an earlier reader has read."""
+        return _FileReader(self._catalog, self._name, self._snapshot_id, file=split.what, position=position)
+
+    def __repr__(self) -> str:
+        return f"IcebergSource({self._name!r}, {self._snapshot_id})"
+
+
+class _FileReader(ArrowRowReader):
+    def __init__(
+        self, catalog: _Catalog, name: str, snapshot_id: int | None, *, file: str, position: Any | None
+    ) -> None:
+        super().__init__(position)
+        self._catalog = catalog
+        self._name = name
+        self._snapshot_id = snapshot_id
+        self._file = file
+
+    def open_batches(self) -> Iterator[Any]:
+        from pyiceberg.io.pyarrow import ArrowScan
+
+        table = self._catalog.load().load_table(self._name)
+        scan = table.scan(snapshot_id=self._snapshot_id)
+        tasks = [task for task in scan.plan_files() if task.file.file_path == self._file]
+        # The library applies deletes and renamed columns.
+        arrow = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
+        return iter(arrow.to_table(tasks).to_batches())
+
+
+def _columns(schema: Any) -> dict[str, str]:
+    """Return the types of columns by name; Iceberg does not keep apart how long text may be."""
+    return {each.name: str(each.type).removeprefix("large_") for each in schema}
+
+
+def _path(location: str, taken_by: str) -> str:
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file"):
+        raise ConfigurationError(f"{taken_by} writes to file systems that slots reach by a path, not to {location!r}")
+    return url2pathname(parts.path)
