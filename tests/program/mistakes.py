@@ -107,7 +107,6 @@ def _by_a_process(script: Path) -> str:
 def _normalised(said: str, folder: Path) -> str:
     said = said.replace(f"{folder}{os.sep}", "").replace(f"{SOURCE}{os.sep}", "")
     said = re.sub(r"\b0x[0-9a-f]{6,}", "0x...", said)
-    said = re.sub(r"\. Did you mean: '\w+'\?$", "", said, flags=re.MULTILINE)  # Python 3.12's own, behind ours
     lines = [line for line in said.splitlines() if not re.fullmatch(r"\s*[~^][~^ ]*", line)]  # differ between Pythons
     return "".join(f"{line}\n" for line in lines)
 
