@@ -54,7 +54,7 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
         self._properties = properties
         self._kafka = library()
         self._errors = ClientErrors(properties, _WRITING)
-        self._undelivered: str | None = None
+        self._undelivered: tuple[Any, Any] | None = None  # the first error and its message
         self._partitions: dict[str, list[int]] = {}
         self._send = schema.sender(self._partitions_of)
         self._produce: Callable[..., None]  # of the present producer
@@ -78,28 +78,37 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
             raise failure(_WRITING, error, self._properties) from None
 
     def _wait_for_room(self) -> None:
-        self._producer.poll(_ROOM_S)
-        self._check()
+        self._serve(self._producer.poll, _ROOM_S)
 
     def end_epoch(self) -> None:
-        self._producer.poll(0)
-        self._check()
+        self._serve(self._producer.poll, 0)
 
     def _flush(self) -> None:
         """Wait until all messages are delivered. The producer gives each of them up after delivery.timeout.ms."""
-        while self._producer.flush(_FLUSH_S):
-            self._check()
-        self._check()
+        while self._serve(self._producer.flush, _FLUSH_S):
+            pass
+
+    def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
+        """Let the client report what happened, and raise what must not be passed over."""
+        try:
+            left = wait(timeout_s)
+        except (self._kafka.KafkaException, SystemError) as raised:
+            # A fatal error, such as that of a writer that was replaced. confluent-kafka may call `_delivered` while the
+            # error is pending, and Python then raises a SystemError with the error as its cause.
+            cause = raised.__cause__ if isinstance(raised, SystemError) else raised
+            if not isinstance(cause, self._kafka.KafkaException):
+                raise
+            raise failure(_WRITING, cause, self._properties) from None
+        self._errors.check()
+        if self._undelivered is not None:
+            error, message = self._undelivered
+            found = f"a message to topic {message.topic()!r} was not delivered: {error.str()}"
+            raise KafkaError(_WRITING, self._properties.hide(found))
+        return left
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None and self._undelivered is None:
-            topic = message.topic() if message is not None else None
-            self._undelivered = self._properties.hide(f"a message to topic {topic!r} was not delivered: {error.str()}")
-
-    def _check(self) -> None:
-        self._errors.check()
-        if self._undelivered is not None:
-            raise KafkaError(_WRITING, self._undelivered)
+            self._undelivered = (error, message)
 
     def _partitions_of(self, topic: str) -> Sequence[int]:
         known = self._partitions.get(topic)

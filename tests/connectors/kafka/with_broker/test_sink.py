@@ -267,3 +267,19 @@ def murmur2(data):
         h = (h ^ int.from_bytes(data[whole:], "little")) * m & mask
     h = (h ^ h >> 13) * m & mask
     return h ^ h >> 15
+
+
+def test_a_writer_that_was_replaced_while_it_stood_still_writes_nothing_more(kafka):
+    topic = new_topic(kafka)
+    job = SinkJob(writing(kafka, topic).build(), 1)
+    job.write(0, "before")
+    zombie = job.subtasks[0]
+    zombie.writer.end_epoch()
+    time.sleep(0.2)  # the client sends the record, in a transaction
+    job.crash(1)
+    job.write(0, "after")
+    job.finish()
+    zombie.writer.write("zombie", None)
+    with pytest.raises(KafkaError, match=r"writing to Kafka: .*fenced"):
+        zombie.snapshot(7)
+    assert values(kafka, topic) == ["after"]

@@ -324,3 +324,31 @@ def test_a_job_commits_the_offsets_of_its_checkpoints_and_reads_on_from_them(kaf
     wait_until(lambda: committed_offset(kafka, group, topic) == 50 and committed_offset(kafka, group, topic, 1) == 30)
     produce(kafka, topic, ["later"])
     assert run() == ["later"]
+
+
+class Watermarks(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.timer_service().current_watermark()
+
+
+def test_the_slowest_partition_holds_the_watermark_back_until_it_is_idle(kafka):
+    topic = new_topic(kafka, 2)
+    produce(kafka, topic, ["fast"], timestamp=100_000)
+    produce(kafka, topic, ["slow"], 1, timestamp=10)
+
+    def results(strategy):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_source(reading(kafka, topic).build(), strategy, "kafka").process(Watermarks())
+        return stream.execute_and_collect()
+
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    with on_local_engine(), results(strategy) as records:
+        assert {next(records)[0], next(records)[0]} == {"fast", "slow"}
+        produce(kafka, topic, ["later"], timestamp=200_000)
+        assert next(records) == ("later", 9)
+    with on_local_engine(), results(strategy.with_idleness(Duration.of_millis(50))) as records:
+        deadline = time.monotonic() + 30
+        while next(records)[1] < 199_999:  # partition 1 has nothing more, and is left out after a while
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+            produce(kafka, topic, ["more"], timestamp=200_000)
