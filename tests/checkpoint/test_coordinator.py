@@ -392,6 +392,8 @@ def test_a_checkpoint_whose_outcome_was_never_heard_of_does_not_block_the_next_r
         job.answer(1, B)
         job.coordinator.handle(JobFailed(1100))
         assert kinds(job.coordinator.handle(JobStarted(1200, restored_id=restored_id))) == expected
+        recorded = job.coordinator.history[-1]
+        assert (recorded.checkpoint_id, recorded.completed, recorded.ended_ms) == (1, restored_id == 1, 1200)
         assert job.started(2200) == 2
 
 

@@ -161,6 +161,7 @@ def first_file(document):
         lambda d: d["operators"][0].update(parallelism=2),
         lambda d: d["operators"][0].update(max_parallelism=0),
         lambda d: d["operators"][0].update(finished=[1]),
+        lambda d: d["operators"][0].update(finished=[0, 1]),
         lambda d: d["operators"][0]["subtasks"][0]["keyed"].update(key_groups=[0, 128]),
         lambda d: d["operators"][0]["subtasks"][0].update(states=[5]),
         lambda d: d["operators"][0]["subtasks"][0].update(states=[-1]),

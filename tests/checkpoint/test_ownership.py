@@ -16,7 +16,7 @@ from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.history import History
 from tamias.checkpoint.metadata import encode_metadata
-from tamias.checkpoint.owner_files import encode_owner_file
+from tamias.checkpoint.owner_files import Claim, encode_owner_file, read_claim
 from tamias.checkpoint.ownership import claim
 from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
 from tamias.storage.local import LocalFiles
@@ -451,3 +451,10 @@ def test_numbers_go_on_where_the_last_driver_could_have_begun(store, first_id):
     owner.publishing(first_id)
     owner.published(first_id)
     assert History(store).highest_id() == first_id
+
+
+def test_a_damaged_claim_still_takes_its_term_and_names_nobody():
+    store = MemoryFiles()
+    store.publish("owner/claim-000003", b"damaged")
+    assert read_claim(store, 3) == Claim(3, Driver("unknown", 0, None, ""), 0)
+    assert read_claim(store, 4) is None
