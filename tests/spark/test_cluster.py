@@ -64,6 +64,8 @@ def test_a_job_leaves_an_executor_whose_python_daemon_is_stopped(cluster: Cluste
                 os.kill(pid, signal.SIGKILL)
     assert stopped, "there was a daemon to stop"
     assert 1 <= ended.restarts < 10, ended.output[-2000:]
+    logs = cluster.executor_logs().values()
+    assert any("Killing executor JVM because killed task" in log for log in logs), "Spark's reaper ends the executor"
 
 
 FAILED_START = """
