@@ -391,3 +391,9 @@ def test_a_value_that_cannot_be_pickled_leaves_nothing_in_the_next_one():
     with pytest.raises(LookupError, match="not this one"):
         noting.dumps([bytes(100_000), Unwilling()])
     assert noting.dumps([1]) == Noting().dumps([1])
+
+
+def test_a_short_value_after_a_long_one_has_no_bytes_of_the_long_one():
+    noting = Noting()
+    noting.dumps(["long"] * 100)
+    assert noting.dumps([1]) == Noting().dumps([1])
