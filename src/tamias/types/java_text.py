@@ -18,6 +18,8 @@ def double_text(value: float) -> str:
     >>> double_text(100.0), double_text(1e10), double_text(float("-inf"))
     ('100.0', '1.0E10', '-Infinity')
     """
+    if 1e-3 <= value < 1e7:
+        return repr(value)  # Python and Java agree where neither writes an exponent
     return _number_text(value, repr(value))
 
 

@@ -7,18 +7,19 @@ Flink's writer (Jackson) quotes, so that files are equal byte for byte.
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 __all__ = ["CsvDialect", "CsvText"]
 
 _CHECKED_CHARS = 24  # Flink: Jackson quotes longer texts without looking at them
 
 
-@dataclass(frozen=True, slots=True)
-class CsvText:
+class CsvText(NamedTuple):
     """A value as text. Numbers and truth values are never quoted."""
 
     text: str
@@ -86,12 +87,19 @@ class CsvDialect:
             return False
         if len(text) > _CHECKED_CHARS:
             return True
-        # Jackson compares code points: every character up to the highest special one is taken for special.
-        highest = max(self.separator, self.quote, *self.line_end)
-        return any(char <= highest or char == self.escape for char in text)
+        return _special(max(self.separator, self.quote, *self.line_end), self.escape or "").search(text) is not None
 
     def _quoted(self, text: str) -> str:
         assert self.quote is not None
         if self.escape is not None:
             text = text.replace(self.escape, self.escape * 2)
         return f"{self.quote}{text.replace(self.quote, self.quote * 2)}{self.quote}"
+
+
+@lru_cache(maxsize=64)
+def _special(highest: str, escape: str) -> re.Pattern[str]:
+    """Return the pattern of characters for which a text is quoted.
+
+    Jackson compares code points: every character up to the highest special one is taken for special.
+    """
+    return re.compile(f"[\0-{re.escape(highest)}{re.escape(escape)}]")

@@ -96,9 +96,9 @@ def text_writer(data_type: dt.DataType, timestamps: TimestampFormat = TimestampF
         case dt.BooleanType():
             return lambda value: "true" if value else "false"
         case dt.FloatType():
-            return float_text
+            return lambda value: float_text(float(value))
         case dt.DoubleType():
-            return double_text
+            return lambda value: double_text(float(value))
         case dt.DecimalType():
             return lambda value: str(decimal_of(value, data_type))
         case AnyDecimalType():
