@@ -28,7 +28,7 @@ from tamias.errors import JobExecutionError, TamiasError, UserFunctionError
 from tamias.slot.deployment_codec import call_in_slots
 from tamias.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import CONTROL, register
-from tests.campaign.jobs import KINDS, write_files, write_in_two_phases
+from tests.campaign.jobs import KINDS, write_files, write_in_two_phases, write_rows
 from tests.spark.every_kind import NumberIsTime
 
 LEASE_MS = 1_000
@@ -57,7 +57,7 @@ class Run:
     retained: int = 1
     inline_bytes: int = 0
     roll: bool = True
-    sink: str = "files"  # or "two-phase"
+    sink: str = "files"  # or "two-phase", "rows"
     buckets: int = 1
     engine: str = "process"  # or "registering", "spark", "cluster"
     master: str = ""  # of Spark
@@ -113,6 +113,8 @@ def environment(run: Run) -> StreamExecutionEnvironment:
     streams = KINDS[run.kind].draw(numbers)
     if run.sink == "two-phase":
         write_in_two_phases(streams, Path(run.output), buckets=run.buckets)
+    elif run.sink == "rows":
+        write_rows(streams, Path(run.output))
     else:
         write_files(streams, Path(run.output), roll=run.roll, buckets=run.buckets)
     return env

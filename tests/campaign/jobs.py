@@ -8,18 +8,22 @@ epochs nor on parallelism. Then all lines are known, and a line too many or too 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from tamias.common import Time, Types
+from tamias.common import Row, Time, Types
 from tamias.common.serialization import Encoder
+from tamias.connectors.jdbc.databases import database_of
 from tamias.datastream import DataStream
 from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy, StreamingFileSink
+from tamias.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from tamias.datastream.window import TumblingEventTimeWindows
 from tests.live_jobs import Tally, expected_tally
 from tests.spark import every_kind
@@ -27,6 +31,7 @@ from tests.spark import every_kind
 KEYS = 17
 ROUND = 100  # numbers between two timers of a key
 RECENT = 5
+DATABASE = "database"  # the file with the URL of a database, beside the folder of the output
 
 
 @dataclass(frozen=True)
@@ -184,14 +189,34 @@ def write_in_two_phases(streams: dict[str, DataStream], folder: Path, *, buckets
         stream.add_sink(sink).uid(f"files of {name}")
 
 
+def write_rows(streams: dict[str, DataStream], folder: Path) -> None:
+    """Write each stream to the database whose URL is in a file beside the folder, exactly once."""
+    row = Types.ROW([Types.STRING(), Types.STRING()])
+    options = JdbcConnectionOptions((folder.parent / DATABASE).read_text())
+    for name, stream in streams.items():
+        sink = JdbcSink.exactly_once_sink("INSERT INTO lines VALUES (?, ?)", row, options)
+        stream.map(partial(Row, name), row).add_sink(sink).uid(f"rows of {name}")
+
+
+def _written_lines(name: str, folder: Path) -> Iterator[list[str]]:
+    """Yield the lines of each file of a stream; or of its rows in the database, whose order is not known."""
+    if not (folder.parent / DATABASE).exists():
+        for part in sorted((folder / name).rglob("part-*")):
+            yield part.read_text().splitlines()
+        return
+    with contextlib.closing(
+        database_of(JdbcConnectionOptions((folder.parent / DATABASE).read_text())).connect()
+    ) as database:
+        yield from ([line] for (line,) in database.execute("SELECT line FROM lines WHERE stream = %s", (name,)))
+
+
 def verify(kind: str, records: int, folder: Path) -> Verdict:
-    """Compare the committed files with the expected lines."""
+    """Compare the committed files or rows with the expected lines."""
     lost = doubled = wrong = out_of_order = most = 0
     examples: list[str] = []
     for name, lines in KINDS[kind].expected(records).items():
         expected, found = Counter(lines), Counter[str]()
-        for part in sorted((folder / name).rglob("part-*")):
-            in_part = part.read_text().splitlines()
+        for in_part in _written_lines(name, folder):
             found.update(in_part)
             if name in KINDS[kind].order:
                 out_of_order += _out_of_order(in_part, KINDS[kind].order[name])

@@ -14,7 +14,7 @@ Edition = Literal["processes", "spark", "cluster"]  # slots alone, an embedded S
 
 Storage = Literal["directory", "path", "faulty", "s3"]
 
-Sink = Literal["files", "two-phase"]
+Sink = Literal["files", "two-phase", "rows"]
 
 # Points of the protocol in the driver, in the order in which a checkpoint passes them.
 DRIVER_POINTS = (

@@ -3,8 +3,7 @@
     lookup = HttpLookup(lambda order: f"http://prices/{order.item}", lambda order, answer: [(order, answer.json())])
     priced = AsyncDataStream.unordered_wait(orders, lookup, Time.seconds(10), 100, Types.PICKLED_BYTE_ARRAY())
 
-Requests run on threads with connections that stay open. `http.client` of the standard library is enough: on one core
-the interpreter, not the client, limits the requests per second.
+Requests run on threads with connections that stay open, through `http.client` of the standard library.
 """
 
 from __future__ import annotations
