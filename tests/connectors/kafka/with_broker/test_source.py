@@ -127,6 +127,19 @@ def test_latest_waits_for_new_records_and_new_topics_of_a_pattern_are_read_from_
     assert sorted(records) == ["first of a new topic", "new"]
 
 
+def test_partitions_that_stop_early_leave_the_others_of_their_consumer_alone(kafka):
+    topic = new_topic(kafka, 3)
+    for partition in range(3):
+        produce(kafka, topic, [f"{partition}-{number}" for number in range(3000)], partition)
+    stops = {KafkaTopicPartition(topic, partition): stop for partition, stop in enumerate((10, 1500, 3000))}
+    source = reading(kafka, topic).set_bounded(KafkaOffsetsInitializer.offsets(stops)).build()
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    records = collect_locally(env.from_source(source, WatermarkStrategy.no_watermarks(), "kafka"))
+    expected = [f"{place.partition}-{number}" for place, stop in stops.items() for number in range(stop)]
+    assert sorted(records) == sorted(expected)
+
+
 def read_until(readers, count):
     records, deadline = [], time.monotonic() + 30
     while len(records) < count:
