@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.engine.spark.data_frames.results import row_type_for
 from tamias.table import Row
+from tests.test_examples import example
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +82,50 @@ def test_a_stateful_step_between_two_data_frames_is_exactly_once_although_it_fai
     assert wrong == 0
     assert not list((tmp_path / "checkpoints").rglob("_tamias-rows.json")), "the rows go with the job"
     assert row_type_for("id long not null, tags array<string>", None, "f()").field_names() == ["id", "tags"]
+
+
+def add_clicks(folder, name, clicks):
+    """Put a file of clicks in place at once."""
+    draft = folder / f".{name}"
+    draft.write_text("".join(json.dumps({"user": user, "page": page}) + "\n" for user, page in clicks))
+    os.makedirs(folder / "clicks", exist_ok=True)
+    draft.rename(folder / "clicks" / name)
+
+
+def read_until(frame, progress, rows, count):
+    """Run a streaming query from its own checkpoint until it has seen so many rows; add them to `rows`."""
+    query = (
+        frame.writeStream.option("checkpointLocation", str(progress))
+        .foreachBatch(lambda batch, number: rows.extend(map(tuple, batch.collect())))
+        .start()
+    )
+    deadline = time.monotonic() + 90
+    while len(rows) < count and time.monotonic() < deadline and query.isActive:
+        time.sleep(0.1)
+    if query.isActive:
+        query.processAllAvailable()
+    query.stop()
+
+
+def test_a_stateful_step_inside_a_pipeline_is_exactly_once_across_restarts_of_the_job_and_of_both_queries(
+    spark, tmp_path
+):
+    pipeline = example("spark_pipeline").pipeline
+    visits: list[tuple] = []
+    add_clicks(tmp_path, "1.json", [("ada", "/"), ("bob", "/"), ("ada", "/pay"), ("bob", "/nuts")])
+    client, frame = pipeline(spark, str(tmp_path))
+    read_until(frame, tmp_path / "reading", visits, 1)
+    assert visits == [("ada", 2)]
+    savepoint = client.stop_with_savepoint(False, f"file://{tmp_path}/savepoints").result()
+    assert not spark.streams.active, "the query that feeds the job is stopped with it"
+
+    add_clicks(tmp_path, "2.json", [("bob", "/pay"), ("ada", "/"), ("cyd", "/pay")])
+    client, frame = pipeline(spark, str(tmp_path), savepoint)
+    read_until(frame, tmp_path / "reading", visits, 3)
+    client.cancel().result()
+    assert sorted(visits) == [("ada", 2), ("bob", 3), ("cyd", 1)]
+
+    rows = spark.read.format("tamias").load(f"{tmp_path}/visits")
+    assert sorted(map(tuple, rows.collect())) == sorted(visits)
+    unread = list((tmp_path / "clicks-progress" / "tamias-rows" / "batches").iterdir())
+    assert len(unread) <= 1, "batches that a checkpoint covers are deleted"
