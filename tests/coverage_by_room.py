@@ -13,6 +13,8 @@ def by_room(report: Path) -> dict[str, tuple[int, int]]:
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for name, file in json.loads(report.read_text())["files"].items():
         parts = PurePath(name).parts
+        if "tamias" not in parts:
+            continue  # a module that a test wrote and imported below the package
         room = parts[parts.index("tamias") + 1].removesuffix(".py")
         counts[room][0] += file["summary"]["covered_lines"]
         counts[room][1] += file["summary"]["num_statements"]
