@@ -344,6 +344,25 @@ def test_a_link_that_is_shut_down_ends_both_sides(both_sides: tuple[Link, Link])
     caller.close()
 
 
+def test_closing_a_link_ends_a_receive_on_another_thread(both_sides: tuple[Link, Link]) -> None:
+    link, _ = both_sides
+    ended: list[BaseException] = []
+
+    def receive() -> None:
+        try:
+            link.receive()
+        except (EOFError, OSError) as error:
+            ended.append(error)
+
+    waiting = threading.Thread(target=receive, daemon=True)
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    link.close()
+    waiting.join(10)
+    assert len(ended) == 1
+
+
 def test_a_receive_with_a_limit_gives_up_and_without_one_waits(both_sides: tuple[Link, Link]) -> None:
     caller, called = both_sides
     caller.settimeout(0.01)

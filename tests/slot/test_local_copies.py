@@ -379,6 +379,7 @@ def test_the_store_around_the_copies_does_what_the_store_does(tmp_path, remote, 
     assert (store.url, store.address) == (remote.url, remote.address)
     assert (store.exclusive, store.in_process) == (remote.exclusive, remote.in_process)
     store.make_dirs("folder")
+    assert remote.list() == ["folder"]
     store.publish("folder/published", b"one")
     with pytest.raises(FileExistsError):
         store.publish("folder/published", b"two")
