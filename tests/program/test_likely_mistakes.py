@@ -235,7 +235,10 @@ def test_a_misspelt_method_is_answered_with_its_name(env, wrong, right):
     ("statement", "said"),
     [
         ("from tamias.table import TableEnvironment", "Tamias has no tamias.table"),
-        ("import tamias.datastream.connectors.hbase", "Tamias has no tamias.datastream.connectors.hbase; for other"),
+        (
+            "import tamias.datastream.connectors.mongodb",
+            "Tamias has no tamias.datastream.connectors.mongodb; for other",
+        ),
         (
             "import tamias.datastream.connectors.pulsar",
             "use KafkaSource and KafkaSink with Pulsar's handler of the Kafka",
