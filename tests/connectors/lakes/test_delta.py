@@ -78,6 +78,17 @@ def test_a_commit_is_not_repeated_after_its_files_were_compacted(tmp_path):
     assert rows(tmp_path / "t") == EXPECTED
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_writer_that_is_closed_removes_the_file_that_no_checkpoint_names(tmp_path):
+    sink = DeltaSink(tmp_path / "t", ORDER)
+    writer = sink.create_writer(WriterContext(0, 1, 0, "job", "operator"), ())
+    writer.write(order(1), None)
+    writer.prepare_commit()
+    writer.write(order(2), None)
+    writer.close()
+    assert len(list((tmp_path / "t").glob("*.parquet"))) == 1, "the prepared file stays"
+
+
 def test_a_table_with_other_columns_is_refused_at_the_call(tmp_path):
     DeltaSink(tmp_path / "t", ORDER)
     other = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.STRING())])

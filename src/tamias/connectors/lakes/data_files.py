@@ -61,6 +61,7 @@ class DataFileWriter(SinkWriter[Any, DataFile]):
     def close(self) -> None:
         """Remove the file that no checkpoint names."""
         if self._stream is not None:
+            self._writer = None  # before its stream: pyarrow's writer ends the file when it is dropped
             self._stream.close()
             os.unlink(self._path)
             self._stream = None
