@@ -1,7 +1,10 @@
 """The source of rows that Spark wrote once, under the contract of all sources."""
 
+import pyarrow.parquet
 import pytest
 
+from tamias.common import Instant
+from tamias.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
 from tamias.connectors.data_frames.written_rows import (
     MANIFEST,
     WrittenRows,
@@ -11,6 +14,7 @@ from tamias.connectors.data_frames.written_rows import (
 )
 from tamias.errors import RowFilesDamaged, RowFilesGone
 from tamias.storage.file_store import open_files
+from tamias.table import DataTypes, Row
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows, write_part
 from tests.connectors.reading import SourceJob
 from tests.connectors.source_contract import SourceCase, SourceContract
@@ -77,3 +81,13 @@ def test_splits_restored_by_another_folder_read_the_files_they_name(tmp_path):
     saved = SourceJob(case.bounded(), 2).snapshot()
     other = WrittenRows("/nowhere", ROW_TYPE, [])
     assert len(SourceJob(other, 1, saved).read_all()) == len(case.records)
+
+
+def test_points_in_time_beyond_nanoseconds_are_read_from_the_old_format_that_spark_writes(tmp_path):
+    row_type = DataTypes.ROW([DataTypes.FIELD("at", DataTypes.TIMESTAMP_LTZ(6))])
+    columns = RowColumns(row_type)
+    records = [Row(at=Instant(-14_800_000_000, 1000)), Row(at=Instant(16_725_225_600, 0)), Row(at=None)]
+    table = pyarrow.Table.from_batches([columns.batch(records)])
+    path = tmp_path / "part-0.parquet"
+    pyarrow.parquet.write_table(table, path, use_deprecated_int96_timestamps=True)
+    assert ParquetRows(str(path), columns, 0, size_bytes=path.stat().st_size).read(10) == records
