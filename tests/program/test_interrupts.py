@@ -14,7 +14,7 @@ from tamias.common import Configuration
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import ConfigurationError
 from tamias.testing.local_run import on_local_engine
-from tests.program.endless import PROGRAM, SOURCE, started, wait_for_checkpoint
+from tests.program.endless import PROGRAM, SOURCE, heed_interrupts, started, wait_for_checkpoint
 
 
 @pytest.mark.long
@@ -76,3 +76,33 @@ def test_resuming_without_checkpoints_or_beside_a_path_is_refused(tmp_path):
         environment(None).execute()
     with on_local_engine(), pytest.raises(ConfigurationError, match="is to be resumed, and to start from"):
         environment(tmp_path).set_restore_path(str(tmp_path / "chk-1")).execute()
+
+
+STARTS_SLOWLY = """
+import signal, time
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.driver.submit import jobs_submitted_by
+
+def slow(graph, settings):
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(60)
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).print()
+with jobs_submitted_by(slow):
+    env.execute("slow")
+"""
+
+
+def test_an_interrupt_while_the_job_starts_is_answered_in_one_line():
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS_SLOWLY],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        preexec_fn=heed_interrupts,
+    )
+    assert done.stderr == "tamias: Ctrl-C ended the start of the job; no record was read\n"
+    assert done.returncode == 128 + signal.SIGINT

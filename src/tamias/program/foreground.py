@@ -8,14 +8,15 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
+from typing import NoReturn
 
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 
-__all__ = ["JobInterrupted", "end_with_program", "wait_in_foreground"]
+__all__ = ["JobInterrupted", "end_with_program", "start_in_foreground", "wait_in_foreground"]
 
 _PATIENCE_S = 30.0
 
@@ -40,6 +41,18 @@ class _Terminated(BaseException):
     """SIGTERM arrived."""
 
 
+def start_in_foreground(start: Callable[[], JobHandle]) -> JobHandle:
+    """Start a job; the start takes seconds if Spark is to be started too.
+
+    Raises:
+        JobInterrupted: Ctrl-C ended the start. In an interactive session it is a `SessionInterrupted`.
+    """
+    try:
+        return start()
+    except KeyboardInterrupt:
+        _raise_interrupted("Ctrl-C ended the start of the job; no record was read", 128 + signal.SIGINT)
+
+
 def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:
     """Wait for the end of a job.
 
@@ -58,6 +71,10 @@ def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:
     except _Terminated:
         line = _end(handle, "SIGTERM")
         code = 128 + signal.SIGTERM
+    _raise_interrupted(line, code)
+
+
+def _raise_interrupted(line: str, code: int) -> NoReturn:
     if _is_interactive():
         _show_in_one_line()
         raise SessionInterrupted(line) from None

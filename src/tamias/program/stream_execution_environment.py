@@ -21,7 +21,7 @@ from tamias.program.data_frame_sources import DataFrameSources
 from tamias.program.environment_dependencies import EnvironmentDependencies
 from tamias.program.environment_settings import EnvironmentSettings
 from tamias.program.execute_reminder import execute_failed, remind_of_execute
-from tamias.program.foreground import end_with_program, wait_in_foreground
+from tamias.program.foreground import end_with_program, start_in_foreground, wait_in_foreground
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
 from tamias.program.spark_session import checked_session
@@ -89,7 +89,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
 
         Ctrl-C and SIGTERM end the job and keep its checkpoints; one line says how to resume it.
         """
-        return wait_in_foreground(self._submit(job_name))
+        return wait_in_foreground(start_in_foreground(lambda: self._submit(job_name)))
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the drawn job and return at once."""
