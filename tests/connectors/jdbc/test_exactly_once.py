@@ -12,6 +12,7 @@ from tamias.errors import DatabaseError, LedgerRowExpired
 from tamias.testing import on_local_engine
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.connectors.jdbc.stores import Store
+from tests.services.postgres import PASSWORD
 
 RECORDS = list(range(12))
 NUMBER = Types.ROW([Types.INT()])
@@ -96,6 +97,21 @@ def test_another_parallelism_commits_what_was_prepared(log, tmp_path, point, bef
     draw(again, log)
     run_scripted(again)
     assert written(log) == RECORDS
+
+
+def test_a_checkpoint_holds_the_rows_and_no_password(postgresql, tmp_path):
+    postgresql.run("CREATE TABLE log (id INT)")
+    env = environment()
+    config = env.get_checkpoint_config()
+    config.set_checkpoint_storage_dir(str(tmp_path))
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    env.configure(Configuration().set_string("execution.checkpointing.data-inline-threshold", "0"))
+    draw(env, postgresql)
+    with pytest.raises(DriverDied):
+        start_scripted(env, Script(crashes=[Crash("before-notify", 1)], driver_dies=True))
+    found = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"chunks" in found, "the rows are in a file of the checkpoint"
+    assert PASSWORD.encode() not in found
 
 
 def test_rows_appear_when_their_checkpoint_is_complete(log):
