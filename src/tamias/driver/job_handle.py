@@ -232,6 +232,17 @@ class JobHandle:
         """Publish the end of the job, and answer the savepoint requests that the loop has not taken."""
         if self._before_end is not None:
             self._before_end()
+        self._call_at_end(status)
+        self._progress = replace(self._progress, status=status)
+        self._result, self._error = result, error
+        self._collected.end()
+        with self._requests_lock:
+            self._ended.set()
+        self._call_at_end(status)  # what was added since
+        for request in self.take_requests():
+            request.job_ended(status)
+
+    def _call_at_end(self, status: JobStatus) -> None:
         with self._requests_lock:
             calls, self._at_end = self._at_end, []
         for call in calls:
@@ -239,13 +250,6 @@ class JobHandle:
                 call(status, self.savepoint_requested)
             except Exception:  # the job's outcome stands; what could not be released is in the log
                 _log.exception("job %s: what ran beside it could not be ended in order", self.job_name)
-        self._progress = replace(self._progress, status=status)
-        self._result, self._error = result, error
-        self._collected.end()
-        with self._requests_lock:
-            self._ended.set()
-        for request in self.take_requests():
-            request.job_ended(status)
 
     def publish_metrics(self, values: Callable[[], dict[str, Any]]) -> None:
         """Set what returns the latest metrics of all subtasks. Any thread may call it."""
