@@ -196,6 +196,14 @@ def _control_threads():
     return sum(thread.name == "tamias-control" for thread in threading.enumerate())
 
 
+def test_a_desk_that_is_closed_listens_no_longer():
+    before = _control_threads()
+    desk = ControlDesk(JobHandle(JobID.generate(), "job"))
+    assert _control_threads() == before + 1
+    desk.close()
+    until(lambda: _control_threads() == before)
+
+
 def test_several_may_ask_at_once(client, tmp_path):
     (desk,) = desks()
     found = []

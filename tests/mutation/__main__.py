@@ -40,7 +40,8 @@ ROOMS = {  # room -> its modules, and the folder of its tests
     ),
 }
 TESTS = [  # folders, or files
-    *("checkpoint", "state", "slot", "driver", "connectors/test_file_sink*.py", "golden"),
+    *("checkpoint", "state", "slot", "driver", "golden"),
+    *("connectors/test_file_sink*.py", "connectors/test_bulk_sinks.py"),
     "program/test_reprs.py",  # what a driver shows of its jobs
 ]
 
