@@ -8,22 +8,27 @@ A machine without the binaries fails the tests, so that no test run passes witho
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import psycopg
 import pytest
 
 USER = "tamias"
 PASSWORD = "canary-Pg7-secret"
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -84,18 +89,41 @@ def running_server() -> Iterator[PostgresServer]:
         )
         port = _free_port()
         settings = [f"-c{name}={value}" for name, value in (_SETTINGS | {"port": str(port)}).items()]
-        log = Path(folder, "log")
-        try:
-            _run(
-                [programs / "pg_ctl", "start", "-w", "-t", "60", "-D", data, "-l", log, "-o", " ".join(settings)],
-                user=user,
+        with Path(folder, "log").open("w+") as log:
+            process = subprocess.Popen(
+                [str(programs / "postgres"), "-D", str(data), *settings],
+                **_as_user(user),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_end_with_the_tests,  # noqa: PLW1509 - one system call, which takes no lock
             )
-        except RuntimeError as error:
-            raise RuntimeError(f"{error}\n{log.read_text() if log.exists() else ''}") from None
+            try:
+                server = PostgresServer(port)
+                _wait_for(server, process, log)
+                yield server
+            finally:
+                process.send_signal(signal.SIGQUIT)
+                process.wait(30)
+
+
+def _wait_for(server: PostgresServer, process: subprocess.Popen[bytes], log: IO[str]) -> None:
+    deadline = time.monotonic() + 60
+    while True:
         try:
-            yield PostgresServer(port)
-        finally:
-            _run([programs / "pg_ctl", "stop", "-w", "-m", "immediate", "-D", data], user=user)
+            server.connect().close()
+            return
+        except psycopg.OperationalError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                log.seek(0)
+                raise RuntimeError(f"the PostgreSQL server does not answer: {error}\n{log.read()}") from None
+            time.sleep(0.05)
+
+
+def _end_with_the_tests() -> None:
+    """Let the kernel end the server when the test run is killed, which cannot stop it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
 def _programs() -> Path:
@@ -108,7 +136,7 @@ def _programs() -> Path:
         return Path(on_path).resolve().parent
     raise RuntimeError(
         "this machine has no PostgreSQL server, which the tests of JDBC need; `make postgres` installs Debian's "
-        "package postgresql, or put initdb and pg_ctl on the PATH"
+        "package postgresql, or put initdb and postgres on the PATH"
     )
 
 
@@ -120,24 +148,16 @@ def _other_user() -> str:
 
 
 def _run(*command: list[str | Path], user: str | None) -> None:
-    group = pwd.getpwnam(user).pw_gid if user is not None else None
-    # pg_ctl leaves the server running with these handles: a pipe would never end.
-    with tempfile.TemporaryFile("w+") as output:
-        parts = [str(part) for parts in command for part in parts]
-        done = subprocess.run(
-            parts,
-            user=user,
-            group=group,
-            extra_groups=[] if user is not None else None,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            check=False,
-        )
-        if done.returncode != 0:
-            output.seek(0)
-            raise RuntimeError(f"{' '.join(parts)} failed:\n{output.read()}")
+    parts = [str(part) for parts in command for part in parts]
+    done = subprocess.run(parts, **_as_user(user), cwd="/", capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(parts)} failed:\n{done.stdout}{done.stderr}")
+
+
+def _as_user(user: str | None) -> dict[str, Any]:
+    if user is None:
+        return {}
+    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
 
 
 def _free_port() -> int:

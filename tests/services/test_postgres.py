@@ -1,0 +1,28 @@
+"""The PostgreSQL server of the tests ends with the test run, also if that is killed."""
+
+import socket
+import subprocess
+import sys
+import time
+
+PROGRAM = """
+import os, signal
+from tests.services.postgres import running_server
+with running_server() as server:
+    print(server.port, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_test_run_that_is_killed_leaves_no_server():
+    killed = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert killed.returncode < 0, killed.stderr
+    deadline = time.monotonic() + 20
+    while is_open(int(killed.stdout)):
+        assert time.monotonic() < deadline, "the server still answers"
+        time.sleep(0.05)
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
