@@ -1,8 +1,10 @@
 """The PostgreSQL server of the tests ends with the test run, also if that is killed."""
 
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 PROGRAM = """
@@ -15,12 +17,15 @@ with running_server() as server:
 
 
 def test_a_test_run_that_is_killed_leaves_no_server():
-    killed = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
-    assert killed.returncode < 0, killed.stderr
-    deadline = time.monotonic() + 20
-    while is_open(int(killed.stdout)):
-        assert time.monotonic() < deadline, "the server still answers"
-        time.sleep(0.05)
+    with tempfile.TemporaryDirectory() as folder:  # for what a killed run leaves
+        os.chmod(folder, 0o755)  # the server's user enters it
+        command, variables = [sys.executable, "-c", PROGRAM], {**os.environ, "TMPDIR": folder}
+        killed = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        assert killed.returncode < 0, killed.stderr
+        deadline = time.monotonic() + 20
+        while is_open(int(killed.stdout)):
+            assert time.monotonic() < deadline, "the server still answers"
+            time.sleep(0.05)
 
 
 def is_open(port: int) -> bool:
