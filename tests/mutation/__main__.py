@@ -35,7 +35,7 @@ ROOMS = {  # room -> its modules, and the folder of its tests
     "slot": (["slot"], "slot"),
     "driver": (["driver"], "driver"),
     "file sink": (
-        ["connectors/file_sink.py", "connectors/part_files.py", "connectors/streaming_file_sink.py"],
+        [f"connectors/{name}.py" for name in ("file_sink", "file_writer", "part_files", "streaming_file_sink")],
         "connectors",
     ),
 }
