@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import IO, Any, cast
 
 from tamias.connectors.formats.schemas import BulkWriter, BulkWriterFactory
-from tamias.connectors.part_store import Part
+from tamias.connectors.part_store import WrittenPart
 
 __all__ = ["BulkPart"]
 
@@ -13,7 +13,7 @@ __all__ = ["BulkPart"]
 class BulkPart:
     """A part whose records are written by a `BulkWriter`. It ends before a checkpoint can refer to it."""
 
-    def __init__(self, part: Part, factory: BulkWriterFactory, now_ms: int) -> None:
+    def __init__(self, part: WrittenPart, factory: BulkWriterFactory, now_ms: int) -> None:
         self._part = part
         self._stream = _PartStream(part, now_ms)
         self._writer: BulkWriter = factory.create(cast(IO[bytes], self._stream))
@@ -65,7 +65,7 @@ class _PartStream:
 
     closed = False
 
-    def __init__(self, part: Part, now_ms: int) -> None:
+    def __init__(self, part: WrittenPart, now_ms: int) -> None:
         self._part = part
         self.now_ms = now_ms
         self.dropped = False

@@ -13,7 +13,7 @@ from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
 from tamias.connectors.bulk_parts import BulkPart
 from tamias.connectors.compaction import Compaction, FileCompactor, FileCompactStrategy
 from tamias.connectors.formats.schemas import BulkWriterFactory
-from tamias.connectors.part_store import Part, PartStore
+from tamias.connectors.part_store import PartStore, WrittenPart
 from tamias.connectors.rolling_policies import RollingPolicy
 from tamias.errors import InvalidProgramError
 from tamias.functions.sink_contract import Committer, SinkWriter
@@ -137,7 +137,7 @@ class FileWriter(SinkWriter[Any, Any]):
         self._open[bucket_id] = part
         return part
 
-    def _new_part(self, bucket_id: str, prefix: str, now_ms: int) -> Part:
+    def _new_part(self, bucket_id: str, prefix: str, now_ms: int) -> WrittenPart:
         name = f"{prefix}{self._name_start}{next(self._numbers)}{self._name_end}"
         return self._parts.begin(_checked_bucket(bucket_id), name, f".{name}.inprogress.{uuid.uuid4()}", now_ms)
 

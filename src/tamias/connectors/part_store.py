@@ -9,10 +9,10 @@ from typing import IO, Any, Protocol
 from tamias.connectors.part_files import PartFile, PendingFile, publish, remove_quietly
 from tamias.errors import SinkFilesMissing
 
-__all__ = ["LocalParts", "Part", "PartStore"]
+__all__ = ["LocalParts", "PartStore", "WrittenPart"]
 
 
-class Part(Protocol):
+class WrittenPart(Protocol):
     """The part being written in one bucket, as a writer uses it; it is also a rolling policy's `PartFileInfo`."""
 
     saved: bool
@@ -52,7 +52,7 @@ class PartStore(Protocol):
     ends_at_checkpoints: bool
     """Whether a part cannot continue after a checkpoint, because files of the storage cannot be appended to."""
 
-    def begin(self, bucket_id: str, name: str, hidden_name: str, now_ms: int) -> Part:
+    def begin(self, bucket_id: str, name: str, hidden_name: str, now_ms: int) -> WrittenPart:
         """Begin a part in the directory of a bucket: written as `hidden_name`, later visible as `name`."""
 
     def publish(self, files: Iterable[Any]) -> None:

@@ -23,7 +23,7 @@ class TamiasError(Exception):
             cls.__module__ = PUBLIC_PATH
 
 
-class Field(Generic[T]):
+class ErrorArgument(Generic[T]):
     """A name for one of the ``args`` of an error."""
 
     def __init__(self, index: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.errors.base import Field, TamiasError
+from tamias.errors.base import ErrorArgument, TamiasError
 
 
 class CheckpointError(TamiasError):
@@ -15,8 +15,8 @@ class CheckpointFailed(CheckpointError):
     def __init__(self, checkpoint_id: int, reason: str) -> None:
         super().__init__(checkpoint_id, reason)
 
-    checkpoint_id = Field[int](0)
-    reason = Field[str](1)
+    checkpoint_id = ErrorArgument[int](0)
+    reason = ErrorArgument[str](1)
 
     def __str__(self) -> str:
         checkpoint_id, reason = self.args
@@ -29,9 +29,9 @@ class CorruptFileError(CheckpointError):
     def __init__(self, path: str, found: str, expected: str) -> None:
         super().__init__(path, found, expected)
 
-    path = Field[str](0)
-    found = Field[str](1)
-    expected = Field[str](2)
+    path = ErrorArgument[str](0)
+    found = ErrorArgument[str](1)
+    expected = ErrorArgument[str](2)
 
     def __str__(self) -> str:
         path, found, expected = self.args
@@ -59,7 +59,7 @@ class JobHasFinished(CheckpointError):
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
 
-    directory = Field[str](0)
+    directory = ErrorArgument[str](0)
 
     def __str__(self) -> str:
         (directory,) = self.args
@@ -77,8 +77,8 @@ class JobWasCancelled(CheckpointError):
     def __init__(self, job_id: str, directory: str) -> None:
         super().__init__(job_id, directory)
 
-    job_id = Field[str](0)
-    directory = Field[str](1)
+    job_id = ErrorArgument[str](0)
+    directory = ErrorArgument[str](1)
 
     def __str__(self) -> str:
         job_id, directory = self.args
@@ -95,9 +95,9 @@ class DirectoryInUse(CheckpointError):
     def __init__(self, directory: str, host: str, pid: int) -> None:
         super().__init__(directory, host, pid)
 
-    directory = Field[str](0)
-    host = Field[str](1)
-    pid = Field[int](2)
+    directory = ErrorArgument[str](0)
+    host = ErrorArgument[str](1)
+    pid = ErrorArgument[int](2)
 
     def __str__(self) -> str:
         directory, host, pid = self.args
@@ -115,8 +115,8 @@ class Fenced(CheckpointError):
     def __init__(self, directory: str, term: int) -> None:
         super().__init__(directory, term)
 
-    directory = Field[str](0)
-    term = Field[int](1)
+    directory = ErrorArgument[str](0)
+    term = ErrorArgument[int](1)
 
     def __str__(self) -> str:
         directory, term = self.args

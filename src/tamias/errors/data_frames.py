@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.errors.base import Field, TamiasError
+from tamias.errors.base import ErrorArgument, TamiasError
 
 
 class RowFilesGone(TamiasError):
@@ -13,7 +13,7 @@ class RowFilesGone(TamiasError):
     def __init__(self, address: str) -> None:
         super().__init__(address)
 
-    address = Field[str](0)
+    address = ErrorArgument[str](0)
 
     def __str__(self) -> str:
         return (
@@ -31,9 +31,9 @@ class RowFilesDamaged(TamiasError):
     def __init__(self, address: str, found: str, expected: str) -> None:
         super().__init__(address, found, expected)
 
-    address = Field[str](0)
-    found = Field[str](1)
-    expected = Field[str](2)
+    address = ErrorArgument[str](0)
+    found = ErrorArgument[str](1)
+    expected = ErrorArgument[str](2)
 
     def __str__(self) -> str:
         address, found, expected = self.args
@@ -51,8 +51,8 @@ class StreamingQueryFailed(TamiasError):
     def __init__(self, query: str, reason: str) -> None:
         super().__init__(query, reason)
 
-    query = Field[str](0)
-    reason = Field[str](1)
+    query = ErrorArgument[str](0)
+    reason = ErrorArgument[str](1)
 
     def __str__(self) -> str:
         query, reason = self.args

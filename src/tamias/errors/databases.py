@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.errors.base import Field, TamiasError, preview
+from tamias.errors.base import ErrorArgument, TamiasError, preview
 
 
 class DatabaseError(TamiasError):
@@ -18,10 +18,10 @@ class DatabaseError(TamiasError):
     def __init__(self, database: str, activity: str, statement: str | None, reason: str) -> None:
         super().__init__(database, activity, statement, reason)
 
-    database = Field[str](0)
-    activity = Field[str](1)
-    statement = Field[str | None](2)
-    reason = Field[str](3)
+    database = ErrorArgument[str](0)
+    activity = ErrorArgument[str](1)
+    statement = ErrorArgument[str | None](2)
+    reason = ErrorArgument[str](3)
 
     def __str__(self) -> str:
         database, activity, statement, reason = self.args

@@ -6,7 +6,7 @@ import os
 from traceback import extract_tb, format_list
 from typing import Any
 
-from tamias.errors.base import Field, TamiasError, where
+from tamias.errors.base import ErrorArgument, TamiasError, where
 from tamias.errors.records import UserFunctionError
 
 _NOTEBOOK = ("IPython", "ipykernel")
@@ -114,17 +114,17 @@ class JobExecutionError(TamiasError):
         waited = [frame for frame in extract_tb(self.__traceback__) if _is_of_the_program(frame.filename)]
         return [line.rstrip() for line in format_list(waited)] + [f"{type(self).__name__}: {self}"]
 
-    job_name = Field[str](0)
-    message = Field[str](1)
-    operator_name = Field[str | None](2)
-    uid = Field[str | None](3)
-    subtask_index = Field[int | None](4)
-    record_preview = Field[str | None](5)
-    user_traceback = Field[str | None](6)
-    log_path = Field[str | None](7)
-    restarts = Field[int](8)
-    restart_description = Field[str | None](9)
-    activity = Field[str | None](10)
+    job_name = ErrorArgument[str](0)
+    message = ErrorArgument[str](1)
+    operator_name = ErrorArgument[str | None](2)
+    uid = ErrorArgument[str | None](3)
+    subtask_index = ErrorArgument[int | None](4)
+    record_preview = ErrorArgument[str | None](5)
+    user_traceback = ErrorArgument[str | None](6)
+    log_path = ErrorArgument[str | None](7)
+    restarts = ErrorArgument[int](8)
+    restart_description = ErrorArgument[str | None](9)
+    activity = ErrorArgument[str | None](10)
 
     def __str__(self) -> str:
         message = " ".join(self.message.split()) or "no reason was given"
@@ -153,7 +153,7 @@ class JobCancelledError(TamiasError):
     def __init__(self, job_name: str) -> None:
         super().__init__(job_name)
 
-    job_name = Field[str](0)
+    job_name = ErrorArgument[str](0)
 
     def __str__(self) -> str:
         return f"job {self.args[0]!r} was cancelled"
@@ -186,8 +186,8 @@ class SlotLostError(TamiasError):
     def __init__(self, slot: int, why: str) -> None:
         super().__init__(slot, why)
 
-    slot = Field[int](0)
-    why = Field[str](1)
+    slot = ErrorArgument[int](0)
+    why = ErrorArgument[str](1)
 
     def __str__(self) -> str:
         slot, why = self.args
@@ -200,9 +200,9 @@ class EpochStalledError(TamiasError):
     def __init__(self, epoch: int, timeout_s: float, waiting: list[str]) -> None:
         super().__init__(epoch, timeout_s, waiting)
 
-    epoch = Field[int](0)
-    timeout_s = Field[float](1)
-    waiting = Field[list[str]](2)
+    epoch = ErrorArgument[int](0)
+    timeout_s = ErrorArgument[float](1)
+    waiting = ErrorArgument[list[str]](2)
 
     def __str__(self) -> str:
         epoch, timeout_s, waiting = self.args

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-from tamias.errors.base import PUBLIC_PATH, Field, TamiasError
+from tamias.errors.base import PUBLIC_PATH, ErrorArgument, TamiasError
 
 _TAMIAS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -33,8 +33,8 @@ class UnsafeFolderError(ConfigurationError):
     def __init__(self, path: str, found: str) -> None:
         super().__init__(path, found)
 
-    path = Field[str](0)
-    found = Field[str](1)
+    path = ErrorArgument[str](0)
+    found = ErrorArgument[str](1)
 
     def __str__(self) -> str:
         path, found = self.args

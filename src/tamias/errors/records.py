@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.errors.base import Field, TamiasError, where
+from tamias.errors.base import ErrorArgument, TamiasError, where
 
 
 class InvalidKeyError(TamiasError, TypeError):
@@ -11,9 +11,9 @@ class InvalidKeyError(TamiasError, TypeError):
     def __init__(self, record_preview: str, key_preview: str, reason: str) -> None:
         super().__init__(record_preview, key_preview, reason)
 
-    record_preview = Field[str](0)
-    key_preview = Field[str](1)
-    reason = Field[str](2)
+    record_preview = ErrorArgument[str](0)
+    key_preview = ErrorArgument[str](1)
+    reason = ErrorArgument[str](2)
 
     def __str__(self) -> str:
         record, key, reason = self.args
@@ -26,9 +26,9 @@ class RecordTypeError(TamiasError, TypeError):
     def __init__(self, declared: str, value_preview: str, reason: str) -> None:
         super().__init__(declared, value_preview, reason)
 
-    declared = Field[str](0)
-    value_preview = Field[str](1)
-    reason = Field[str](2)
+    declared = ErrorArgument[str](0)
+    value_preview = ErrorArgument[str](1)
+    reason = ErrorArgument[str](2)
     emitted_by: int | None = None  # the operator of the chain that emitted the value, if known
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class RecordFormatError(TamiasError, ValueError):
     def __init__(self, format_name: str, reason: str, content_preview: str) -> None:
         super().__init__(format_name, reason, content_preview)
 
-    reason = Field[str](1)
+    reason = ErrorArgument[str](1)
 
     def __str__(self) -> str:
         format_name, reason, content = self.args
@@ -87,8 +87,8 @@ class MalformedRecordError(TamiasError, ValueError):
     def __init__(self, place: str, reason: str, content_preview: str) -> None:
         super().__init__(place, reason, content_preview)
 
-    place = Field[str](0)
-    reason = Field[str](1)
+    place = ErrorArgument[str](0)
+    reason = ErrorArgument[str](1)
 
     def __str__(self) -> str:
         place, reason, content = self.args
@@ -165,15 +165,15 @@ class UserFunctionError(TamiasError):
             activity,
         )
 
-    operator_name = Field[str](0)
-    uid = Field[str | None](1)
-    subtask_index = Field[int](2)
-    record_preview = Field[str | None](3)
-    traceback_text = Field[str](4)
-    original_type = Field[str](5)
-    original_message = Field[str](6)
-    original_retryable = Field[bool](7)
-    activity = Field[str | None](8)
+    operator_name = ErrorArgument[str](0)
+    uid = ErrorArgument[str | None](1)
+    subtask_index = ErrorArgument[int](2)
+    record_preview = ErrorArgument[str | None](3)
+    traceback_text = ErrorArgument[str](4)
+    original_type = ErrorArgument[str](5)
+    original_message = ErrorArgument[str](6)
+    original_retryable = ErrorArgument[bool](7)
+    activity = ErrorArgument[str | None](8)
 
     def __str__(self) -> str:
         name, uid, subtask, record, trace, original_type, message, _, activity = self.args

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.errors.base import Field, TamiasError
+from tamias.errors.base import ErrorArgument, TamiasError
 
 
 class HttpLookupError(TamiasError):
@@ -11,7 +11,7 @@ class HttpLookupError(TamiasError):
     def __init__(self, method: str, url: str, status: int | None, reason: str) -> None:
         super().__init__(method, url, status, reason)
 
-    status = Field[int | None](2)
+    status = ErrorArgument[int | None](2)
 
     def __str__(self) -> str:
         method, url, status, reason = self.args

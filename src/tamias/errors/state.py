@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.errors.base import Field, TamiasError
+from tamias.errors.base import ErrorArgument, TamiasError
 
 
 class StateError(TamiasError):
@@ -17,7 +17,7 @@ class StateNotKeyed(StateError):
     def __init__(self, state: str) -> None:
         super().__init__(state)
 
-    state = Field[str](0)
+    state = ErrorArgument[str](0)
 
     def __str__(self) -> str:
         return (
