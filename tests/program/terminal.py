@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def written_to_terminal(
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - one system call, without a lock
+        preexec_fn=_take_terminal,  # noqa: PLW1509 - two system calls, without a lock
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
     )
     os.close(slave)
@@ -67,6 +68,11 @@ def written_to_terminal(
         process.wait()
         os.close(master)
     return written.decode()
+
+
+def _take_terminal() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test run in the background ignores it, and so would its children
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _read(master: int) -> bytes:
