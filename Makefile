@@ -24,10 +24,12 @@ demo: $(DEMO)/.ready
 
 test: lint unit
 
-# Tests of whole processes depend on time: they run alone, the others two at a time.
+# Tests with Spark need both cores and run one at a time. Those of whole processes mostly wait: they run beside each
+# other, but apart from those that keep the cores busy.
 unit: $(STAMP) postgres
 	$(BIN)/python -m pytest -q -n 2 -m 'not soak and not spark and not long'
-	$(BIN)/python -m pytest -q -m '(spark or long) and not soak'
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'long and not spark and not soak'
+	$(BIN)/python -m pytest -q -m 'spark and not soak'
 
 # The tests start a server of their own; only its binaries are installed, where they are missing.
 postgres:

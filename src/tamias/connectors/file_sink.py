@@ -182,21 +182,21 @@ class FileSink(Sink[Any], SupportsPreprocessing):
 
         def __init__(self, base_path: str | os.PathLike[str], encoder: Encoder) -> None:
             """Begin with Flink's defaults."""
+            super().__init__(base_path, encoder)
             if not isinstance(encoder, Encoder):
                 raise TypeError(f"for_row_format() takes an Encoder for the records, got {encoder!r}")
-            super().__init__(base_path, encoder)
 
     class BulkFormatBuilder(BaseBuilder):
         """Builds a sink that writes files of a bulk format, which end at every checkpoint."""
 
         def __init__(self, base_path: str | os.PathLike[str], writer_factory: BulkWriterFactory) -> None:
             """Begin with Flink's defaults."""
+            super().__init__(base_path, writer_factory)
             if not callable(getattr(writer_factory, "create", None)):
                 raise TypeError(
                     "for_bulk_format() takes a BulkWriterFactory such as ParquetBulkWriters.for_row_type(...), "
                     f"got {writer_factory!r}"
                 )
-            super().__init__(base_path, writer_factory)
             self._rolling_policy = RollingPolicy.on_checkpoint_rolling_policy()
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
