@@ -99,6 +99,7 @@ print("ENDED", flush=True)
 """
 
 
+@pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_a_start_that_failed_leaves_no_slot_behind(cluster: Cluster) -> None:
     """A slot of three never registers: the two others end, each time."""
     driver = run_driver(FAILED_START, cluster.master, stdin=subprocess.PIPE)

@@ -125,7 +125,9 @@ def run_schedule(job: str, seed: int, folder: Path) -> None:
             driver.process.kill()  # a driver that a failed check left behind; the others have ended
 
 
-@pytest.mark.parametrize(("job", "seed"), [("tally", 5), ("tally", 9), ("every_kind", 0)])
+@pytest.mark.parametrize(
+    ("job", "seed"), [("tally", 5), ("tally", 9), pytest.param("every_kind", 0, marks=pytest.mark.soak)]
+)
 def test_kills_at_random_moments_change_nothing(job: str, seed: int, tmp_path: Path) -> None:
     run_schedule(job, seed, tmp_path)
     assert slot_processes() == []
