@@ -94,17 +94,23 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
             left = wait(timeout_s)
         except (self._kafka.KafkaException, SystemError) as raised:
             # A fatal error, such as that of a writer that was replaced. confluent-kafka may call `_delivered` while the
-            # error is pending, and Python then raises a SystemError with the error as its cause.
+            # error is pending. Python then raises a SystemError with the error as its cause, or without any; the client
+            # has reported the error all the same.
             cause = raised.__cause__ if isinstance(raised, SystemError) else raised
-            if not isinstance(cause, self._kafka.KafkaException):
-                raise
-            raise failure(_WRITING, cause, self._properties) from None
+            if isinstance(cause, self._kafka.KafkaException):
+                raise failure(_WRITING, cause, self._properties) from None
+            self._check_reports()
+            raise
+        self._check_reports()
+        return left
+
+    def _check_reports(self) -> None:
+        """Raise what the client has reported: an error of its own, or of a message."""
         self._errors.check()
         if self._undelivered is not None:
             error, message = self._undelivered
             found = f"a message to topic {message.topic()!r} was not delivered: {error.str()}"
             raise KafkaError(_WRITING, self._properties.hide(found))
-        return left
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None and self._undelivered is None:
