@@ -1,6 +1,6 @@
 # make demo       a live job on embedded Spark; half-way a slot is killed
 # make test       every check that CI runs
-# make test-fast  tests without Spark, without long and heavy ones: four minutes of processor time, on two cores
+# make test-fast  tests without Spark, without long and heavy ones: three minutes on two cores
 # make coverage   the same tests, with the slowest of them and the coverage of each room; htmlcov/ has every line
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
