@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from jupyter_client.manager import KernelManager
 
 from tamias.driver.notebook_output import NotebookOutput
 from tests.program.terminal import PRELUDE, SOURCE
@@ -95,8 +96,7 @@ class Notebook:
 
 @pytest.fixture(scope="module")
 def notebook() -> Iterator[Notebook]:
-    pytest.importorskip("ipykernel", reason="the extra tamias[test] has it")
-    manager = pytest.importorskip("jupyter_client.manager").KernelManager(kernel_name="python3")
+    manager = KernelManager(kernel_name="python3")
     manager.start_kernel(env=os.environ | {"PYTHONPATH": str(SOURCE)}, cwd=os.path.dirname(sys.executable))
     opened = Notebook(manager)
     yield opened

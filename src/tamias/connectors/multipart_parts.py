@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import IO, Any, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from tamias.connectors.buffered_part import BufferedPart
 from tamias.errors import CheckpointError, SinkFilesMissing, UnsupportedOperationError
 from tamias.faults import point
 from tamias.storage.locations import masked, options_of, scheme_of, secrets_of, shown
@@ -140,48 +141,25 @@ class MultipartParts:
         return int(found["ContentLength"])
 
 
-class MultipartPart:
+class MultipartPart(BufferedPart):
     """The part being uploaded in one bucket of the sink."""
 
     def __init__(self, parts: MultipartParts, bucket_id: str, visible: str, now_ms: int) -> None:
+        super().__init__(bucket_id, now_ms, _PIECE_BYTES)
         self._parts = parts
-        self._bucket_id = bucket_id
         self._visible = visible
-        self.saved = False
-        self._created_ms = self._written_ms = now_ms
-        self._buffer = bytearray()
-        self._size = 0
         self._upload: str | None = None
         self._tags: list[str] = []
-
-    def get_bucket_id(self) -> str:
-        return self._bucket_id
-
-    def get_creation_time(self) -> int:
-        return self._created_ms
-
-    def get_size(self) -> int:
-        return self._size
-
-    def get_last_update_time(self) -> int:
-        return self._written_ms
-
-    def write(self, data: bytes, now_ms: int) -> None:  # hot
-        self._buffer += data
-        self._size += len(data)
-        self._written_ms = now_ms
-        if len(self._buffer) >= _PIECE_BYTES:
-            self._upload_piece()
 
     def flush(self) -> None:
         """Keep what is buffered: only the last piece may be small."""
 
     def make_durable(self) -> None:
         if not self.saved and (self._buffer or not self._tags):
-            self._upload_piece()
+            self._write_out()
         self.saved = True
 
-    def _upload_piece(self) -> None:
+    def _write_out(self) -> None:
         parts, key = self._parts, self._parts.key(self._visible)
         if self._upload is None:
             begun = parts.call(

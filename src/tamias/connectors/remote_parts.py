@@ -12,6 +12,7 @@ import errno
 from collections.abc import Callable, Iterable
 from typing import IO, Any, TypedDict, TypeVar
 
+from tamias.connectors.buffered_part import BufferedPart
 from tamias.connectors.part_store import missing_part
 from tamias.errors import CheckpointError, ConfigurationError
 from tamias.faults import point
@@ -129,39 +130,16 @@ class RemoteParts:
         return file
 
 
-class RemotePart:
+class RemotePart(BufferedPart):
     """The part being written in one bucket; its stream is open until the part ends."""
 
     def __init__(self, parts: RemoteParts, bucket_id: str, hidden: str, visible: str, now_ms: int) -> None:
+        super().__init__(bucket_id, now_ms, _BUFFER_BYTES)
         self._parts = parts
-        self._bucket_id = bucket_id
         self._hidden = hidden
         self._visible = visible
-        self.saved = False
-        self._created_ms = self._written_ms = now_ms
-        self._buffer = bytearray()
-        self._size = 0
         self._stream: Any = None
         self._closed = False
-
-    def get_bucket_id(self) -> str:
-        return self._bucket_id
-
-    def get_creation_time(self) -> int:
-        return self._created_ms
-
-    def get_size(self) -> int:
-        return self._size
-
-    def get_last_update_time(self) -> int:
-        return self._written_ms
-
-    def write(self, data: bytes, now_ms: int) -> None:  # hot
-        self._buffer += data
-        self._size += len(data)
-        self._written_ms = now_ms
-        if len(self._buffer) >= _BUFFER_BYTES:
-            self.flush()
 
     def flush(self) -> None:
         if self._stream is None:
@@ -170,6 +148,9 @@ class RemotePart:
         if self._buffer:
             data, self._buffer = bytes(self._buffer), bytearray()
             self._once(lambda: self._stream.write(data))
+
+    def _write_out(self) -> None:
+        self.flush()
 
     def make_durable(self) -> None:
         self.flush()

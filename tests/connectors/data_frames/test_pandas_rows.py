@@ -3,6 +3,7 @@
 import datetime
 import decimal
 
+import pandas
 import pytest
 
 from tamias.common import Instant, Types
@@ -11,8 +12,6 @@ from tamias.datastream.connectors.file_system import FileSource, StreamFormat
 from tamias.errors import ConfigurationError, InvalidProgramError
 from tamias.table import Row
 from tamias.testing import collect_locally, on_local_engine
-
-pandas = pytest.importorskip("pandas", reason="pandas is not installed here; CI has it (tamias[test])")
 
 
 @pytest.fixture
