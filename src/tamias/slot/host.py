@@ -142,15 +142,16 @@ class SlotHost:
         )
 
     def _scratch(self) -> str:
-        return tempfile.mkdtemp(dir=self._existing_folder())
+        return tempfile.mkdtemp(dir=self.existing_folder())
 
-    def _existing_folder(self) -> str:
+    def existing_folder(self) -> str:
+        """Return the slot's folder, which is created on first use."""
         os.makedirs(self._folder, exist_ok=True)
         return self._folder
 
     def spool(self) -> Spool:
         """Return a new spool, whose file is in the slot's folder."""
-        return Spool(self._spool_memory, self._existing_folder)
+        return Spool(self._spool_memory, self.existing_folder)
 
     def begin_savepoint(self, checkpoint_id: int, savepoint: SavepointOrder) -> None:
         """Note where a savepoint goes: the order of the epoch that carries it comes without the address."""

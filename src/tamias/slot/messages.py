@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import EpochOrder, SavepointOrder
+from tamias.slot.tables.table_messages import TableRequest
 
 # A slot answers RunEpoch with encoded blobs (`subtask/wire/frames.py`, first byte "B") and parts of its output for the
 # driver, then with an acknowledgement or a failure.
 OUTPUT = b"O"  # a pickled OutputPart
 ACK = b"A"  # the pickled Ack; the last message of an epoch that succeeded
 FAILED = b"F"  # a pickled exception; the last message of an epoch that failed
+# It answers a task's request about a table with ACK and what was asked for, or with FAILED and the exception.
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,17 @@ class Exit:
 
 
 Request = (
-    RunEpoch | Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard | Subscribe | Exit
+    RunEpoch
+    | Deploy
+    | KeepFile
+    | BeginSavepoint
+    | Completed
+    | Aborted
+    | CloseSubtasks
+    | Discard
+    | Subscribe
+    | Exit
+    | TableRequest
 )
 
 

@@ -39,6 +39,8 @@ from tamias.slot.messages import (
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity, SlotEvent
 from tamias.slot.spool import Spool, StoredMessage
+from tamias.slot.tables.table_host import TableHost
+from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.wire.frames import Blob
@@ -84,6 +86,7 @@ class SlotServer:
         self._host = SlotHost(
             config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}")
         )
+        self._tables = TableHost(config.slot, self._host.existing_folder)
         self._turn = threading.Lock()  # one request at a time: user code is never called concurrently
         self._listener = Listener(
             config.address, config.secret, self._serve_connection, "slot-connection", config.certificate
@@ -114,6 +117,7 @@ class SlotServer:
                 os.unlink(self._config.address)
         if self._turn.acquire(timeout=3.0):  # do not wait for a request that hangs in user code
             self._host.shutdown()
+            self._tables.close()
 
     def _serve_connection(self, link: Link) -> None:
         try:
@@ -137,6 +141,10 @@ class SlotServer:
                 link.send(dumps(Done()))
                 self.ended.set()
                 return False
+            case BeginTables() | CommitTables():
+                link.send(dumps(Done(self._perform_on_tables(request))))
+            case WriteTable() | LookUp() | ReadTable():
+                self._answer_about_table(link, request)
             case Deploy() | KeepFile() | BeginSavepoint() | Completed() | Aborted() | CloseSubtasks() | Discard():
                 if isinstance(request, Deploy | Discard):
                     self._hang_up()
@@ -171,6 +179,21 @@ class SlotServer:
             except Exception as error:  # travels to the driver, which decides what it means
                 return _picklable(error)
         return None
+
+    def _perform_on_tables(self, request: BeginTables | CommitTables) -> BaseException | None:
+        try:
+            self._tables.answer(request)
+        except Exception as error:  # travels to the driver, which decides what it means
+            return _picklable(error)
+        return None
+
+    def _answer_about_table(self, link: Link, request: WriteTable | LookUp | ReadTable) -> None:
+        try:
+            found = self._tables.answer(request)
+        except Exception as error:  # travels to the task that asked
+            link.send(FAILED, dumps(_picklable(error)))
+        else:
+            link.send(ACK, found)
 
     def _run_epoch(self, link: Link, request: RunEpoch) -> None:
         blobs = WaitingBlobs(self._host.spool())

@@ -13,17 +13,15 @@ from dataclasses import dataclass, field
 
 from tamias.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode
 from tamias.engine.spark.task_side.run_subtask import SubtaskCall
+from tamias.engine.spark.task_side.slot_links import drop_link, link_to
 from tamias.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
-from tamias.slot.link import Address, Link, connect
+from tamias.slot.link import Address
 from tamias.slot.messages import RunEpoch
 from tamias.subtask.wire.frames import destination_of
 from tamias.types.by_value import dumps
-
-_MAX_LINKS = 64
-_links: dict[tuple[Address, bytes], Link] = {}  # by slot address and secret; kept while Spark reuses the worker
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class LevelTask:
     def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[ShuffleRow]:
         subtask = self.subtasks[partition]
         request = RunEpoch(subtask.id, self.attempt, self.order, self.repeatable)
-        call = SubtaskCall(lambda: self._link(subtask), request)
+        call = SubtaskCall(lambda: link_to(subtask.address, self.secret), request)
         poisoned = False
         try:
             for level, target, data in map(decode, rows if self.level > 0 else ()):
@@ -77,8 +75,7 @@ class LevelTask:
         finally:
             # Spark may also close this generator half-way. The rest of the answer must not be read by another task.
             if call.link is not None and not call.is_over:
-                _links.pop((subtask.address, self.secret), None)
-                call.link.close()
+                drop_link(subtask.address, self.secret)
 
     def _answer(self, subtask: HostedSubtask, call: SubtaskCall) -> Iterator[ShuffleRow]:
         try:
@@ -93,17 +90,6 @@ class LevelTask:
                     yield self._row(DRIVER, 0, item.pickled)
         except (OSError, EOFError) as error:
             yield from self._fail(subtask, dumps(SlotLostError(subtask.slot, str(error) or type(error).__name__)))
-
-    def _link(self, subtask: HostedSubtask) -> Link:
-        key = (subtask.address, self.secret)
-        link = _links.get(key)
-        if link is None:
-            if len(_links) > _MAX_LINKS:  # most belong to jobs that have ended
-                for old in _links.values():
-                    old.close()
-                _links.clear()
-            link = _links[key] = connect(subtask.address, self.secret)
-        return link
 
     def _fail(self, subtask: HostedSubtask, pickled_error: bytes) -> Iterator[ShuffleRow]:
         yield self._row(DRIVER, 0, dumps(SubtaskFailure(subtask.id, pickled_error)))
