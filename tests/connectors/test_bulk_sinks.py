@@ -414,6 +414,16 @@ def test_parts_that_wait_become_visible_when_compaction_is_switched_off(tmp_path
     assert visible_lines(tmp_path) == ["a"]
 
 
+def test_a_builder_that_was_told_to_merge_may_be_told_not_to(tmp_path):
+    builder = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+    builder.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+    builder.enable_compact(EVERY_SECOND, FileCompactor.concat_file_compactor())
+    job = SinkJob(builder.disable_compact().build(), 1)
+    job.write(0, "a")
+    job.checkpoint()
+    assert visible_lines(tmp_path) == ["a"]
+
+
 def test_a_strategy_needs_a_condition():
     with pytest.raises(ConfigurationError, match="needs set_size_threshold"):
         FileCompactStrategy.builder().build()

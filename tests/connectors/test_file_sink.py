@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import functools
 import os
 import pickle
 import re
@@ -14,17 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamias.clock import ManualClock
+from tamias.common import Row
 from tamias.common.serialization import Encoder
 from tamias.common.typeinfo import Types
 from tamias.connectors import part_files
 from tamias.datastream.connectors.file_system import (
     BucketAssigner,
+    CheckpointRollingPolicy,
+    FileCompactor,
+    FileCompactStrategy,
     FileSink,
     OutputFileConfig,
     RollingPolicy,
     StreamingFileSink,
 )
+from tamias.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from tamias.errors import CheckpointError, InvalidProgramError, RestoreError
+from tamias.functions.sink_contract import WriterContext
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines
 from tests.examples_by_profile import examples
@@ -223,14 +230,51 @@ def test_restoring_an_old_checkpoint_whose_file_is_visible_by_now_is_refused(tmp
 
 
 def test_a_file_that_someone_removed_or_wrote_to_fails_the_writer(tmp_path):
-    for spoil, error in ((Path.unlink, FileNotFoundError), (lambda p: p.write_bytes(b""), CheckpointError)):
+    wrote = "inprogress.* it has 7 bytes, but this writer wrote 2; only one job"
+    for spoil, error, says in (
+        (Path.unlink, FileNotFoundError, "inprogress"),
+        (lambda p: p.write_bytes(b"foreign"), CheckpointError, wrote),
+    ):
         job = SinkJob(sink_to(tmp_path), 1)
         job.write(0, "a")
         job.begin_checkpoint()
         job.write(0, "b")
         spoil(hidden_files(tmp_path)[0])
-        with pytest.raises(error, match="inprogress"):
+        with pytest.raises(error, match=says):
             job.begin_checkpoint()
+
+
+def test_a_part_is_readable_by_whom_the_process_allows(tmp_path):
+    before = os.umask(0o000)
+    try:
+        pending_job(tmp_path)
+    finally:
+        os.umask(before)
+    (hidden,) = hidden_files(tmp_path)
+    assert hidden.stat().st_mode & 0o777 == 0o666
+
+
+def test_small_records_are_written_together_and_an_ended_part_is_not_kept_in_memory(tmp_path):
+    job = SinkJob(sink_to(tmp_path, BY_SIZE), 1)
+    job.write(0, "x" * 20)
+    assert hidden_files(tmp_path) == []
+    job.write(0, "b")  # ends the part before it
+    assert [path.read_text() for path in hidden_files(tmp_path)] == ["x" * 20 + "\n"]
+
+
+def test_with_at_least_once_a_part_that_is_visible_before_its_checkpoint_stays_as_it_is(tmp_path):
+    sink = sink_to(tmp_path, BY_SIZE)
+    job = SinkJob(sink, 1)
+    job.write(0, "a")
+    job.checkpoint()
+    assert job.latest is not None
+    (state,) = pickle.loads(job.latest.subtasks[0])[1]
+    context = WriterContext(0, 1, 0, "j", "o", exactly_once=False)
+    continued = sink.create_writer(context, [state])
+    assert list(continued.prepare_commit()) == [state], "it is not visible yet"
+    sink.create_committer().commit([state])
+    assert list(sink.create_writer(context, [state]).prepare_commit()) == []
+    assert visible_lines(tmp_path) == ["a"]
 
 
 @pytest.mark.parametrize("bucket", ["/abs", "../up", "a/../b", None, 3, "a\0b"])
@@ -287,16 +331,18 @@ def test_part_files_end_by_size_age_and_inactivity(tmp_path):
     job.write(0, "e")
     job.checkpoint()
     assert parts()[2:] == [["d"]], "it had no record for three seconds"
+    clock.advance(2999)
+    job.write(0, "f")
+    clock.advance(1)
+    job.checkpoint()
+    assert parts()[3:] == [], "it had a record a moment ago"
 
 
-class Ages(RollingPolicy):
-    """Ends no part; notes when it is asked about the age of one."""
+class Ages(CheckpointRollingPolicy):
+    """Ends parts at checkpoints alone; notes when it is asked about the age of one."""
 
     def __init__(self):
         self.asked_ms = []
-
-    def should_roll_on_checkpoint(self, part_file_state):
-        return False
 
     def should_roll_on_event(self, part_file_state, element):
         return False
@@ -306,22 +352,39 @@ class Ages(RollingPolicy):
         return False
 
 
-def test_the_age_of_parts_is_checked_once_an_interval_and_at_checkpoints(tmp_path):
+LINES = functools.partial(FileSink.for_row_format, encoder=Encoder.simple_string_encoder())
+BULK = functools.partial(
+    FileSink.for_bulk_format,
+    writer_factory=CsvBulkWriters.for_schema(CsvSchema.builder().add_string_column("text").build()),
+)
+
+
+@pytest.mark.parametrize(("begin", "record"), [(LINES, "a"), (BULK, Row(text="a"))], ids=["lines", "bulk"])
+@pytest.mark.parametrize("interval_ms", [1_000, None])
+def test_the_age_of_parts_is_checked_once_an_interval_and_at_checkpoints(tmp_path, begin, record, interval_ms):
     clock, policy = ManualClock(5_000), Ages()
-    job = SinkJob(sink_to(tmp_path, policy, clock), 1)  # checks every second
-    job.write(0, "a")
-    for step_ms in (999, 1, 1, 998, 1, 1):
+    builder = begin(tmp_path).with_rolling_policy(policy).with_clock(clock)
+    if interval_ms is not None:
+        builder.with_bucket_check_interval(interval_ms)
+    interval_ms = interval_ms or 60_000  # Flink's default
+    job = SinkJob(builder.build(), 1)
+    clock.advance(1)
+    job.write(0, record)
+    for step_ms in (interval_ms - 2, 1, 1, interval_ms - 2, 1, 1):
         clock.advance(step_ms)
-        job.write(0, "a")
-    assert policy.asked_ms == [6_000, 7_000]
+        job.write(0, record)
+    expected = [5_000 + interval_ms, 5_000 + 2 * interval_ms]
+    assert policy.asked_ms == expected
     clock.advance(499)
     job.checkpoint()
-    clock.advance(999)
-    job.write(0, "a")
-    assert policy.asked_ms == [6_000, 7_000, 7_500]
+    expected.append(clock.now_ms())
+    job.write(0, record)
+    clock.advance(interval_ms - 1)
+    job.write(0, record)
+    assert policy.asked_ms == expected
     clock.advance(1)
-    job.write(0, "a")
-    assert policy.asked_ms == [6_000, 7_000, 7_500, 8_500]
+    job.write(0, record)
+    assert policy.asked_ms == [*expected, clock.now_ms()]
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
@@ -372,10 +435,31 @@ def test_wrong_parts_are_refused_where_they_are_given(tmp_path):
         builder.with_rolling_policy(60)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="with_output_file_config"):
         builder.with_output_file_config("part")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="above 0"):
-        builder.with_bucket_check_interval(0)
-    with pytest.raises(ValueError, match="without '/'"):
-        OutputFileConfig("a/b", "")
+    with pytest.raises(TypeError, match="enable_compact"):
+        builder.enable_compact("often", FileCompactor.concat_file_compactor())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="enable_compact"):
+        builder.enable_compact(FileCompactStrategy.builder().set_size_threshold(1).build(), "concat")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("interval", [0, -1, 1.5, True, "1"])
+def test_the_interval_between_checks_is_whole_milliseconds_above_0(tmp_path, interval):
+    builder = FileSink.for_row_format(tmp_path, Encoder.simple_string_encoder())
+    assert builder.with_bucket_check_interval(1) is builder
+    with pytest.raises(ValueError, match=f"takes milliseconds above 0, got {interval!r}"):
+        builder.with_bucket_check_interval(interval)
+
+
+@pytest.mark.parametrize("wrong", ["a/b", "a\0b", "/", None, 7, b"part"])
+def test_the_names_of_parts_cannot_lead_elsewhere(wrong):
+    with pytest.raises(ValueError, match=f"a part file's prefix is text without '/', got {re.escape(repr(wrong))}"):
+        OutputFileConfig(part_prefix=wrong)
+    with pytest.raises(ValueError, match=f"a part file's suffix is text without '/', got {re.escape(repr(wrong))}"):
+        OutputFileConfig(part_suffix=wrong)
+
+
+@pytest.mark.parametrize("build", [OutputFileConfig, OutputFileConfig.builder().build])
+def test_parts_are_named_part_unless_told_otherwise(build):
+    assert (build().get_part_prefix(), build().get_part_suffix()) == ("part", "")
 
 
 # ------------------------------------------------------------------------------------------------- the older spelling
@@ -424,6 +508,12 @@ def test_closing_the_older_sink_removes_what_no_transaction_holds(tmp_path):
     assert len(hidden_files(tmp_path)) == 1
     sink.close()
     assert hidden_files(tmp_path) == visible_files(tmp_path) == []
+
+
+def test_the_warning_about_the_older_sink_names_the_line_that_builds_it(tmp_path):
+    with pytest.warns(DeprecationWarning, match="FileSink") as warned:
+        StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def test_an_older_sink_that_was_never_opened_can_be_closed(tmp_path):

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamias.clock import ManualClock
+from tamias.common.serialization import Encoder
 from tamias.connectors import part_files
+from tamias.datastream.connectors.file_system import BucketAssigner, FileSink
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_lines
 from tests.examples_by_profile import examples
@@ -70,6 +72,37 @@ def test_what_is_committed_is_visible_after_a_loss_of_power(disk):
     job.checkpoint()
     disk.fail()
     assert visible_lines(disk.root) == ["a"]
+
+
+class Nothing(Encoder):
+    """Writes no bytes for a record."""
+
+    def encode(self, value):
+        return b""
+
+
+def test_a_part_without_bytes_that_a_checkpoint_refers_to_survives(disk):
+    builder = FileSink.for_row_format(disk.root / "out", Nothing())
+    job = SinkJob(builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build(), 1)
+    job.write(0, "a")
+    job.checkpoint()
+    disk.fail()
+    job.crash(1)
+    job.finish()
+    assert visible_lines(disk.root) == []
+
+
+def test_what_is_durable_is_not_synced_again(disk):
+    job = SinkJob(sink_to(disk.root / "out"), 1)
+    job.write(0, "a")
+    job.begin_checkpoint()
+    (hidden,) = hidden_files(disk.root)
+    disk.synced.clear()
+    job.begin_checkpoint()
+    assert disk.synced == []
+    job.write(0, "b")
+    job.begin_checkpoint()
+    assert disk.synced == [hidden], "new bytes, under a name that is durable"
 
 
 def test_bytes_that_were_cut_off_do_not_come_back(disk):

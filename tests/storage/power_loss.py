@@ -31,6 +31,7 @@ class Disk:
         self._content: dict[int, bytes] = {}  # by inode, of a synced file
         self._names: dict[int, dict[str, tuple[int, bool]]] = {}  # by inode, of a synced directory: inode, is directory
         self._kept: dict[int, int] = {}  # open descriptors by inode: the number of a deleted file is not used again
+        self.synced: list[Path] = []  # files and directories in the order in which they were synced
         self._sync_everything()
         patch.setattr(os, "fsync", self._fsync)
 
@@ -62,6 +63,7 @@ class Disk:
             descriptor = descriptor.fileno()
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
         if path == self.root or self.root in path.parents:
+            self.synced.append(path)
             self._sync(descriptor, path)
 
     def _sync(self, descriptor: int, path: Path) -> None:

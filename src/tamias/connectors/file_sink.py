@@ -20,7 +20,7 @@ from tamias.connectors.bucket_assigners import BucketAssigner
 from tamias.connectors.compaction import FileCompactor, FileCompactStrategy
 from tamias.connectors.delivery import StreamTransformer, SupportsPreprocessing
 from tamias.connectors.file_addresses import input_address
-from tamias.connectors.file_writer import BulkFileWriter, FileCommitter, FileWriter, WriterSettings
+from tamias.connectors.file_writer import BulkFileWriter, Compact, FileCommitter, FileWriter, WriterSettings
 from tamias.connectors.formats.schemas import BulkWriterFactory, Encoder
 from tamias.connectors.multipart_parts import MultipartParts, can_upload_in_parts
 from tamias.connectors.part_store import LocalParts, PartStore
@@ -95,16 +95,13 @@ class FileSink(Sink[Any], SupportsPreprocessing):
         base_path: str,
         encoder: Encoder | BulkWriterFactory,
         settings: WriterSettings,
-        *,
-        strategy: FileCompactStrategy | None = None,
-        compactor: FileCompactor | None = None,
+        compact: Compact | None,
     ) -> None:
         """Create the sink from the settings of a builder."""
         self.base_path = base_path
         self.encoder = encoder
         self.settings = settings
-        self.strategy = strategy
-        self.compactor = compactor
+        self.compact = compact
 
     class BaseBuilder:
         """The settings of every format."""
@@ -118,8 +115,7 @@ class FileSink(Sink[Any], SupportsPreprocessing):
             self._output_file_config = OutputFileConfig.builder().build()
             self._bucket_check_interval_ms = 60_000
             self._clock: Clock | None = None
-            self._strategy: FileCompactStrategy | None = None
-            self._compactor: FileCompactor | None = None
+            self._compact: Compact | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Self:
             """Set the interval, in milliseconds, at which the rolling policy checks the age of part files.
@@ -153,13 +149,15 @@ class FileSink(Sink[Any], SupportsPreprocessing):
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
             """Merge small parts of a bucket before they become visible."""
-            self._strategy = _checked("enable_compact", strategy, FileCompactStrategy)
-            self._compactor = _checked("enable_compact", compactor, FileCompactor)
+            self._compact = (
+                _checked("enable_compact", strategy, FileCompactStrategy),
+                _checked("enable_compact", compactor, FileCompactor),
+            )
             return self
 
         def disable_compact(self) -> Self:
             """Make parts visible as they are. Parts that waited to be merged become visible too."""
-            self._strategy = self._compactor = None
+            self._compact = None
             return self
 
         def build(self) -> FileSink:
@@ -173,9 +171,7 @@ class FileSink(Sink[Any], SupportsPreprocessing):
                 bucket_check_interval_ms=self._bucket_check_interval_ms,
                 clock=self._clock or SystemClock(),
             )
-            return FileSink(
-                self._base_path, self._encoder, settings, strategy=self._strategy, compactor=self._compactor
-            )
+            return FileSink(self._base_path, self._encoder, settings, self._compact)
 
     class RowFormatBuilder(BaseBuilder):
         """Builds a sink that writes record after record."""
@@ -229,22 +225,20 @@ class FileSink(Sink[Any], SupportsPreprocessing):
         if type(self.encoder) is not Encoder:
             return self  # an encoder of the program, or a bulk format, writes records in its own way
         encoder = self.encoder.with_type(type_info)
-        return FileSink(self.base_path, encoder, self.settings, strategy=self.strategy, compactor=self.compactor)
+        return FileSink(self.base_path, encoder, self.settings, self.compact)
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, Any]:
         """Create the writer of one subtask."""
-        return self.writer(context.subtask_index, restored, exactly_once=context.exactly_once)
-
-    def writer(self, subtask_index: int, restored: Sequence[Any], *, exactly_once: bool = True) -> FileWriter:
-        """Create the writer of one subtask."""
-        parts, settings = self.parts(), self.settings
-        compact = (self.strategy, self.compactor) if self.strategy and self.compactor else None
-        if isinstance(self.encoder, Encoder):
-            writer = FileWriter(parts, settings, subtask_index, encode=self.encoder.encode, compact=compact)
-        else:
-            writer = BulkFileWriter(parts, settings, subtask_index, factory=self.encoder, compact=compact)
-        writer.restore(restored, exactly_once=exactly_once)
+        writer = self.writer(context.subtask_index)
+        writer.restore(restored, exactly_once=context.exactly_once)
         return writer
+
+    def writer(self, subtask_index: int) -> FileWriter:
+        """Create the writer of one subtask, which begins with no parts."""
+        parts, settings, compact = self.parts(), self.settings, self.compact
+        if isinstance(self.encoder, Encoder):
+            return FileWriter(parts, settings, subtask_index, encode=self.encoder.encode, compact=compact)
+        return BulkFileWriter(parts, settings, subtask_index, factory=self.encoder, compact=compact)
 
     def create_committer(self) -> Committer[Any]:
         """Create the committer, which makes files visible."""
@@ -255,7 +249,7 @@ class FileSink(Sink[Any], SupportsPreprocessing):
         if not scheme_of(self.base_path):
             return LocalParts(self.base_path)
         # Parts that are merged are read before they are visible, and an upload cannot be read.
-        if self.strategy is None and can_upload_in_parts(self.base_path):
+        if self.compact is None and can_upload_in_parts(self.base_path):
             return MultipartParts(self.base_path)
         return RemoteParts(self.base_path)
 

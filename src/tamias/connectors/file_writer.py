@@ -18,7 +18,7 @@ from tamias.connectors.rolling_policies import RollingPolicy
 from tamias.errors import InvalidProgramError
 from tamias.functions.sink_contract import Committer, SinkWriter
 
-__all__ = ["BulkFileWriter", "FileCommitter", "FileWriter", "WriterSettings"]
+__all__ = ["BulkFileWriter", "Compact", "FileCommitter", "FileWriter", "WriterSettings"]
 
 Compact = tuple[FileCompactStrategy, FileCompactor]
 

@@ -19,6 +19,7 @@ from tamias.faults import point
 from tamias.storage.durable import make_directory, sync_directory, sync_file
 
 _BUFFER_BYTES = 64 * 1024
+_BLOCK_BYTES = 1 << 20  # of a file that is copied or compared
 
 
 class PendingFile(TypedDict):
@@ -54,7 +55,7 @@ class PartFile:
         self._written_ms = now_ms
         self._buffer = bytearray()
         self._size = 0
-        self._durable_bytes = 0
+        self._durable_bytes: int | None = None  # the file has no durable name yet
         self._exists = False
 
     def get_bucket_id(self) -> str:
@@ -108,9 +109,9 @@ class PartFile:
     def make_durable(self) -> None:
         """Make all written bytes durable, so that a checkpoint may refer to the part."""
         self.flush()
-        if self._durable_bytes < self._size:
+        if self._durable_bytes != self._size:
             sync_file(self.hidden)
-            if not self._durable_bytes:
+            if self._durable_bytes is None:
                 sync_directory(os.path.dirname(self.hidden))
             self._durable_bytes = self._size
         self.saved = True
@@ -122,8 +123,7 @@ class PartFile:
     def delete(self) -> None:
         """Remove the file. No checkpoint refers to the part."""
         assert not self.saved
-        if self._exists:
-            remove_quietly(self.hidden)
+        remove_quietly(self.hidden)
 
 
 def publish(files: Iterable[PendingFile]) -> None:
@@ -177,7 +177,7 @@ def _copy_out(source: BinaryIO, length: int, hidden: str, visible: str) -> None:
     with open(draft, "xb") as target:
         left = length
         while left:
-            data = source.read(min(left, 1 << 20))
+            data = source.read(min(left, _BLOCK_BYTES))
             if not data:
                 raise CheckpointError(f"cannot commit {visible!r}: {hidden!r} became shorter than {length} bytes")
             target.write(data)
@@ -193,7 +193,7 @@ def _is_copy(visible: str, hidden: str, length: int) -> bool:
     if os.path.getsize(visible) != length:
         return False
     with open(visible, "rb") as copy, open(hidden, "rb") as original:
-        while block := copy.read(1 << 20):
+        while block := copy.read(_BLOCK_BYTES):
             if original.read(len(block)) != block:
                 return False
     return True

@@ -57,7 +57,7 @@ class StreamingFileSink(TwoPhaseCommitSinkFunction[Any, list[Any]]):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Create the writer of this subtask."""
-        self._writer = self._sink.writer(runtime_context.get_index_of_this_subtask(), ())
+        self._writer = self._sink.writer(runtime_context.get_index_of_this_subtask())
 
     def close(self) -> None:
         """Remove the files that no checkpoint refers to."""
