@@ -47,12 +47,13 @@ def build(
     restore: str | None,
     secrets: dict[str, str],
     settings: dict[str, str],
+    partitions: int = PARTITIONS,
 ) -> StreamExecutionEnvironment:
     """Build the job, which ends after the last of the records that the test writes to the first topic."""
     env = checkpointed_environment(folder, parallelism=parallelism, interval_ms=300, restore=restore, backend="hashmap")
     for name, value in settings.items():
         env.get_configuration().set_string(name, value)
-    ends = {KafkaTopicPartition(topics[0], number): records // PARTITIONS for number in range(PARTITIONS)}
+    ends = {KafkaTopicPartition(topics[0], number): records // partitions for number in range(partitions)}
     source = (
         KafkaSource.builder()
         .set_bootstrap_servers(servers)

@@ -1,6 +1,7 @@
-"""A Kafka broker of one node on loopback, started from its jars in about three seconds.
+"""Kafka brokers on loopback, started from their jars in about three seconds.
 
-The broker listens twice: without security, and with TLS and SASL (`secured`), where PLAIN and SCRAM know one user.
+A broker listens twice: without security, and with TLS and SASL (`secured`), where PLAIN and SCRAM know one user. Most
+tests share one broker (`kafka`); `cluster.py` starts several.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -30,8 +32,8 @@ _START_S = 60.0
 _LIBC = ctypes.CDLL(None)
 _SETTINGS = """
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
+node.id={node}
+controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured}
 controller.listener.names=CONTROLLER
@@ -47,9 +49,9 @@ log.dirs={folder}/data
 num.network.threads=2
 num.io.threads=4
 offsets.topic.num.partitions=1
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor={replicas}
 transaction.state.log.num.partitions=1
-transaction.state.log.replication.factor=1
+transaction.state.log.replication.factor={replicas}
 transaction.state.log.min.isr=1
 transaction.abort.timed.out.transaction.cleanup.interval.ms=200
 broker.session.timeout.ms=2000
@@ -60,33 +62,60 @@ auto.create.topics.enable=false
 """
 
 
-class Broker:
-    """A running broker. It dies with the process that started it."""
+class Ports(NamedTuple):
+    """Where one broker listens."""
 
-    def __init__(self, folder: Path, libraries: Path) -> None:
-        plain, secured, controller = _free_ports(3)
-        self.servers = f"127.0.0.1:{plain}"
-        self.secured = f"127.0.0.1:{secured}"
+    plain: int
+    secured: int
+    controller: int
+
+
+class Broker:
+    """A running broker. It dies with the process that started it.
+
+    Args:
+        folder: Where its data, settings and log go. It has the certificates already.
+        libraries: Kafka's jars.
+        cluster: The id of its cluster.
+        ports: The ports of all brokers of the cluster.
+        number: Its own place among them, from 0.
+    """
+
+    replicas = 1  # of a topic that is created here
+
+    def __init__(self, folder: Path, libraries: Path, cluster: str, ports: Sequence[Ports], number: int = 0) -> None:
+        own = ports[number]
+        self.node = number + 1
+        self.servers = f"127.0.0.1:{own.plain}"
+        self.secured = f"127.0.0.1:{own.secured}"
         self.certificate = folder / "ca.pem"
         self._folder = folder
         self._java = [
             _java(), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{libraries}/*",
         ]  # fmt: skip
         self._settings = folder / "server.properties"
-        write_certificates(folder)
         self._settings.write_text(
             _SETTINGS.format(
-                plain=plain, secured=secured, controller=controller, folder=folder, user=USER, password=PASSWORD
+                **own._asdict(),
+                node=self.node,
+                voters=",".join(f"{node}@127.0.0.1:{each.controller}" for node, each in enumerate(ports, 1)),
+                replicas=min(2, len(ports)),
+                folder=folder,
+                user=USER,
+                password=PASSWORD,
             )
         )
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         user = f"SCRAM-SHA-256=[name={USER},password={PASSWORD}]"
         self._run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings), "--add-scram", user)
         self._process: subprocess.Popen[bytes] | None = None
-        self.start()
 
     def start(self) -> None:
         """Start the broker with the data that it has, and wait until it answers."""
+        self.launch()
+        self.wait_until_it_answers()
+
+    def launch(self) -> None:
+        """Start the broker's process."""
         log = open(self._folder / "broker.log", "ab")  # noqa: SIM115 - the broker writes to it
         self._process = subprocess.Popen(
             [*self._java, "kafka.Kafka", str(self._settings)],
@@ -95,6 +124,9 @@ class Broker:
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, nothing that a thread could have locked
         )
         log.close()
+
+    def wait_until_it_answers(self) -> None:
+        assert self._process is not None, "launch() comes before"
         deadline = time.monotonic() + _START_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -102,10 +134,10 @@ class Broker:
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """Kill the broker, as a power loss does."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
+        """Kill the broker, as a power loss does, unless it is dead."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -139,13 +171,22 @@ class Broker:
 @contextmanager
 def running_broker() -> Iterator[Broker]:
     """Run a broker in a folder of its own; remove both at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="t-kafka-"))
-    try:
-        broker = Broker(folder, download())
+    with own_folder() as folder:
+        write_certificates(folder)
+        broker = Broker(folder, download(), new_cluster_id(), free_ports(1))
         try:
+            broker.start()
             yield broker
         finally:
             broker.kill()
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Make a folder for brokers; remove it at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="t-kafka-"))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -165,12 +206,18 @@ def _java() -> str:
     return found
 
 
-def _free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in held]
+def new_cluster_id() -> str:
+    """Return an id as Kafka's tools make it."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+
+
+def free_ports(brokers: int) -> list[Ports]:
+    """Return the ports for some brokers."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(brokers * len(Ports._fields))]
+    free = iter([each.getsockname()[1] for each in held])
     for each in held:
         each.close()
-    return ports
+    return [Ports(next(free), next(free), next(free)) for _ in range(brokers)]
 
 
 def _die_with_parent() -> None:

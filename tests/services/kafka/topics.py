@@ -10,33 +10,34 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.services.kafka.broker import Broker
+from tests.services.kafka.cluster import Cluster
 
 
-def new_topic(kafka: Broker, partitions: int = 1, prefix: str = "t", **settings: str) -> str:
+def new_topic(kafka: Broker | Cluster, partitions: int = 1, prefix: str = "t", **settings: str) -> str:
     """Create a topic with a name of its own."""
     topic = f"{prefix}-{uuid.uuid4().hex[:8]}"
     admin = _admin(kafka)  # in a variable: a client that is collected gives up its requests
-    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result()
+    admin.create_topics([NewTopic(topic, partitions, kafka.replicas, config=settings)])[topic].result()
     return topic
 
 
-def add_partitions(kafka: Broker, topic: str, total: int) -> None:
+def add_partitions(kafka: Broker | Cluster, topic: str, total: int) -> None:
     admin = _admin(kafka)
     admin.create_partitions([NewPartitions(topic, total)])[topic].result()
 
 
-def delete_topic(kafka: Broker, topic: str) -> None:
+def delete_topic(kafka: Broker | Cluster, topic: str) -> None:
     admin = _admin(kafka)
     admin.delete_topics([topic])[topic].result()
 
 
-def delete_records(kafka: Broker, topic: str, partition: int, before: int) -> None:
+def delete_records(kafka: Broker | Cluster, topic: str, partition: int, before: int) -> None:
     """Let the records before an offset age out."""
     admin, place = _admin(kafka), TopicPartition(topic, partition, before)
     admin.delete_records([place])[place].result()
 
 
-def produce(kafka: Broker, topic: str, values: Iterable[Any], partition: int = 0, **more: Any) -> None:
+def produce(kafka: Broker | Cluster, topic: str, values: Iterable[Any], partition: int = 0, **more: Any) -> None:
     """Write values; texts are encoded. `more` are arguments of `Producer.produce`."""
     producer = Producer({"bootstrap.servers": kafka.servers, "linger.ms": 1})
     for value in values:
@@ -44,7 +45,7 @@ def produce(kafka: Broker, topic: str, values: Iterable[Any], partition: int = 0
     assert producer.flush(30) == 0
 
 
-def consume(kafka: Broker, topic: str, isolation: str = "read_committed") -> list[Any]:
+def consume(kafka: Broker | Cluster, topic: str, isolation: str = "read_committed") -> list[Any]:
     """Return the messages of a topic up to its present end, partition by partition."""
     consumer = Consumer(
         {
@@ -70,12 +71,12 @@ def consume(kafka: Broker, topic: str, isolation: str = "read_committed") -> lis
     return sorted(messages, key=lambda each: (each.partition(), each.offset()))
 
 
-def values(kafka: Broker, topic: str, isolation: str = "read_committed") -> list[str]:
+def values(kafka: Broker | Cluster, topic: str, isolation: str = "read_committed") -> list[str]:
     """Return the values of a topic as text."""
     return [message.value().decode() for message in consume(kafka, topic, isolation)]
 
 
-def committed_offset(kafka: Broker, group: str, topic: str, partition: int = 0) -> int:
+def committed_offset(kafka: Broker | Cluster, group: str, topic: str, partition: int = 0) -> int:
     """Return the offset that a group committed; -1001 if none."""
     consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": group})
     (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=10)
@@ -83,5 +84,5 @@ def committed_offset(kafka: Broker, group: str, topic: str, partition: int = 0) 
     return place.offset
 
 
-def _admin(kafka: Broker) -> AdminClient:
+def _admin(kafka: Broker | Cluster) -> AdminClient:
     return AdminClient({"bootstrap.servers": kafka.servers})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypedDict, TypeVar
 
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ANSWER_S = 10.0
+_ANSWER_S = 10.0  # unless the program sets socket.timeout.ms
 _PATIENCE_S = 60.0  # for brokers that are away
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
@@ -73,6 +74,8 @@ class TransactionAdmin:
         self._properties = properties
         self._clock = clock
         self._login = Login(properties)
+        self._servers = deque(bootstrap_addresses(properties["bootstrap.servers"]))
+        self._answer_s = _answer_s(properties)
         self._connections: dict[Address, BrokerConnection] = {}
         self._coordinators: dict[str, Address] = {}
 
@@ -95,13 +98,17 @@ class TransactionAdmin:
 
     def open_transactions(self) -> list[str]:
         """Return the ids of all open transactions of the cluster."""
-        found = []
-        for address in self._patiently("listing transactions", lambda: (NONE, self._any_broker().brokers())):
-            found += self._patiently(
-                "listing transactions",
-                lambda address=address: self._connection(address).open_transactions(),  # type: ignore[misc]
-            )
-        return found
+        return self._patiently("listing transactions", self._list_open)
+
+    def _list_open(self) -> tuple[ErrorCode, list[str]]:
+        """Ask every broker of the moment. One that has just died is still named for a while, and is then no more."""
+        found: list[str] = []
+        for address in self._any_broker().brokers():
+            error, names = self._connection(address).open_transactions()
+            if error:
+                return error, []
+            found += names
+        return NONE, found
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -151,12 +158,13 @@ class TransactionAdmin:
     def _forget_connections(self) -> None:
         self.close()
         self._coordinators.clear()
+        self._servers.rotate(-1)  # a server that accepts connections and answers nothing must not be asked for ever
 
     def _any_broker(self) -> BrokerConnection:
         if self._connections:
             return next(iter(self._connections.values()))
         problem: OSError | None = None
-        for address in bootstrap_addresses(self._properties["bootstrap.servers"]):
+        for address in self._servers:
             try:
                 return self._connection(address)
             except OSError as error:  # another of the servers may answer
@@ -167,7 +175,7 @@ class TransactionAdmin:
     def _connection(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = BrokerConnection(address, self._login, _ANSWER_S)
+            connection = self._connections[address] = BrokerConnection(address, self._login, self._answer_s)
         return connection
 
 
@@ -233,3 +241,9 @@ def bootstrap_addresses(servers: str) -> list[Address]:
             raise ConfigurationError(f"bootstrap.servers has the form host:port,host:port, got {server.strip()!r}")
         addresses.append(Address(host.strip("[]"), int(port)))
     return addresses
+
+
+def _answer_s(properties: ClientProperties) -> float:
+    """Return how long a broker may take to answer. The client has checked the property."""
+    text = properties.for_librdkafka().get("socket.timeout.ms")
+    return _ANSWER_S if text is None else int(text) / 1000

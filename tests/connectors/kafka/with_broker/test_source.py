@@ -1,6 +1,8 @@
 """`KafkaSource` against a real broker: the contract of all sources, and what only Kafka does."""
 
+import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
@@ -337,6 +339,40 @@ def test_a_job_commits_the_offsets_of_its_checkpoints_and_reads_on_from_them(kaf
     wait_until(lambda: committed_offset(kafka, group, topic) == 50 and committed_offset(kafka, group, topic, 1) == 30)
     produce(kafka, topic, ["later"])
     assert run() == ["later"]
+
+
+@contextmanager
+def ticking(kafka, topic):
+    """Write records to partition 0 all the time: a job that reads it always has a next record."""
+    over = threading.Event()
+
+    def tick():
+        while not over.wait(0.05):
+            produce(kafka, topic, ["tick"])
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_job_reads_a_partition_that_is_added_while_it_runs_from_its_first_record(kafka):
+    topic = new_topic(kafka)
+    builder = reading(kafka, topic).set_starting_offsets(LATEST).set_property("partition.discovery.interval.ms", "50")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "kafka")
+    with ticking(kafka, topic), on_local_engine(), stream.execute_and_collect() as records:
+        assert next(records) == "tick"
+        add_partitions(kafka, topic, 2)
+        produce(kafka, topic, ["first", "second"], 1)
+        seen, deadline = [], time.monotonic() + 30
+        while "second" not in seen:
+            assert time.monotonic() < deadline, "the new partition is not read"
+            seen.append(next(records))
+    assert [record for record in seen if record != "tick"] == ["first", "second"]
 
 
 class Watermarks(ProcessFunction):
