@@ -291,7 +291,7 @@ class Campaign:
                 if victim is not None:
                     self._continue_later(driver, victim)
             case "second-driver":
-                done = self._second_driver()
+                done = self._second_driver(driver)
             case "usurper":
                 if act.detail == "at-point":
                     done = driver.until(lambda d: process_state(d.pid) == "T")
@@ -355,15 +355,23 @@ class Campaign:
         if driver.is_slot(victim):
             send([victim], signal.SIGCONT)
 
-    def _second_driver(self) -> bool:
-        """Start a second driver; return whether it was refused. If not, the first driver had ended."""
-        second = self._start(1)
-        if second.wait(lambda d: d.failed is not None or d.done is not None, second.patience_s / 3) is None:
-            raise CampaignFailed(f"a second driver was not refused within {second.patience_s / 3} s\n{self._told()}")
-        second.ended(10.0)
-        if second.done is not None or second.failed is None or "has finished" in second.failed:
-            return False
-        if "is in use by the driver" not in second.failed:
+    def _second_driver(self, driver: Driver) -> bool:
+        """Start a second driver; return whether it was refused. The first stands meanwhile: it must not finish."""
+        driver.kill(signal.SIGSTOP)
+        try:
+            if driver.ended() or driver.progress.get("read", 0) >= self.schedule.records:
+                return False  # its job is at its end, and its checkpoints may be gone
+            second = self._start(1)
+            if second.wait(lambda d: d.failed is not None or d.done is not None, second.patience_s / 3) is None:
+                raise CampaignFailed(
+                    f"a second driver was not refused within {second.patience_s / 3} s\n{self._told()}"
+                )
+            second.ended(10.0)
+        finally:
+            driver.kill(signal.SIGCONT)
+        if second.failed is not None and "has finished" in second.failed:
+            return False  # the first driver was removing its checkpoints
+        if second.failed is None or "is in use by the driver" not in second.failed:
             raise CampaignFailed(f"a second driver was not refused but said: {second.failed}\n{self._told()}")
         return True
 
