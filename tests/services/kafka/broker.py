@@ -96,7 +96,9 @@ class Broker:
         self._settings = folder / "server.properties"
         self._settings.write_text(
             _SETTINGS.format(
-                **own._asdict(),
+                plain=own.plain,
+                secured=own.secured,
+                controller=own.controller,
                 node=self.node,
                 voters=",".join(f"{node}@127.0.0.1:{each.controller}" for node, each in enumerate(ports, 1)),
                 replicas=min(2, len(ports)),
@@ -213,7 +215,7 @@ def new_cluster_id() -> str:
 
 def free_ports(brokers: int) -> list[Ports]:
     """Return the ports for some brokers."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(brokers * len(Ports._fields))]
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(brokers * 3)]
     free = iter([each.getsockname()[1] for each in held])
     for each in held:
         each.close()
