@@ -8,7 +8,7 @@ backend uses it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from tamias.errors import NoCurrentKey
@@ -160,6 +160,10 @@ class KeyedStateBackend(KeyedStates):
     @abstractmethod
     def keys(self, state_name: str) -> Iterator[Any]:
         """Yield the keys (as the user gave them) that have an entry in a state."""
+
+    @abstractmethod
+    def keys_of(self, state_names: Collection[str]) -> Iterator[Any]:
+        """Yield once each key, in the form of `cell`, that has an entry in one of some states per key."""
 
     @abstractmethod
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:

@@ -56,6 +56,15 @@ class Contents(ABC):
     def of_no_records(self) -> Any:
         """Return the result of a window whose records were all evicted, or None if it has none."""
 
+    def of_records(self, values: list[Any]) -> Any:
+        """Return the result of a window that has these records."""
+        if not values:
+            return self.of_no_records()
+        accumulated = self.first(values[0])
+        for value in values[1:]:
+            accumulated = self.add(accumulated, value)
+        return self.result(accumulated)
+
     def result(self, accumulated: Any) -> Any:
         """Return what a firing window emits or hands to its function. None emits nothing."""
         return accumulated

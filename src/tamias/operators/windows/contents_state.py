@@ -45,11 +45,11 @@ class ContentsState:
     def __init__(
         self, states: KeyedStates, spec: WindowContents, name: str, record_type: TypeInformation | None
     ) -> None:
-        self._is_list = False
+        self.is_list = False
         self._state: Any
         match spec:
             case ListContents():
-                self._state, self._is_list = states.list_state(_RecordsDescriptor(name, record_type)), True
+                self._state, self.is_list = states.list_state(_RecordsDescriptor(name, record_type)), True
             case ReduceContents(function):
                 self._state = states.reducing_state(_RecordDescriptor(name, function, record_type))
             case AggregateContents(function):
@@ -68,7 +68,7 @@ class ContentsState:
     def fire(self, window: Any, evaluate: Evaluate) -> None:
         """Evaluate the contents, unless there are none."""
         contents = self._state.get()
-        if self._is_list:
+        if self.is_list:
             contents = list(contents) or None
         if contents is not None:
             evaluate(contents)
@@ -104,21 +104,11 @@ class EvictedContentsState:
             return
         elements = [TimestampedValue(value, time_ms) for value, time_ms in records]
         self._evictor.evict_before(elements, len(elements), window, self._context)
-        result = self._result([own(e.get_value()) for e in elements])
+        result = self._contents.of_records([own(e.get_value()) for e in elements])
         if result is not None:
             evaluate(result)
         self._evictor.evict_after(elements, len(elements), window, self._context)
         self._state.update([(e.get_value(), e.get_timestamp()) for e in elements])
-
-    def _result(self, values: list[Any]) -> Any:
-        """Return what an incremental function makes of these records."""
-        contents = self._contents
-        if not values:
-            return contents.of_no_records()
-        accumulated = contents.first(values[0])
-        for value in values[1:]:
-            accumulated = contents.add(accumulated, value)
-        return contents.result(accumulated)
 
 
 class EvictorContext(Evictor.EvictorContext):

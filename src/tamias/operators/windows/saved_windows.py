@@ -36,7 +36,7 @@ from tamias.types.time_bounds import MAX_TIMESTAMP
 
 PANES, SLICES, SESSIONS, TRIGGERED = "_window/panes", "_window/slices", "_window/sessions", "_window/contents"
 DEFAULT_IN_ROCKSDB = "_window/by-default"  # contents with timers of windows that the heap keeps in another layout
-_EVENT_TIMERS, _PROCESSING_TIMERS = "_window/timers/event", "_window/timers/processing"
+EVENT_TIMERS, PROCESSING_TIMERS = "_window/timers/event", "_window/timers/processing"
 
 _MEANING = {
     PANES: "tumbling or sliding windows with their default trigger and no evictor",
@@ -176,9 +176,9 @@ class SavedDefaultInRocksDB(SavedLayout):
 
     def to_canonical(self, tables: RestoredTables) -> Iterator[SavedWindow]:
         contents = tables.pop(DEFAULT_IN_ROCKSDB).entries
-        timers = {name: tables.pop(name).entries for name in (_EVENT_TIMERS, _PROCESSING_TIMERS) if name in tables}
+        timers = {name: tables.pop(name).entries for name in (EVENT_TIMERS, PROCESSING_TIMERS) if name in tables}
         tables.pop(OPEN_WINDOWS, None)
-        waiting = timers.get(_EVENT_TIMERS, {})
+        waiting = timers.get(EVENT_TIMERS, {})
         # The default trigger has a timer at the end of every window that has yet to fire.
         return (
             SavedWindow(key, TimeSpan(*span), saved, self._event_time and (key, (span[1] - 1, span)) not in waiting)
@@ -187,7 +187,7 @@ class SavedDefaultInRocksDB(SavedLayout):
 
     def from_canonical(self, tables: RestoredTables, info: StateInfo, windows: Iterable[SavedWindow]) -> None:
         contents = _table(tables, replace(info, name=DEFAULT_IN_ROCKSDB, kind=self._kind))
-        timers = _table(tables, StateInfo(_EVENT_TIMERS if self._event_time else _PROCESSING_TIMERS, "timers"))
+        timers = _table(tables, StateInfo(EVENT_TIMERS if self._event_time else PROCESSING_TIMERS, "timers"))
         open_windows = _table(tables, StateInfo(OPEN_WINDOWS, "list")) if self._merging else None
         for key, span, saved, fired in windows:
             window = tuple(span)

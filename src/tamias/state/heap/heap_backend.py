@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from tamias.clock import Clock, SystemClock
@@ -98,6 +98,10 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
     def keys(self, state_name: str) -> Iterator[Any]:
         table = self.heap.by_name.get(state_name)
         return iter(()) if table is None else iter([user_key(k) for k in table.data])
+
+    def keys_of(self, state_names: Collection[str]) -> Iterator[Any]:
+        tables = [self.heap.by_name[name] for name in state_names if name in self.heap.by_name]
+        return iter(dict.fromkeys(key for table in tables for key in table.data))
 
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
         table = self.heap.by_name.get(state_name)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tamias.clock import Clock, SystemClock
@@ -155,6 +155,14 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             return self._beside.keys(state_name)
         self.rocks.flush()
         return map(user_key, table.keys(self.rocks.key_groups))
+
+    def keys_of(self, state_names: Collection[str]) -> Iterator[Any]:
+        tables = [self.rocks.by_name[name] for name in state_names if name in self.rocks.by_name]
+        self.rocks.flush()
+        first, last = self.rocks.key_groups
+        for group in range(first, last + 1):  # the keys of one group at a time are in memory
+            here = KeyGroupRange(group, group)
+            yield from dict.fromkeys(key for table in tables for key in table.keys(here))
 
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
         table = self.rocks.by_name.get(state_name)

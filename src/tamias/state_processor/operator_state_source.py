@@ -1,0 +1,51 @@
+"""Reads the operator state of an operator: list, union and broadcast state."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Literal
+
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
+from tamias.state.operator_state import OperatorStates
+from tamias.state.operator_state_files import OperatorState, redistribute
+from tamias.state_processor.part_source import PartSource
+from tamias.state_processor.stored_savepoint import StoredOperator
+
+__all__ = ["OperatorStateSource"]
+
+ReadAs = Literal["list", "union", "broadcast"]
+
+
+class OperatorStateSource(PartSource):
+    """The elements of a list, or the entries of a broadcast map as pairs.
+
+    A list is read as its subtasks stored it. Union and broadcast state are read once, as one subtask would restore
+    them.
+    """
+
+    def __init__(
+        self, stored: StoredOperator, descriptor: ListStateDescriptor | MapStateDescriptor, read_as: ReadAs
+    ) -> None:
+        self._stored = stored
+        self._descriptor = descriptor
+        self._read_as = read_as
+
+    def part_count(self) -> int:
+        """Return the number of subtasks for a list, else 1."""
+        return self._stored.metadata.parallelism if self._read_as == "list" else 1
+
+    def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
+        """Yield the elements of one part."""
+        old = self._stored.operator_states()
+        elements: OperatorState = (old[part] or {}) if self._read_as == "list" else redistribute(old, 1, 0)
+        states = OperatorStates(elements, self._stored.metadata.states, self._stored.label)
+        match self._descriptor:
+            case MapStateDescriptor() as descriptor:
+                yield from states.get_broadcast_state(descriptor).items()
+            case descriptor if self._read_as == "union":
+                yield from states.get_union_list_state(descriptor).get()
+            case descriptor:
+                yield from states.get_list_state(descriptor).get()
+
+    def __repr__(self) -> str:
+        return f"OperatorStateSource({self._descriptor.name!r} of {self._stored.label})"

@@ -1,0 +1,66 @@
+"""Programs with windows of every layout, whose windows are open when the savepoint is taken."""
+
+from tamias.common import Time, Types, WatermarkStrategy
+from tamias.datastream.functions import ProcessWindowFunction
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from tests.state_processor.programs import KEYS, Average, Larger, numbers
+
+COUNTED = ValueStateDescriptor("counted")
+
+
+class ListWindow(ProcessWindowFunction):
+    """Emits the records of a window, and counts its firings in state of the window and of the key."""
+
+    def process(self, key, context, elements):
+        for store in (context.window_state(), context.global_state()):
+            counted = store.get_state(COUNTED)
+            counted.update((counted.value() or 0) + 1)
+        yield key, tuple(elements)
+
+
+class ListSession(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, tuple(elements)
+
+
+def timed(env):
+    """Return the numbers with the number as the time, and no watermark before the end of the input."""
+    strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda n, _: n)
+    return numbers(env).map(lambda n: n, Types.LONG()).assign_timestamps_and_watermarks(strategy)
+
+
+def windows(env, assigner):
+    return timed(env).key_by(lambda n: n % KEYS, Types.LONG()).window(assigner)
+
+
+TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(20))
+SLIDING = SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(5))
+SESSIONS = EventTimeSessionWindows.with_gap(Time.milliseconds(6))
+
+
+def tumbling_reduce(env):
+    return windows(env, TUMBLING).reduce(Larger()).uid("windows")
+
+
+def sliding_aggregate(env):
+    return windows(env, SLIDING).aggregate(Average()).uid("windows")
+
+
+def session_process(env):
+    return windows(env, SESSIONS).process(ListSession()).uid("windows")
+
+
+def counted_process(env):
+    return windows(env, GlobalWindows.create()).trigger(CountTrigger.of(2)).process(ListWindow()).uid("windows")
+
+
+def evicted_reduce(env):
+    return windows(env, TUMBLING).evictor(CountEvictor.of(2)).reduce(Larger()).uid("windows")
