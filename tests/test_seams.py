@@ -25,6 +25,7 @@ REASONS = {
         "spark/test_jobs.py": ["SparkContext._active_spark_context"],
     },
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {
+        "checkpoint/test_ownership.py": ["set os.kill"],
         "config/test_state_backends.py": ["set importlib.util.find_spec"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_registering_pool.py": ["set tamias.engine.spark.task_side.launch_slots.subprocess.Popen"],

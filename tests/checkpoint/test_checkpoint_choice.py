@@ -1,16 +1,19 @@
 """The choice of a checkpoint: the newest readable one, an older one with an error in the log, never an empty start."""
 
+import contextlib
 import random
 
 import pytest
 
 from tamias.checkpoint.checkpoint_choice import choose_checkpoint
 from tamias.checkpoint.file_verification import verify_files
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.errors import CheckpointError, CorruptFileError, RestoreError
+from tamias.state.snapshots import KeyedFiles, OperatorSnapshot
 from tamias.state.state_files import write_state
 from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
-from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, vertex
+from tests.checkpoint.checkpoint_values import JOB, all_files, graph, metadata, opened, vertex
 from tests.checkpoint.faulty_files import Fault, FaultyFiles
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
@@ -182,6 +185,18 @@ def test_a_file_that_is_too_large_to_verify_leaves_the_budget_to_smaller_ones():
     rewrite(directory.files, small, lambda data: data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(CorruptFileError, match=small):
         verify_files(directory.files, value, cheap_bytes=99)
+
+
+@pytest.mark.parametrize(("cheap_bytes", "damage_is_found"), [(45, True), (44, False)])
+def test_files_are_read_as_long_as_all_of_them_together_are_cheap(cheap_bytes, damage_is_found):
+    files = opened(MemoryFiles()).files
+    stored = [write_state(files, f"shared/{size}", b"x" * size, 0) for size in (20, 25)]
+    operator = OperatorSnapshot("a" * 32, None, "count", keyed=KeyedFiles(0, 127, tuple(stored)))
+    part = OperatorMetadata("a" * 32, None, "count", 1, 128, (operator,), (False,))
+    value = CheckpointMetadata(1, JOB, "job", 0, (part,))
+    rewrite(files, "shared/25", lambda data: data[:-1] + b"y")
+    with pytest.raises(CorruptFileError) if damage_is_found else contextlib.nullcontext():
+        verify_files(files, value, cheap_bytes=cheap_bytes)
 
 
 def test_a_file_swapped_with_that_of_another_job_is_found(tmp_path):

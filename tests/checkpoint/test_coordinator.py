@@ -45,6 +45,19 @@ def test_a_checkpoint_completes_when_the_last_subtask_has_answered():
     (stats,) = job.coordinator.history
     assert (stats.completed, stats.triggered_ms, stats.barrier_ms, stats.ended_ms) == (True, 1000, 1100, 1400)
     assert stats.bytes_written == 20
+    job.epoch(2000)
+    job.coordinator.handle(JobFailed(2100))
+    stats = job.coordinator.history[-1]
+    assert (stats.completed, stats.barrier_ms, stats.ended_ms, stats.why) == (False, None, 2100, "the job failed")
+    assert (stats.bytes_written, stats.longest_sync_ms, stats.longest_async_ms) == (0, 0, 0)
+
+
+def test_the_last_hundred_checkpoints_are_kept_for_display():
+    job = Driven(tolerable_failures=None, timeout_ms=999)
+    for number in range(1, 121):
+        job.epoch(1000 * number)
+        job.tick(1000 * number + 999)  # each expires before the next is due
+    assert [stats.checkpoint_id for stats in job.coordinator.history] == list(range(21, 121))
 
 
 def test_nothing_happens_before_the_job_started_and_without_an_interval():

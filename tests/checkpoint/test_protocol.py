@@ -248,7 +248,10 @@ class SmallJob:
     def retain(self):
         def delete():
             unneeded = self.retention.completed(
-                self.newest, pending=self.coordinator.pending_ids, listing=self.directory.listing()
+                self.newest,
+                pending=self.coordinator.pending_ids,
+                listing=self.directory.listing(),
+                newest_id=self.newest.checkpoint_id,
             )
             for old in unneeded.checkpoints:
                 self.directory.discard(old)

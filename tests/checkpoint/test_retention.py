@@ -36,7 +36,7 @@ class Job:
 
     def complete(self, value, pending=frozenset(), newest_id=None):
         written = self.directory.complete(value)
-        listing = self.directory.listing()
+        listing, newest_id = self.directory.listing(), newest_id or value.checkpoint_id
         deletions = self.retention.completed(written, pending=pending, listing=listing, newest_id=newest_id)
         for checkpoint_id in deletions.checkpoints:
             self.directory.discard(checkpoint_id)
@@ -138,10 +138,10 @@ def test_a_file_that_waited_in_vain_goes_too():
 
 
 def test_what_is_not_ours_is_left_alone():
-    retention = Retention()
+    retention = Retention(1)
     value = metadata(JOB_GRAPH, opened().files, 5)
     listing = Listing(checkpoints=(5, 9), shared=("shared/notes.txt", "shared/9-v0-s0-a1.0-00"))
-    assert retention.completed(value, pending=frozenset(), listing=listing) == Deletions()
+    assert retention.completed(value, pending=frozenset(), listing=listing, newest_id=5) == Deletions()
 
 
 def test_checkpoints_found_at_the_start_are_retained_until_newer_ones_replace_them():

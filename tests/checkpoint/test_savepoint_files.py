@@ -177,6 +177,11 @@ def test_savepoints_and_checkpoints_are_found_below_a_directory(tmp_path, savepo
     )
     assert found["savepoints/savepoint-broken"].metadata is None and found["savepoints/savepoint-broken"].why
     assert [f.path for f in find_checkpoints(str(savepoint))] == ["."]
+    of_jobs = find_checkpoints(str(tmp_path / "checkpoints"))
+    assert [f.path for f in of_jobs] == [f"{JOB}/chk-3"], "two levels unless told otherwise"
+    assert sorted(f.path for f in find_checkpoints(str(tmp_path))) == sorted(
+        [f"savepoints/{savepoint.name}", "savepoints/savepoint-broken"]
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- suspicion

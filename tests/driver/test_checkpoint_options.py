@@ -95,7 +95,18 @@ def test_an_epoch_waits_a_moment_for_the_checkpoint_before_if_one_is_due(tmp_pat
 
 
 def completed_in(async_ms):
-    return CheckpointStats(1, "checkpoint", True, triggered_ms=0, ended_ms=1, longest_async_ms=async_ms)
+    return CheckpointStats(
+        1,
+        "checkpoint",
+        True,
+        triggered_ms=0,
+        ended_ms=1,
+        barrier_ms=None,
+        bytes_written=0,
+        longest_sync_ms=0.0,
+        longest_async_ms=async_ms,
+        why=None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,8 @@ def test_files_go_when_no_retained_checkpoint_refers_to_them(job):
         job.write(KEYS, checkpoint_id)
         job.checkpoint()
         listing = Listing(shared=tuple(f"shared/{name}" for name in job.store.list("shared")))
-        gone = retention.completed(metadata_of(checkpoint_id, job.files), pending=frozenset(), listing=listing)
+        written = metadata_of(checkpoint_id, job.files)
+        gone = retention.completed(written, pending=frozenset(), listing=listing, newest_id=checkpoint_id)
         for path in gone.files:
             job.store.delete(path)
         kept = set(sorted_files(job.files).values())

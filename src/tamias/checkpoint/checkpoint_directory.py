@@ -258,7 +258,7 @@ class CheckpointDirectory:
     def highest_id(self) -> int:
         """Return the highest checkpoint id ever begun here, 0 if there is none. The next id must be above it."""
         listing = self.listing()
-        written = (created_for(path) or 0 for path in listing.shared)
+        written = [number for path in listing.shared if (number := created_for(path)) is not None]
         return max((*listing.checkpoints, *written, History(self.files).highest_id()))
 
     def load(self, checkpoint_id: int) -> CheckpointMetadata:

@@ -64,11 +64,11 @@ class CheckpointStats:
     completed: bool
     triggered_ms: int
     ended_ms: int
-    barrier_ms: int | None = None
-    bytes_written: int = 0
-    longest_sync_ms: float = 0.0
-    longest_async_ms: float = 0.0
-    why: str | None = None
+    barrier_ms: int | None
+    bytes_written: int
+    longest_sync_ms: float
+    longest_async_ms: float
+    why: str | None
 
 
 @dataclass(slots=True)
@@ -79,8 +79,8 @@ class _Pending:
     triggered_ms: int
     participants: frozenset[SubtaskId]
     finished: frozenset[SubtaskId]
-    synchronous: bool = False
-    last: bool = False
+    synchronous: bool
+    last: bool
     answers: dict[SubtaskId, SubtaskSnapshot] = field(default_factory=dict)
     barrier_ms: int | None = None
     writing: bool = False  # the metadata is being written: only the outcome of that decides

@@ -29,5 +29,7 @@ def verify_files(store: FileStore, metadata: CheckpointMetadata, *, cheap_bytes:
             if file.path in seen:
                 continue
             seen.add(file.path)
-        check_state(store, file, full=file.size <= left)
-        left -= file.size if file.size <= left else 0
+        is_cheap = file.size <= left
+        check_state(store, file, full=is_cheap)
+        if is_cheap:
+            left -= file.size

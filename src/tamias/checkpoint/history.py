@@ -23,7 +23,7 @@ class History:
     def __init__(self, store: FileStore) -> None:
         self._store = store
         newest = newest_claim(store)
-        self._newest_term = newest.term if newest is not None else 0
+        self._newest_term = newest.term if newest is not None else None
         self._head = self._start_at_or_below(newest.term) if newest is not None else None
 
     def holds(self, checkpoint_id: int, term: int) -> bool:
@@ -48,7 +48,7 @@ class History:
             checkpoint_id: The checkpoint.
             term: The term of the driver that wrote it.
         """
-        if self._newest_term < term:
+        if self._newest_term is None:
             return False
         for later in range(self._newest_term, term - 1, -1):
             # A driver that started from the checkpoint claimed its term before an earlier one could delete it.
@@ -73,8 +73,10 @@ class History:
 
     def highest_id(self) -> int:
         """Return a number above which no earlier driver will publish a checkpoint, even one that wakes up later."""
-        first_id = self._head.first_id if self._head is not None else 1
-        return max(self.newest_id() or 0, self.publishing_id() or 0, first_id - 1)
+        if self._head is None:
+            return 0
+        known = (self.newest_id(), self.publishing_id(), self._head.first_id - 1)
+        return max(number for number in known if number is not None)
 
     def _progress(self) -> dict[str, Any]:
         if self._head is None:

@@ -38,7 +38,7 @@ __all__ = [
 MAGIC = "TAMIAS-CHECKPOINT"
 FORMAT_VERSION = 3
 _READABLE = (1, 2, 3)  # 1 has only one format of keyed state, 2 only version 1 of the canonical format
-LONGEST_HEADER = 100
+_LONGEST_HEADER_BYTES = 100
 # The last field of a signed document. An older release ignores the field, and reads the file.
 _SIGNATURE = ',\n "hmac_sha256": "{}"\n}}'
 _SIGNATURE_BYTES = len(_SIGNATURE.format("0" * 64))
@@ -322,7 +322,7 @@ def _check_signature(data: bytes, body: bytes, where: str, key: SigningKey) -> N
 
 
 def _check_header(data: bytes, where: str) -> bytes:
-    line, newline, body = data[:LONGEST_HEADER].partition(b"\n")
+    line, newline, body = data[:_LONGEST_HEADER_BYTES].partition(b"\n")
     words = line.split(b" ")
     if words[0] != MAGIC.encode("ascii") or not newline or len(words) != 4:
         raise CorruptFileError(where, f"a file that starts with {data[:24]!r}", f"checkpoint metadata ({MAGIC})")

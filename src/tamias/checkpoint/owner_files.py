@@ -52,7 +52,7 @@ class Start:
     term: int
     checkpoint_id: int | None  # None: the driver started empty, or from another directory
     checkpoint_term: int | None
-    first_id: int = 1  # no earlier driver publishes a checkpoint with this number or a higher one
+    first_id: int  # no earlier driver publishes a checkpoint with this number or a higher one
 
     def encode(self, token: str) -> bytes:
         """Return the bytes of the file, signed with the driver's token."""

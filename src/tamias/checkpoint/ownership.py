@@ -82,9 +82,9 @@ class Ownership:
         driver: Driver,
         term: int,
         now_ms: int,
-        lease_ms: int = LEASE_MS,
+        lease_ms: int,
         *,
-        follows_cancellation: bool = False,
+        follows_cancellation: bool,
     ) -> None:
         self.term = term
         self.follows_cancellation = follows_cancellation
@@ -220,7 +220,7 @@ def claim(
         if newest is not None and mine and newest.term >= least:
             term = newest.term  # the claim was published, and only the answer was lost
         else:
-            term = max(least, newest.term + 1 if newest is not None else 1)
+            term = max(least, newest.term + 1) if newest is not None else least
             try:
                 store.publish(owner_path("claim", term), Claim(term, driver, now_ms).encode())
             except FileExistsError:

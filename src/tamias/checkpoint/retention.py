@@ -61,7 +61,7 @@ class Retention:
     (Flink: NO_CLAIM), and its files lie in another directory.
     """
 
-    def __init__(self, num_retained: int = 1) -> None:
+    def __init__(self, num_retained: int) -> None:
         if num_retained < 1:
             _LOG.warning("retaining 1 checkpoint: %d is less than one", num_retained)
         self._num_retained = max(1, num_retained)
@@ -83,7 +83,7 @@ class Retention:
         self._retained.pop(checkpoint_id, None)
 
     def completed(
-        self, metadata: CheckpointMetadata, *, pending: Set[int], listing: Listing, newest_id: int | None = None
+        self, metadata: CheckpointMetadata, *, pending: Set[int], listing: Listing, newest_id: int
     ) -> Deletions:
         """Enter a checkpoint that has just become durable; return what is no longer needed.
 
@@ -92,13 +92,13 @@ class Retention:
             pending: The checkpoints in flight.
             listing: The content of the directory, listed after the checkpoint became durable.
             newest_id: The newest checkpoint begun. With several in flight, newer ones may have failed before this one
-                completed. Without `newest_id`, their files stay until one as new completes.
+                completed.
         """
         assert all(metadata.checkpoint_id > older for older in self._retained), "checkpoints complete in order"
         self._retained[metadata.checkpoint_id] = metadata.paths()
         while len(self._retained) > self._num_retained:
             self._retained.pop(next(iter(self._retained)))
-        newest = max(metadata.checkpoint_id, newest_id or 0)
+        newest = max(metadata.checkpoint_id, newest_id)
         return Deletions(
             checkpoints=tuple(
                 i for i in listing.checkpoints if i <= newest and i not in self._retained and i not in pending

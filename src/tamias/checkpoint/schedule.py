@@ -98,7 +98,7 @@ class Schedule:
         assert self._next_ms is not None and self._settings.period_ms is not None
         period_ms = self._settings.period_ms
         self._last_ms = now_ms
-        self._next_ms += period_ms * max(1, (now_ms - self._next_ms) // period_ms + 1)
+        self._next_ms += period_ms * ((now_ms - self._next_ms) // period_ms + 1)
 
     def completed(self, now_ms: int) -> None:
         """Note that a checkpoint is complete. Flink: only a completed checkpoint starts a pause."""
