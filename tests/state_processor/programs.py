@@ -124,14 +124,14 @@ class Positions(MapFunction, CheckpointedFunction):
         return value
 
 
-def numbers(env, count=COUNT):
-    source = ScriptedSource(split_evenly(range(count), 2), (3,))
+def numbers(env, given=range(COUNT), splits=2):
+    source = ScriptedSource(split_evenly(given, splits), (3,))
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
 
 
-def every_kind(env, count=COUNT):
+def every_kind(env, given=range(COUNT)):
     """Return the program with every kind of keyed state and of operator state."""
-    keyed = numbers(env, count).map(Positions(), Types.LONG()).uid("positions").key_by(lambda n: n % KEYS)
+    keyed = numbers(env, given).map(Positions(), Types.LONG()).uid("positions").key_by(lambda n: n % KEYS)
     return keyed.process(EveryKind()).uid("every-kind").name("every kind")
 
 

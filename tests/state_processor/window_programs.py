@@ -11,7 +11,7 @@ from tamias.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from tests.state_processor.programs import KEYS, Average, Larger, numbers
+from tests.state_processor.programs import COUNT, KEYS, Average, Larger, numbers
 
 COUNTED = ValueStateDescriptor("counted")
 
@@ -31,14 +31,14 @@ class ListSession(ProcessWindowFunction):
         yield key, tuple(elements)
 
 
-def timed(env):
+def timed(env, given):
     """Return the numbers with the number as the time, and no watermark before the end of the input."""
     strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda n, _: n)
-    return numbers(env).map(lambda n: n, Types.LONG()).assign_timestamps_and_watermarks(strategy)
+    return numbers(env, given, splits=1).map(lambda n: n, Types.LONG()).assign_timestamps_and_watermarks(strategy)
 
 
-def windows(env, assigner):
-    return timed(env).key_by(lambda n: n % KEYS, Types.LONG()).window(assigner)
+def windows(env, assigner, given):
+    return timed(env, given).key_by(lambda n: n % KEYS, Types.LONG()).window(assigner)
 
 
 TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(20))
@@ -46,21 +46,21 @@ SLIDING = SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(5)
 SESSIONS = EventTimeSessionWindows.with_gap(Time.milliseconds(6))
 
 
-def tumbling_reduce(env):
-    return windows(env, TUMBLING).reduce(Larger()).uid("windows")
+def tumbling_reduce(env, given=range(COUNT)):
+    return windows(env, TUMBLING, given).reduce(Larger()).uid("windows")
 
 
-def sliding_aggregate(env):
-    return windows(env, SLIDING).aggregate(Average()).uid("windows")
+def sliding_aggregate(env, given=range(COUNT)):
+    return windows(env, SLIDING, given).aggregate(Average()).uid("windows")
 
 
-def session_process(env):
-    return windows(env, SESSIONS).process(ListSession()).uid("windows")
+def session_process(env, given=range(COUNT)):
+    return windows(env, SESSIONS, given).process(ListSession()).uid("windows")
 
 
-def counted_process(env):
-    return windows(env, GlobalWindows.create()).trigger(CountTrigger.of(2)).process(ListWindow()).uid("windows")
+def counted_process(env, given=range(COUNT)):
+    return windows(env, GlobalWindows.create(), given).trigger(CountTrigger.of(2)).process(ListWindow()).uid("windows")
 
 
-def evicted_reduce(env):
-    return windows(env, TUMBLING).evictor(CountEvictor.of(2)).reduce(Larger()).uid("windows")
+def evicted_reduce(env, given=range(COUNT)):
+    return windows(env, TUMBLING, given).evictor(CountEvictor.of(2)).reduce(Larger()).uid("windows")

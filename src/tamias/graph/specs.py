@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tamias.functions.assigner_contract import WindowAssigner
@@ -265,6 +265,30 @@ class CollectSpec:
     key: KeySpec | None = None
 
 
+@dataclass(frozen=True)
+class SavepointFilesSpec:
+    """Where the state files of a savepoint are written, and in which form."""
+
+    directory: str = field(repr=False)  # in the form `open_files` takes, so perhaps with credentials
+    checkpoint_id: int
+    inline_bytes: int = 0  # smaller payloads travel to the driver and into the metadata
+    compressed: bool = False
+    hashed: bool = False  # with a SHA-256 for each file, which a signature needs
+
+
+@dataclass(frozen=True)
+class BootstrapSpec:
+    """An operator that fills its state from its input, and writes it to a savepoint when the input ends.
+
+    Its time stands still, so that no timer and no window fires. It emits one `SubtaskSnapshot`.
+    """
+
+    filled: ProcessSpec | WindowSpec
+    operator_id: str  # of the operator that restores the state
+    uid: str | None
+    files: SavepointFilesSpec
+
+
 OperatorSpec = (
     SourceSpec
     | SourceFunctionSpec
@@ -293,6 +317,7 @@ OperatorSpec = (
     | GlobalCommitterSpec
     | PrintSpec
     | CollectSpec
+    | BootstrapSpec
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
@@ -22,6 +23,7 @@ from tamias.operators import interval_join as joins
 from tamias.operators import process_operators as process
 from tamias.operators import rolling_operators as rolling
 from tamias.operators import sink_operators as sinks
+from tamias.operators.bootstrap import BootstrapOperator
 from tamias.operators.driver_output import DriverOutput
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
@@ -95,5 +97,8 @@ def build(operator: Operator, environment: SubtaskEnvironment, driver_output: Dr
             return sinks.PrintOperator(operator, spec, environment, driver_output)
         case specs.CollectSpec() as spec:
             return sinks.CollectOperator(operator, spec, environment, driver_output)
+        case specs.BootstrapSpec() as spec:
+            filled = build(replace(operator, spec=spec.filled), environment, driver_output)
+            return BootstrapOperator(operator, spec, environment, filled)
         case _:
             assert_never(operator.spec)

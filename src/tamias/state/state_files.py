@@ -119,6 +119,23 @@ def hashed_state(store: FileStore, state_file: StateFile) -> StateFile:
     return replace(state_file, sha256=hashlib.sha256(memoryview(data)[STATE_HEADER_BYTES:]).hexdigest())
 
 
+def copy_state(store: FileStore, state_file: StateFile, target: FileStore, path: str, *, hashed: bool) -> StateFile:
+    """Copy a payload to a new file in another store, after checking it; one inside the metadata stays there.
+
+    Raises:
+        CorruptFileError: The payload is missing or damaged.
+    """
+    if state_file.path is None:
+        read_state(store, state_file)
+        return state_file
+    where = f"{store.url}/{state_file.path}"
+    data = _read_file(store, state_file, where)
+    state_in(data, state_file, where)
+    target.write(path, data)
+    digest = hashlib.sha256(memoryview(data)[STATE_HEADER_BYTES:]).hexdigest() if hashed else None
+    return replace(state_file, path=path, sha256=digest)
+
+
 def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
     """Check a payload: that it exists and has the right size, and with `full` also its checksum.
 

@@ -1,0 +1,289 @@
+"""Savepoints are written from streams and from other savepoints, and jobs start from them."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tamias.checkpoint.restore_point import resolve
+from tamias.checkpoint.signing import read_signing_key
+from tamias.common import Configuration, Types
+from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor
+from tamias.datastream.window import CountEvictor, CountTrigger, GlobalWindows
+from tamias.errors import CheckpointError, InvalidProgramError, JobExecutionError, RestoreError, StateError
+from tamias.functions.checkpointed import CheckpointedFunction
+from tamias.state_processor import (
+    BroadcastStateBootstrapFunction,
+    KeyedStateBootstrapFunction,
+    OperatorIdentifier,
+    OperatorTransformation,
+    SavepointReader,
+    SavepointWriter,
+    StateBootstrapFunction,
+)
+from tamias.testing import collect_locally, on_local_engine
+from tests.state_processor.programs import (
+    COUNT,
+    FAR_MS,
+    KEYS,
+    Average,
+    Larger,
+    checkpoint_of,
+    descriptors,
+    every_kind,
+    restored,
+    savepoint_of,
+    state_of,
+)
+from tests.state_processor.test_keyed_state import ReadEverything, ReadTimers, by_key, env
+from tests.state_processor.window_programs import (
+    SESSIONS,
+    SLIDING,
+    TUMBLING,
+    ListSession,
+    ListWindow,
+    counted_process,
+    evicted_reduce,
+    session_process,
+    sliding_aggregate,
+    tumbling_reduce,
+)
+
+EARLIER, LATER = range(COUNT // 2), range(COUNT // 2, COUNT)
+
+
+class FillEveryKind(KeyedStateBootstrapFunction):
+    """Does with the records of the past what `EveryKind` does."""
+
+    def open(self, runtime_context):
+        self.states = state_of(runtime_context)
+        self.rare = runtime_context.get_state(descriptors()["rare"])
+
+    def process_element(self, value, ctx):
+        one, many, entries, largest, average, fresh = self.states
+        one.update((one.value() or 0) + value)
+        many.add(value)
+        entries.put(str(value), value)
+        largest.add(value)
+        average.add(value)
+        fresh.update(value)
+        ctx.timer_service().register_event_time_timer(FAR_MS + value)
+        if value == KEYS:
+            ctx.timer_service().register_processing_time_timer(FAR_MS)
+
+
+class FillPositions(StateBootstrapFunction, CheckpointedFunction):
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        self.seen = store.get_list_state(ListStateDescriptor("seen", Types.LONG()))
+        self.all = store.get_union_list_state(ListStateDescriptor("all"))
+
+    def process_element(self, value, ctx):
+        self.seen.add(value)
+
+    def snapshot_state(self, context):
+        self.all.update([(n, "seen") for n in self.seen.get()])
+
+
+def filled(environment, given=EARLIER):
+    return (
+        OperatorTransformation.bootstrap_with(environment.from_collection(list(given), Types.LONG()))
+        .key_by(lambda n: n % KEYS)
+        .transform(FillEveryKind())
+    )
+
+
+def write(writer, path):
+    with on_local_engine():
+        return writer.write(path)
+
+
+def last_by_key(records):
+    return {record[0]: (record[1], sorted(record[2]), *record[3:6]) for record in records}
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_job_starts_from_state_that_was_filled_from_a_stream(tmp_path, backend):
+    first = env(2)
+    path = write(SavepointWriter.new_savepoint(first, 128).with_operator("every-kind", filled(first)), tmp_path / "new")
+    assert path == str(tmp_path / "new")
+    undisturbed = restored(every_kind, None, tmp_path / "whole")
+    later = restored(partial(every_kind, given=LATER), path, tmp_path, backend=backend, parallelism=3)
+    assert last_by_key(later) == last_by_key(undisturbed) and len(later) == len(LATER)
+
+
+def test_timers_do_not_fire_while_state_is_filled_and_are_in_the_savepoint(tmp_path):
+    class FillDueTimers(FillEveryKind):
+        def process_element(self, value, ctx):
+            self.states[0].update(value)
+            ctx.timer_service().register_event_time_timer(5)
+            ctx.timer_service().register_processing_time_timer(1)
+
+        def on_timer(self, timestamp, ctx):
+            raise AssertionError("fired while bootstrapping")
+
+    first = env(2)
+    stream = first.from_collection(list(EARLIER))
+    filling = OperatorTransformation.bootstrap_with(stream).key_by(lambda n: n % KEYS).transform(FillDueTimers())
+    path = write(SavepointWriter.new_savepoint(first, 16).with_operator("every-kind", filling), tmp_path / "new")
+    timers = by_key(collect_locally(SavepointReader.read(env(), path).read_keyed_state("every-kind", ReadTimers())))
+    assert timers == {key: ({5}, {1}) for key in range(KEYS)}
+
+
+def test_list_union_and_broadcast_state_are_filled(tmp_path):
+    class Rules(BroadcastStateBootstrapFunction):
+        def process_element(self, value, ctx):
+            ctx.get_broadcast_state(MapStateDescriptor("rules", Types.STRING(), Types.LONG())).put(str(value), value)
+
+    first = env(3)
+    rows = first.from_collection(list(EARLIER), Types.LONG()).rebalance()
+    writer = SavepointWriter.new_savepoint(first, 128)
+    writer.with_operator("positions", OperatorTransformation.bootstrap_with(rows).transform(FillPositions()))
+    writer.with_operator("rules", OperatorTransformation.bootstrap_with(rows).transform(Rules()))
+    reader = SavepointReader.read(env(), write(writer, tmp_path / "new"))
+    assert sorted(collect_locally(reader.read_list_state("positions", "seen", Types.LONG()))) == list(EARLIER)
+    assert sorted(collect_locally(reader.read_union_state("positions", "all"))) == [(n, "seen") for n in EARLIER]
+    rules = collect_locally(reader.read_broadcast_state("rules", "rules", Types.STRING(), Types.LONG()))
+    assert sorted(rules, key=lambda rule: rule[1]) == [(str(n), n) for n in EARLIER]
+
+
+def windowed(environment, assigner):
+    stream = environment.from_collection(list(EARLIER), Types.LONG())
+    timed = OperatorTransformation.bootstrap_with(stream).assign_timestamps(lambda n, _: n)
+    return timed.key_by(lambda n: n % KEYS, Types.LONG()).window(assigner)
+
+
+WINDOWS = {
+    "tumbling": (tumbling_reduce, lambda e: windowed(e, TUMBLING).reduce(Larger())),
+    "sliding": (sliding_aggregate, lambda e: windowed(e, SLIDING).aggregate(Average())),
+    "sessions": (session_process, lambda e: windowed(e, SESSIONS).process(ListSession())),
+    "counted": (
+        counted_process,
+        lambda e: windowed(e, GlobalWindows.create()).trigger(CountTrigger.of(2)).process(ListWindow()),
+    ),
+    "evicted": (evicted_reduce, lambda e: windowed(e, TUMBLING).evictor(CountEvictor.of(2)).reduce(Larger())),
+}
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_windows_that_were_filled_fire_in_the_job_that_restores_them(tmp_path, kind, backend):
+    program, transformation = WINDOWS[kind]
+    first = env(1)  # the order of the records counts
+    path = write(
+        SavepointWriter.new_savepoint(first, 128).with_operator("windows", transformation(first)), tmp_path / "new"
+    )
+    later = restored(partial(program, given=LATER), path, tmp_path, backend=backend, parallelism=1)
+    undisturbed = restored(program, None, tmp_path / "whole", parallelism=1)
+    if kind == "counted":  # windows that fired with records of the past have emitted nothing
+        undisturbed = [record for record in undisturbed if max(record[1]) in LATER]
+    assert sorted(map(repr, later)) == sorted(map(repr, undisturbed))
+
+
+# ------------------------------------------------------------------------------------------- from another savepoint
+
+
+def test_operators_are_removed_renamed_and_replaced_and_the_others_are_copied(tmp_path):
+    old = savepoint_of(every_kind, tmp_path / "old")
+    first = env(2)
+    writer = SavepointWriter.from_existing_savepoint(first, old)
+    writer.remove_operator("every-kind").with_operator("every-kind", filled(first))
+    writer.change_operator_identifier("positions", "places").remove_operator("numbers")
+    path = write(writer, tmp_path / "new")
+    metadata = resolve(path).metadata
+    assert {o.uid for o in metadata.operators if o.has_state} == {"places", "every-kind"}
+    assert metadata.checkpoint_id == resolve(old).metadata.checkpoint_id and metadata.kind == "savepoint"
+    reader, before = SavepointReader.read(env(), path), SavepointReader.read(env(), old)
+    seen = sorted(collect_locally(before.read_list_state("positions", "seen", Types.LONG())))
+    for path_of_old in Path(old).iterdir():
+        path_of_old.unlink()
+    assert sorted(collect_locally(reader.read_list_state("places", "seen", Types.LONG()))) == seen
+    found = by_key(collect_locally(reader.read_keyed_state("every-kind", ReadEverything())))
+    assert {key: sorted(values[1]) for key, values in found.items()} == {
+        key: [n for n in EARLIER if n % KEYS == key] for key in range(KEYS)
+    }
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_copied_checkpoint_is_a_savepoint_that_restores_to_the_same_job(tmp_path, backend):
+    old = checkpoint_of(every_kind, tmp_path / "old", backend=backend, after=4)
+    path = write(SavepointWriter.from_existing_savepoint(env(), old), tmp_path / "new")
+    assert resolve(path).metadata.kind == "savepoint"
+    one, other = (restored(every_kind, p, tmp_path / name, backend=backend) for p, name in ((old, "a"), (path, "b")))
+    assert sorted(one) == sorted(other) and one
+
+
+def test_the_max_parallelism_is_changed_by_filling_the_state_again(tmp_path):
+    old = savepoint_of(every_kind, tmp_path / "old")
+    with pytest.raises(RestoreError, match="max parallelism"):
+        restored(lambda e: every_kind(e.set_max_parallelism(64)), old, tmp_path / "refused")
+    first = env(2)
+    writer = SavepointWriter.from_existing_savepoint(first, old).remove_operator("every-kind")
+    past = OperatorTransformation.bootstrap_with(first.from_collection(list(EARLIER), Types.LONG()))
+    again = past.set_max_parallelism(64).key_by(lambda n: n % KEYS).transform(FillEveryKind())
+    path = write(writer.with_operator("every-kind", again), tmp_path / "new")
+    maxima = {o.uid: o.max_parallelism for o in resolve(path).metadata.operators if o.has_state}
+    assert maxima == {"numbers": 128, "positions": 128, "every-kind": 64}
+
+
+# --------------------------------------------------------------------------------------------------------- mistakes
+
+
+def test_a_savepoint_is_never_written_over_another(tmp_path):
+    old = savepoint_of(every_kind, tmp_path)
+    before = {path: path.read_bytes() for path in Path(old).iterdir()}
+    with pytest.raises(CheckpointError, match="holds a savepoint already"):
+        write(SavepointWriter.from_existing_savepoint(env(), old), old)
+    assert {path: path.read_bytes() for path in Path(old).iterdir()} == before
+
+
+def test_mistakes_are_refused_where_they_are_made(tmp_path):
+    first = env()
+    writer = SavepointWriter.new_savepoint(first, 128)
+    with pytest.raises(InvalidProgramError, match="a savepoint needs an operator"):
+        writer.write(tmp_path / "new")
+    writer.with_operator("a", filled(first))
+    with pytest.raises(StateError, match="has an operator with uid 'a' already"):
+        writer.with_operator("a", filled(first))
+    with pytest.raises(StateError, match="has no operator with uid 'b'"):
+        writer.remove_operator("b")
+    with pytest.raises(InvalidProgramError, match="another environment"):
+        writer.with_operator("c", filled(env()))
+    with pytest.raises(ValueError, match="max parallelism must be from 1 to 32768"):
+        SavepointWriter.new_savepoint(first, 0)
+    with pytest.raises(ValueError, match="32 lower-case hex digits"):
+        OperatorIdentifier.for_uid_hash("ABC")
+
+
+def test_a_function_that_fails_leaves_no_savepoint_and_one_that_emits_is_refused(tmp_path):
+    class Emits(FillEveryKind):
+        def process_element(self, value, ctx):
+            yield value
+
+    first = env()
+    stream = first.from_collection([1])
+    filling = OperatorTransformation.bootstrap_with(stream).key_by(lambda n: n).transform(Emits())
+    with pytest.raises(JobExecutionError, match="a bootstrap function emitted 1"):
+        write(SavepointWriter.new_savepoint(first, 128).with_operator("a", filling), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_environment_in_batch_mode_writes_all_keys_and_stays_in_batch_mode(tmp_path):
+    first = env(2).set_runtime_mode(RuntimeExecutionMode.BATCH)
+    path = write(SavepointWriter.new_savepoint(first, 128).with_operator("every-kind", filled(first)), tmp_path / "new")
+    stream = SavepointReader.read(first, path).read_keyed_state("every-kind", ReadEverything())
+    assert "BATCH" in repr(first) and len(collect_locally(stream)) == KEYS
+
+
+def test_a_savepoint_is_signed_with_the_key_of_the_environment(tmp_path):
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    settings = Configuration().set_string("tamias.checkpoint.signing-key-file", str(key))
+    settings.set_string("execution.checkpointing.data-inline-threshold", "0")
+    first = StreamExecutionEnvironment.get_execution_environment(settings)
+    path = write(SavepointWriter.new_savepoint(first, 128).with_operator("every-kind", filled(first)), tmp_path / "new")
+    again = write(SavepointWriter.from_existing_savepoint(first, path), tmp_path / "copy")
+    found = resolve(again, read_signing_key(str(key))).metadata
+    assert all(file.sha256 for file in found.files() if file.path)
