@@ -24,7 +24,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 TESTS = Path(__file__).parent
 # Marks that whole folders and files have, so that `-m` selects by them: `make test-fast` leaves all of them out.
 MARKED = {
-    "spark": ["spark", "journeys"],
+    "spark": ["spark", "journeys", "dataset/spark"],
     "long": [
         "campaign",
         "reliability",

@@ -1,0 +1,67 @@
+"""How the records of a flow are spread over partitions, and what of it outlives an operator.
+
+The planner leaves out a shuffle when the records of each key are together already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tamias.batch.plan.keys import FieldKeys, FieldPath, Keys
+
+__all__ = ["ForwardedFields", "Partitioning", "after"]
+
+
+@dataclass(frozen=True)
+class ForwardedFields:
+    """The fields that a function copies unchanged: from the path in the input to paths in the output.
+
+    `everything` says that whole records pass unchanged, as through a filter.
+    """
+
+    moved: Mapping[FieldPath, tuple[FieldPath, ...]] | None = None
+    everything: bool = False
+
+    def of(self, path: FieldPath) -> FieldPath | None:
+        """Return where a field of the input is in the output; None if that is not known."""
+        if self.everything:
+            return path
+        for source, targets in (self.moved or {}).items():
+            if path[: len(source)] == source and targets:
+                return (*targets[0], *path[len(source) :])
+        return None
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """Records with equal keys are in one partition, which `partitioner` chose; None stands for the hash of the key."""
+
+    keys: Keys
+    partitioner: Any = None
+
+    def keeps_together(self, keys: Keys) -> bool:
+        """Return whether records with these keys equal are in one partition: ours are some of the keys."""
+        if isinstance(self.keys, FieldKeys) and isinstance(keys, FieldKeys):
+            return set(self.keys.paths) <= set(keys.paths)
+        return self.keys == keys
+
+    def is_that_of(self, keys: Keys, partitioner: Any) -> bool:
+        """Return whether the partition of each record is the one that a shuffle by these keys would choose."""
+        return self.keys == keys and self.partitioner is partitioner
+
+
+def after(partitioning: Partitioning | None, forwarded: ForwardedFields) -> Partitioning | None:
+    """Return the partitioning of the records that a function makes; None if it is not known."""
+    if partitioning is None or forwarded.everything:
+        return partitioning
+    if not isinstance(partitioning.keys, FieldKeys):
+        return None
+    paths = []
+    for path in partitioning.keys.paths:
+        moved = forwarded.of(path)
+        if moved is None:
+            return None
+        paths.append(moved)
+    return Partitioning(FieldKeys(tuple(paths)), partitioning.partitioner)

@@ -1,0 +1,292 @@
+"""What each operator of a plan does, as frozen values. Functions are the objects of the user.
+
+A spec knows nothing of Spark. `planner/translation.py` has the page that lists all specs and what becomes of them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tamias.batch.plan.keys import FieldPath, Keys
+
+__all__ = [
+    "CoGroupSpec",
+    "CollectSpec",
+    "CombineGroupSpec",
+    "CountSpec",
+    "CrossSpec",
+    "DistinctSpec",
+    "FilterSpec",
+    "FirstSpec",
+    "FlatMapSpec",
+    "GroupReduceSpec",
+    "JoinHint",
+    "JoinKind",
+    "JoinSpec",
+    "MapPartitionSpec",
+    "MapSpec",
+    "Order",
+    "PartitionCustomSpec",
+    "PartitionHashSpec",
+    "PartitionRangeSpec",
+    "ProjectSpec",
+    "RebalanceSpec",
+    "ReduceSpec",
+    "SortField",
+    "SortPartitionSpec",
+    "SourceSpec",
+    "Spec",
+    "Split",
+    "UnionSpec",
+]
+
+
+class Order(enum.Enum):
+    """The direction of a sort."""
+
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
+class JoinHint(enum.Enum):
+    """How a join is to be run. The result is the same with every hint that its kind of join allows."""
+
+    OPTIMIZER_CHOOSES = "OPTIMIZER_CHOOSES"
+    BROADCAST_HASH_FIRST = "BROADCAST_HASH_FIRST"
+    BROADCAST_HASH_SECOND = "BROADCAST_HASH_SECOND"
+    REPARTITION_HASH_FIRST = "REPARTITION_HASH_FIRST"
+    REPARTITION_HASH_SECOND = "REPARTITION_HASH_SECOND"
+    REPARTITION_SORT_MERGE = "REPARTITION_SORT_MERGE"
+
+
+class JoinKind(enum.Enum):
+    """Which records without a partner a join keeps."""
+
+    INNER = "join"
+    LEFT = "left_outer_join"
+    RIGHT = "right_outer_join"
+    FULL = "full_outer_join"
+
+
+@dataclass(frozen=True)
+class SortField:
+    """A field, or a selector's result, and the direction in which records are sorted by it."""
+
+    by: FieldPath | Callable[[Any], Any]
+    order: Order
+
+
+class Split(Protocol):
+    """A part of a source's input. It is pickled, and read by one task."""
+
+    def read(self) -> Iterator[Any]:
+        """Yield the records of the split. Called again when Spark repeats the task."""
+        ...
+
+
+class Source(Protocol):
+    """An input. It is asked for its splits in the driver, each time that it is run."""
+
+    def splits(self, parallelism: int) -> Sequence[Split]:
+        """Return the splits: the tasks share them out."""
+        ...
+
+
+# ---------------------------------------------------------------------------------- sources and results
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSpec:
+    """Reads an input."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class CollectSpec:
+    """Brings all records to the driver."""
+
+
+@dataclass(frozen=True)
+class CountSpec:
+    """Counts the records of each partition."""
+
+
+# ---------------------------------------------------------------------------------- record by record
+
+
+@dataclass(frozen=True, eq=False)
+class MapSpec:
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMapSpec:
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class FilterSpec:
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class MapPartitionSpec:
+    function: Any
+
+
+@dataclass(frozen=True)
+class ProjectSpec:
+    """Makes tuples of some fields."""
+
+    positions: tuple[int, ...]
+
+
+# ---------------------------------------------------------------------------------- groups; keys None: all records
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceSpec:
+    """Reduces each group to one record, pair by pair. A combiner runs before the shuffle."""
+
+    function: Any
+    keys: Keys | None
+
+
+@dataclass(frozen=True, eq=False)
+class GroupReduceSpec:
+    """Calls a function with each group, sorted if asked for. A combiner runs before the shuffle if there is one."""
+
+    function: Any
+    keys: Keys | None
+    sort: tuple[SortField, ...] = ()
+    combinable: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class CombineGroupSpec:
+    """Calls a function with the records of a key that are in one partition, in one or more parts. No shuffle."""
+
+    function: Any
+    keys: Keys | None
+
+
+@dataclass(frozen=True)
+class DistinctSpec:
+    """Keeps one record of each key."""
+
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class FirstSpec:
+    """Keeps up to `count` records, of each group if there are keys."""
+
+    count: int
+    keys: Keys | None = None
+    sort: tuple[SortField, ...] = ()
+
+
+# ---------------------------------------------------------------------------------- where records are
+
+
+@dataclass(frozen=True)
+class RebalanceSpec:
+    """Deals records to all partitions in turn."""
+
+
+@dataclass(frozen=True)
+class PartitionHashSpec:
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class PartitionRangeSpec:
+    """Partition i holds smaller keys than partition i + 1."""
+
+    keys: Keys
+    orders: tuple[Order, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionCustomSpec:
+    partitioner: Any
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class SortPartitionSpec:
+    sort: tuple[SortField, ...]
+
+
+# ---------------------------------------------------------------------------------- two inputs
+
+
+@dataclass(frozen=True)
+class UnionSpec:
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class JoinSpec:
+    """Calls a function with each pair of records whose keys are equal.
+
+    Attributes:
+        function: The join function; None makes a tuple of the two records.
+        flat: Whether the function returns any number of results.
+        partitioner: Chooses the partition of a key, in place of its hash.
+    """
+
+    kind: JoinKind
+    first_keys: Keys
+    second_keys: Keys
+    hint: JoinHint
+    function: Any = None
+    flat: bool = False
+    partitioner: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class CoGroupSpec:
+    """Calls a function with the two groups of each key that either input has."""
+
+    function: Any
+    first_keys: Keys
+    second_keys: Keys
+    first_sort: tuple[SortField, ...] = ()
+    second_sort: tuple[SortField, ...] = ()
+    partitioner: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class CrossSpec:
+    """Calls a function with each pair of records.
+
+    Attributes:
+        function: The cross function; None makes a tuple of the two records.
+        broadcast_first: Whether the first input is the one that every task gets whole; None for no hint.
+    """
+
+    function: Any
+    broadcast_first: bool | None
+
+
+Spec = (
+    SourceSpec
+    | CollectSpec
+    | CountSpec
+    | MapSpec
+    | FlatMapSpec
+    | FilterSpec
+    | MapPartitionSpec
+    | ProjectSpec
+    | ReduceSpec
+    | GroupReduceSpec
+    | CombineGroupSpec
+    | RebalanceSpec
+    | PartitionHashSpec
+    | UnionSpec
+)

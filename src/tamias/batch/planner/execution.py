@@ -1,0 +1,125 @@
+"""Runs a plan on Spark, and turns what Spark raises into errors that a user can act on."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.plan.specs import CountSpec
+from tamias.batch.planner.stages import Stages
+from tamias.batch.planner.translation import Translation
+from tamias.batch.tasks.blame import carried_error
+from tamias.batch.tasks.blobs import FIRST, BlobReader, Report
+from tamias.batch.tasks.exits import CountExit, Exit, ForwardExit
+from tamias.batch.tasks.task_context import JobFacts
+from tamias.config.job_id import JobID
+from tamias.driver.failures import job_error
+from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, is_started_by_us, loss_of, spark_context
+from tamias.engine.spark.driver_side.worker_python import compare_pythons
+from tamias.errors import DeploymentError, SparkSessionLostError
+from tamias.functions.accumulators import merge_accumulators
+from tamias.functions.job_execution_result import JobExecutionResult
+
+__all__ = ["PlanResult", "RunSettings", "default_parallelism", "run"]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a plan is run with."""
+
+    job_name: str
+    configuration: dict[str, str]
+    job_parameters: dict[str, str]
+    spark_session: Any = None
+
+
+@dataclass(frozen=True)
+class PlanResult:
+    """What a run gave.
+
+    Attributes:
+        records: What each sink sent to the driver.
+        job: The id, running time and accumulators.
+    """
+
+    records: list[list[Any]]
+    job: JobExecutionResult
+
+
+def default_parallelism(settings: RunSettings) -> int:
+    """Return how many tasks Spark runs at a time."""
+    return int(spark_context(settings.configuration, settings.spark_session).defaultParallelism)
+
+
+def run(plan: Plan, settings: RunSettings) -> PlanResult:
+    """Run all sinks of a plan. What several of them read is computed once.
+
+    Raises:
+        JobExecutionError: A function of the program failed.
+        DeploymentError: Spark could not run the job.
+    """
+    started = time.monotonic()
+    context = spark_context(settings.configuration, settings.spark_session)
+    if not context.master.startswith("local"):
+        compare_pythons(context)
+    job_id = uuid.uuid4().hex
+    facts = JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
+    stages = Stages(context, facts)
+    reports: dict[tuple[int, int], Report] = {}
+    records = []
+    with _in_job_group(context, job_id, settings.job_name):
+        try:
+            flows = Translation(stages, plan).flows
+            for sink in plan.sinks:
+                reader = BlobReader(stages.written(flows[sink], _exit_of(sink)).collect())
+                records.append(list(reader.records(FIRST)))
+                reports |= {report.source: report for report in reader.reports}
+        except Exception as error:
+            raise explained(error, context, settings.job_name) from None
+        finally:
+            with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
+                stages.release()
+    merged = merge_accumulators(report.accumulators for report in reports.values())
+    results = {name: each if isinstance(each, Exception) else each.get_local_value() for name, each in merged.items()}
+    runtime_ms = int((time.monotonic() - started) * 1000)
+    return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results))
+
+
+def explained(error: Exception, context: Any, job_name: str) -> Exception:
+    """Return the error of a failed job, without the JVM's frames."""
+    if not type(error).__module__.startswith(("py4j", "pyspark")):
+        return error
+    log_path = SparkLog.path if is_started_by_us(context) else None
+    found = carried_error(str(error))
+    if found is not None:
+        return job_error(job_name, found, log_path=log_path, restarts=0, refusal=None)
+    why = loss_of(context)
+    if why is not None:
+        return SparkSessionLostError(why, SparkLog.keep())
+    log = SparkLog.keep() or "the log of your session"
+    return DeploymentError(f"Spark could not run {job_name!r}: {first_line_of(error)}; Spark's log: {log}")
+
+
+def _exit_of(sink: PlanOperator) -> Exit:
+    return CountExit(sink.name) if isinstance(sink.spec, CountSpec) else ForwardExit(sink.name)
+
+
+@contextlib.contextmanager
+def _in_job_group(context: Any, job_id: str, job_name: str) -> Iterator[None]:
+    """Let all Spark jobs of a run belong together, so that an interrupt cancels them."""
+    group = f"tamias-{job_id}"
+    context.setJobGroup(group, job_name, interruptOnCancel=False)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):  # no job runs, or the session is gone
+            context.cancelJobGroup(group)
+        raise
+    finally:
+        with contextlib.suppress(Exception):  # the session is gone
+            context.setJobGroup("", "")

@@ -1,0 +1,80 @@
+"""Translates operators over groups: a combiner, a shuffle unless the groups are together already, and the function."""
+
+from __future__ import annotations
+
+from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.operators import PlanOperator
+from tamias.batch.plan.partitioning import Partitioning
+from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, ReduceSpec
+from tamias.batch.planner.stages import Flow, Stages
+from tamias.batch.tasks.exits import DealingExit, KeyedExit
+from tamias.batch.tasks.group_operators import (
+    CombineGroups,
+    CombineReduce,
+    GroupReduce,
+    KeyedReduce,
+    WholeGroupReduce,
+    WholeReduce,
+)
+from tamias.batch.tasks.task_operator import TaskOperator
+from tamias.functions.data_set_functions import GroupCombineFunction
+
+__all__ = ["are_together", "combining", "gathered", "group_reduced", "grouped", "reduced"]
+
+
+def reduced(stages: Stages, operator: PlanOperator, spec: ReduceSpec, flow: Flow) -> Flow:
+    """Return the flow of a reduce."""
+    name, parameters = operator.name, operator.parameters
+    if spec.keys is None:
+        if flow.partitions > 1:
+            flow = gathered(stages, operator, stages.then(flow, WholeReduce(name, spec.function, parameters)))
+        return stages.then(flow, WholeReduce(name, spec.function, parameters))
+    if not are_together(flow, spec.keys, operator.parallelism):
+        flow = stages.then(flow, CombineReduce(name, spec.function, spec.keys, parameters))
+        flow = grouped(stages, operator, flow, spec.keys)
+    # Flink: a reduce function must keep the key. Our planner does not rely on it, unless the function says so.
+    kept = flow.partitioning if operator.forwarded else None
+    final = KeyedReduce(name, spec.function, spec.keys, parameters, stages.memory_mb)
+    return stages.then(flow, final).partitioned(kept)
+
+
+def group_reduced(stages: Stages, operator: PlanOperator, spec: GroupReduceSpec, flow: Flow) -> Flow:
+    """Return the flow of a function over groups."""
+    name, parameters = operator.name, operator.parameters
+    combine = "combine" if isinstance(spec.function, GroupCombineFunction) else "reduce"
+    if spec.keys is None:
+        if flow.partitions > 1:
+            if spec.combinable:
+                flow = stages.then(flow, WholeGroupReduce(name, spec.function, parameters, combine))
+            flow = gathered(stages, operator, flow)
+        return stages.then(flow, WholeGroupReduce(name, spec.function, parameters)).partitioned(None)
+    if not are_together(flow, spec.keys, operator.parallelism):
+        if spec.combinable:
+            flow = stages.then(flow, CombineGroups(name, spec.function, spec.keys, parameters, combine))
+        flow = grouped(stages, operator, flow, spec.keys)
+    final = GroupReduce(name, spec.function, spec.keys, spec.sort, parameters=parameters, memory_mb=stages.memory_mb)
+    return stages.then(flow, final).partitioned(None)
+
+
+def combining(operator: PlanOperator, spec: CombineGroupSpec) -> TaskOperator:
+    """Return the operator of a combine function, which runs where the records are."""
+    if spec.keys is None:
+        return WholeGroupReduce(operator.name, spec.function, operator.parameters, "combine")
+    return CombineGroups(operator.name, spec.function, spec.keys, operator.parameters)
+
+
+def are_together(flow: Flow, keys: Keys, parallelism: int) -> bool:
+    """Return whether the records of each group are in one partition already."""
+    if flow.partitions != parallelism:
+        return False
+    return flow.partitions == 1 or (flow.partitioning is not None and flow.partitioning.keeps_together(keys))
+
+
+def grouped(stages: Stages, operator: PlanOperator, flow: Flow, keys: Keys) -> Flow:
+    """Return the records of a flow after a shuffle by the hash of their keys."""
+    return stages.exchanged(flow, KeyedExit(operator.name, keys, operator.parallelism), Partitioning(keys))
+
+
+def gathered(stages: Stages, operator: PlanOperator, flow: Flow) -> Flow:
+    """Return all records of a flow in one partition."""
+    return stages.exchanged(flow, DealingExit(operator.name, 1), None)

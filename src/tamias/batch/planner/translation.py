@@ -1,0 +1,126 @@
+"""Translates the operators of a plan to flows of records, one after another: the list of all specs is this page.
+
+An operator that several others read is computed once. Iterations translate the operators of their body again for each
+superstep: `flows` then holds what the body reads from outside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from tamias.batch.plan.keys import FieldPath
+from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.plan.partitioning import ForwardedFields, Partitioning, after
+from tamias.batch.plan.specs import (
+    CollectSpec,
+    CombineGroupSpec,
+    CountSpec,
+    FilterSpec,
+    FlatMapSpec,
+    GroupReduceSpec,
+    MapPartitionSpec,
+    MapSpec,
+    PartitionHashSpec,
+    ProjectSpec,
+    RebalanceSpec,
+    ReduceSpec,
+    SourceSpec,
+    UnionSpec,
+)
+from tamias.batch.planner import groups
+from tamias.batch.planner.stages import Flow, Stages
+from tamias.batch.tasks.exits import DealingExit, KeyedExit
+from tamias.batch.tasks.record_operators import (
+    FilterOperator,
+    FlatMapOperator,
+    MapOperator,
+    MapPartitionOperator,
+    ProjectOperator,
+    ReadSplits,
+    TypeCheck,
+)
+from tamias.batch.tasks.task_operator import TaskOperator
+
+__all__ = ["Translation"]
+
+_UNCHANGED = ForwardedFields(everything=True)
+_UNKNOWN = ForwardedFields()
+
+
+class Translation:
+    """Translates a plan for one run.
+
+    Args:
+        stages: Builds the RDDs.
+        plan: The plan.
+        flows: The flows of operators that are translated already.
+    """
+
+    def __init__(self, stages: Stages, plan: Plan, flows: Mapping[PlanOperator, Flow] | None = None) -> None:
+        self.stages = stages
+        self.flows: dict[PlanOperator, Flow] = dict(flows or {})
+        consumers = plan.consumers()
+        for operator in plan.operators():
+            if operator not in self.flows:
+                flow = self._checked(operator, self._translated(operator))
+                self.flows[operator] = self.stages.kept(flow) if consumers[operator] > 1 else flow
+
+    def _checked(self, operator: PlanOperator, flow: Flow) -> Flow:
+        if not operator.declares_type or operator.type_info is None:
+            return flow
+        return self.stages.then(flow, TypeCheck(operator.name, operator.type_info))
+
+    def _translated(self, operator: PlanOperator) -> Flow:
+        inputs = [self.flows[each] for each in operator.inputs]
+        name, parameters = operator.name, operator.parameters
+        match operator.spec:
+            case SourceSpec() as spec:
+                splits = spec.source.splits(operator.parallelism)
+                return self.stages.source(splits, operator.parallelism, ReadSplits(name))
+            case MapSpec() as spec:
+                return self._narrow(operator, MapOperator(name, spec.function, parameters))
+            case FlatMapSpec() as spec:
+                return self._narrow(operator, FlatMapOperator(name, spec.function, parameters))
+            case FilterSpec() as spec:
+                return self._narrow(operator, FilterOperator(name, spec.function, parameters), _UNCHANGED)
+            case MapPartitionSpec() as spec:
+                return self._narrow(operator, MapPartitionOperator(name, spec.function, parameters))
+            case ProjectSpec() as spec:
+                moved: dict[FieldPath, tuple[FieldPath, ...]] = {}
+                for new, old in enumerate(spec.positions):
+                    moved.setdefault((old,), ((new,),))
+                return self._narrow(operator, ProjectOperator(name, spec.positions), ForwardedFields(moved))
+            case CollectSpec() | CountSpec():
+                return inputs[0]
+            case RebalanceSpec():
+                return self.stages.exchanged(inputs[0], DealingExit(name, operator.parallelism), None)
+            case PartitionHashSpec() as spec:
+                return self.stages.exchanged(
+                    inputs[0], KeyedExit(name, spec.keys, operator.parallelism), Partitioning(spec.keys)
+                )
+            case ReduceSpec() as spec:
+                return groups.reduced(self.stages, operator, spec, inputs[0])
+            case GroupReduceSpec() as spec:
+                return groups.group_reduced(self.stages, operator, spec, inputs[0])
+            case CombineGroupSpec() as spec:
+                return self._narrow(operator, groups.combining(operator, spec))
+            case UnionSpec():
+                return self.stages.union(inputs)
+            case _:
+                assert_never(operator.spec)
+
+    def _narrow(self, operator: PlanOperator, task: TaskOperator, forwarded: ForwardedFields | None = None) -> Flow:
+        """Return a flow with an operator that works on each partition by itself."""
+        if forwarded is None:
+            forwarded = operator.forwarded[0] if operator.forwarded else _UNKNOWN
+        flow = self._in_partitions(self.flows[operator.inputs[0]], operator)
+        return self.stages.then(flow, task).partitioned(after(flow.partitioning, forwarded))
+
+    def _in_partitions(self, flow: Flow, operator: PlanOperator) -> Flow:
+        """Return a flow with as many partitions as an operator has subtasks. Flink deals records out in turn too."""
+        if flow.partitions == operator.parallelism:
+            return flow
+        if flow.partitions > operator.parallelism:
+            return self.stages.fewer(flow, operator.parallelism)
+        return self.stages.exchanged(flow, DealingExit(operator.name, operator.parallelism), None)

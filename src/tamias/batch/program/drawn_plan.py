@@ -1,0 +1,53 @@
+"""Makes the plan of what a program drew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.program.data_set import DataSet
+
+__all__ = ["drawn_plan"]
+
+
+def drawn_plan(sinks: tuple[DataSet, ...], parallelism: int) -> Plan:
+    """Return the operators that the sinks need. A data set that is read twice is one operator.
+
+    Args:
+        sinks: The data sets where the plan ends.
+        parallelism: That of operators which have none of their own.
+    """
+    made: dict[DataSet, PlanOperator] = {}
+    for sink in sinks:
+        for each in _inputs_first(sink, made):
+            made[each] = _operator(each, made, parallelism)
+    return Plan(tuple([made[sink] for sink in sinks]))
+
+
+def _inputs_first(sink: DataSet, made: dict[DataSet, PlanOperator]) -> Iterator[DataSet]:
+    """Yield a data set and what it needs, inputs first, leaving out what is made already."""
+    pending = [sink]
+    while pending:  # no recursion: a program may be deeper than Python recurses
+        each = pending[-1]
+        missing = [needed for needed in each.inputs if needed not in made]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if each not in made:
+            yield each
+
+
+def _operator(data_set: DataSet, made: dict[DataSet, PlanOperator], parallelism: int) -> PlanOperator:
+    own = data_set.get_parallelism()
+    return PlanOperator(
+        name=data_set.get_name(),
+        spec=data_set.spec,
+        inputs=tuple([made[each] for each in data_set.inputs]),
+        parallelism=parallelism if own == -1 else own,
+        type_info=data_set.get_type(),
+        declares_type=data_set.declares_type,
+        parameters=data_set.parameters,
+        forwarded=data_set.forwarded,
+        call_site=data_set.site,
+    )

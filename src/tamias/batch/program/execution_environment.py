@@ -1,0 +1,185 @@
+"""`ExecutionEnvironment`: where a DataSet program starts, and what runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn, Self
+
+from tamias.batch.plan.operators import Plan
+from tamias.batch.plan.specs import SourceSpec
+from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.drawn_plan import drawn_plan
+from tamias.batch.program.record_types import type_of_all
+from tamias.batch.program.sources import CollectionInput, SequenceInput
+from tamias.config import options
+from tamias.config.configuration import Configuration
+from tamias.config.execution_config import ExecutionConfig
+from tamias.config.starting_configuration import starting_configuration, with_current_keys
+from tamias.errors import InvalidProgramError
+from tamias.functions.job_execution_result import JobExecutionResult
+from tamias.graph.stream_graph import PARALLELISM_DEFAULT, checked_parallelism
+from tamias.program.argument_checks import check_output_type
+from tamias.program.spark_session import checked_session
+from tamias.types.factory import Types
+from tamias.types.published import load_published
+from tamias.types.type_information import TypeInformation
+
+__all__ = ["ExecutionEnvironment"]
+
+DEFAULT_JOB_NAME = "Tamias Batch Job"
+
+
+class ExecutionEnvironment:
+    """Draws DataSet programs and runs them on Spark.
+
+    Example:
+        >>> env = ExecutionEnvironment.get_execution_environment()
+        >>> words = env.from_elements("to be or not to be").flat_map(str.split)
+        >>> counts = words.map(lambda word: (word, 1)).group_by(0).reduce(lambda a, b: (a[0], a[1] + b[1]))
+        >>> counts.get_name().split(" ")[0]
+        'Reduce'
+    """
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
+        load_published()  # before any function of the program is pickled
+        self._configuration = Configuration()
+        if configuration is not None:
+            self._configuration.add_all(with_current_keys(configuration))
+        self._config = ExecutionConfig(self._configuration)
+        self._spark_session: Any = None
+        self._sinks: list[DataSet] = []
+        self._last_result: JobExecutionResult | None = None
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None, *, spark: Any = None
+    ) -> ExecutionEnvironment:
+        """Return a new environment.
+
+        It starts from the file ``config.yaml`` in the folder that the variable ``TAMIAS_CONF_DIR`` names, if the
+        variable is set, and then takes over the given configuration.
+
+        Args:
+            configuration: Settings by key.
+            spark: The `SparkSession` that runs the programs. Without it they run on the session that is active when
+                they start, or on a new one.
+        """
+        if configuration is not None and not isinstance(configuration, Configuration):
+            raise TypeError(f"get_execution_environment() takes a Configuration, got {configuration!r}")
+        combined = starting_configuration()
+        if configuration is not None:
+            combined.add_all(with_current_keys(configuration))
+        environment = ExecutionEnvironment(combined)
+        environment._spark_session = None if spark is None else checked_session(spark)
+        return environment
+
+    # ------------------------------------------------------------------------------ settings
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the parallelism of operators that have none of their own; without it, Spark's number of cores."""
+        self._config.set_parallelism(checked_parallelism(parallelism) or PARALLELISM_DEFAULT)
+        return self
+
+    def get_parallelism(self) -> int:
+        """Return the parallelism of operators that have none of their own; -1 if Spark's number of cores applies."""
+        if not self._configuration.contains_key(options.PARALLELISM.key):
+            return PARALLELISM_DEFAULT
+        return self._config.get_parallelism()
+
+    def get_config(self) -> ExecutionConfig:
+        """Return the execution settings."""
+        return self._config
+
+    def get_configuration(self) -> Configuration:
+        """Return the configuration that holds all settings by key. A value set in it takes effect."""
+        return self._configuration
+
+    # ------------------------------------------------------------------------------ inputs
+
+    def from_elements(self, *elements: Any) -> DataSet:
+        """Return the given values as a data set."""
+        if not elements:
+            raise InvalidProgramError("from_elements() needs an element; use from_collection([]) for an empty data set")
+        return self.from_collection(elements)
+
+    def from_collection(self, values: Iterable[Any], type_info: TypeInformation | None = None) -> DataSet:
+        """Return the elements of a collection as a data set. With a type they are converted to it."""
+        check_output_type("from_collection", type_info, "type_info")
+        elements = list(values)
+        if type_info is not None:
+            elements = [type_info.narrow(element) for element in elements]
+        spec = SourceSpec(CollectionInput(elements))
+        data_set = DataSet(self, "DataSource", spec, known_type=type_of_all(elements))
+        return data_set if type_info is None else data_set.returns(type_info)
+
+    def generate_sequence(self, start: int, end: int) -> DataSet:
+        """Return the integers from `start` to `end`, both included."""
+        if end < start:
+            raise InvalidProgramError(f"generate_sequence({start}, {end}): the end is before the start")
+        return DataSet(self, "Sequence", SourceSpec(SequenceInput(start, end)), known_type=Types.LONG())
+
+    # ------------------------------------------------------------------------------ running
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run all sinks that were drawn since the last `execute`, and wait for their end.
+
+        Raises:
+            RuntimeError: There is no such sink.
+            JobExecutionError: A function failed.
+        """
+        if not self._sinks:
+            raise RuntimeError(
+                "there is nothing to execute: no sink was drawn since the last execute(); "
+                "collect(), count() and print() run by themselves"
+            )
+        sinks, self._sinks = tuple(self._sinks), []
+        return self._run(sinks, job_name)[1]
+
+    def get_last_job_execution_result(self) -> JobExecutionResult | None:
+        """Return the result of the last job of this environment, whatever ran it; None before the first."""
+        return self._last_result
+
+    def add_sink(self, sink: DataSet) -> None:
+        """Let the next `execute` run a sink."""
+        self._sinks.append(sink)
+
+    def run_now(self, sink: DataSet) -> list[Any]:
+        """Run one sink and return what it sent to the driver."""
+        return self._run((sink,), None)[0][0]
+
+    def plan(self, sinks: Iterable[DataSet] | None = None) -> Plan:
+        """Return the plan of some sinks, or of all that `execute` would run. Nothing runs."""
+        return drawn_plan(tuple(self._sinks if sinks is None else sinks), self._parallelism())
+
+    def _run(self, sinks: tuple[DataSet, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
+        from tamias.batch.planner.execution import run  # PySpark is needed from here on
+
+        result = run(self.plan(sinks), self._settings(job_name))
+        self._last_result = result.job
+        return result.records, result.job
+
+    def _parallelism(self) -> int:
+        from tamias.batch.planner.execution import default_parallelism
+
+        set_one = self.get_parallelism()
+        return default_parallelism(self._settings(None)) if set_one == PARALLELISM_DEFAULT else set_one
+
+    def _settings(self, job_name: str | None) -> Any:
+        from tamias.batch.planner.execution import RunSettings
+
+        return RunSettings(
+            job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME,
+            self._configuration.to_dict(),
+            dict(options.GLOBAL_JOB_PARAMETERS.read(self._configuration)),
+            self._spark_session,
+        )
+
+    def __repr__(self) -> str:
+        return f"ExecutionEnvironment({len(self._sinks)} sinks to run)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an environment is part of the program, not of a function: "
+            "pass settings as arguments, or as global job parameters"
+        )

@@ -1,0 +1,1 @@
+"""What runs in the tasks of a DataSet program, in the Python workers of Spark."""

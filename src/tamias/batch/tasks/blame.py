@@ -1,0 +1,85 @@
+"""Turns an exception in a task into an error that names operator, record and partition, and carries it to the driver.
+
+A task that fails raises `TaskFailed`. Spark puts its message, between frames of Python and the JVM, into the error that
+the driver gets; the message holds the pickled error of ours, and the driver finds it there. Spark stops the job at the
+first failure, after the attempts that `spark.task.maxFailures` allows a cluster.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import re
+import traceback
+from types import TracebackType
+from typing import Any
+
+import cloudpickle
+
+import tamias
+from tamias.batch.plan.keys import FieldKeys, SelectorKeys
+from tamias.batch.tasks.task_operator import TaskOperator
+from tamias.errors import InvalidKeyError, UserFunctionError, may_be_retried, preview
+
+__all__ = ["TaskFailed", "carried_error", "user_error"]
+
+_NOTHING: Any = object()
+_MARK = re.compile(r"tamias-failure:([A-Za-z0-9+/=]+):")
+_OWN_FILES = tuple(os.path.join(*each.__path__, "") for each in (tamias, cloudpickle))
+
+
+class TaskFailed(Exception):
+    """The exception that Spark sees. Its message carries an error of ours."""
+
+    def __init__(self, error: UserFunctionError) -> None:
+        super().__init__(f"tamias-failure:{base64.b64encode(pickle.dumps(error)).decode()}:")
+
+
+def carried_error(message: str) -> UserFunctionError | None:
+    """Return the error that the message of a Spark error carries, or None if it carries none."""
+    found = _MARK.search(message)
+    return None if found is None else pickle.loads(base64.b64decode(found[1]))
+
+
+def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> UserFunctionError:
+    """Return an error that names the operator that raised it. `operator` is named if no frame shows another one."""
+    record, frames, activity = _NOTHING, error.__traceback__, None
+    frame = error.__traceback__
+    while frame is not None:
+        variables = frame.tb_frame.f_locals
+        owner = variables.get("self")
+        if isinstance(owner, TaskOperator):
+            operator, activity = owner, None
+            record, frames = _record_in(variables), frame.tb_next
+        elif isinstance(owner, (FieldKeys, SelectorKeys)):
+            record, frames, activity = _record_in(variables), frame.tb_next, "the key of"
+        frame = frame.tb_next
+    shown = None if record is _NOTHING else preview(record)
+    if isinstance(error, InvalidKeyError) and not error.record_preview:
+        error = InvalidKeyError(shown or "?", error.key_preview, error.reason)
+    return UserFunctionError(
+        operator.name,
+        None,
+        subtask,
+        shown,
+        _text(error, frames),
+        type(error).__qualname__,
+        str(error),
+        may_be_retried(error),
+        activity,
+    )
+
+
+def _record_in(variables: dict[str, Any]) -> Any:
+    for name in ("record", "key"):
+        if name in variables:
+            return variables[name]
+    return _NOTHING
+
+
+def _text(error: BaseException, frames: TracebackType | None) -> str:
+    """Return the traceback from the user's first frame on, without the frames of tamias."""
+    shown = [each for each in traceback.extract_tb(frames) if not each.filename.startswith(_OWN_FILES)]
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(shown)] if shown else []
+    return "".join([*lines, *traceback.format_exception_only(error)])

@@ -1,0 +1,208 @@
+"""The operators over groups: reduce, group reduce and combine, distinct, first.
+
+Before a shuffle an operator combines what is in its partition, in bounded memory. After it the groups of a partition
+are complete: reduces keep one record for each key, functions over groups get a sorted stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from pyspark.shuffle import Aggregator, ExternalMerger, get_used_memory
+
+from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.specs import SortField
+from tamias.batch.tasks.blobs import BlobSize
+from tamias.batch.tasks.record_operators import FunctionOperator
+from tamias.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
+from tamias.batch.tasks.task_operator import TaskOperator, method
+
+__all__ = [
+    "CombineGroups",
+    "CombineReduce",
+    "FirstOfGroups",
+    "FirstRecords",
+    "GroupReduce",
+    "KeyedReduce",
+    "WholeGroupReduce",
+    "WholeReduce",
+]
+
+_COMBINED_KEYS = 200_000  # of a combiner, before it sends what it has
+_COMBINED_RECORDS = 100_000
+
+
+class WholeReduce(FunctionOperator):
+    """Reduces all records of a partition to one."""
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        function = method(self.function, "reduce")
+        for first in islice(records, 1):
+            result = first
+            for record in records:  # hot
+                result = function(result, record)
+            yield result
+
+
+class CombineReduce(FunctionOperator):
+    """Reduces the records of each key in a partition, before a shuffle."""
+
+    def __init__(self, name: str, function: Any, keys: Keys, parameters: Mapping[str, str]) -> None:
+        super().__init__(name, function, parameters)
+        self.keys = keys
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        function = method(self.function, "reduce")
+        keys_of = self.keys.of
+        results: dict[Any, Any] = {}
+        for chunk in BlobSize().chunks(records):
+            for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
+                results[key] = function(results[key], record) if key in results else record
+            if len(results) > _COMBINED_KEYS:
+                yield from results.values()
+                results.clear()
+        yield from results.values()
+
+
+class KeyedReduce(CombineReduce):
+    """Reduces the records of each key, all of which are in this partition. Goes to disk if the keys are too many."""
+
+    def __init__(self, name: str, function: Any, keys: Keys, parameters: Mapping[str, str], memory_mb: int) -> None:
+        super().__init__(name, function, keys, parameters)
+        self.memory_mb = memory_mb
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        function = method(self.function, "reduce")
+        keys_of = self.keys.of
+        results: dict[Any, Any] = {}
+        chunks = BlobSize().chunks(records)
+        for chunk in chunks:
+            for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
+                results[key] = function(results[key], record) if key in results else record
+            if get_used_memory() > self.memory_mb:
+                yield from self._reduce_on_disk(results, chunks)
+                return
+        yield from results.values()
+
+    def _reduce_on_disk(self, results: dict[Any, Any], chunks: Iterator[list[Any]]) -> Iterator[Any]:
+        function = method(self.function, "reduce")
+        merger = ExternalMerger(Aggregator(lambda record: record, function, function), self.memory_mb)
+        merger.mergeCombiners(results.items())
+        results.clear()
+        for chunk in chunks:
+            merger.mergeCombiners(zip(self.keys.of(chunk), chunk, strict=True))
+        for _, result in merger.items():
+            yield result
+
+
+class WholeGroupReduce(FunctionOperator):
+    """Calls a function with all records of a partition, unless there are none."""
+
+    def __init__(self, name: str, function: Any, parameters: Mapping[str, str], method_name: str = "reduce") -> None:
+        super().__init__(name, function, parameters)
+        self.method_name = method_name
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        for first in islice(records, 1):
+            results = method(self.function, self.method_name)(_with_first(first, records))
+            if results is not None:
+                yield from results
+
+
+class GroupReduce(FunctionOperator):
+    """Calls a function with the sorted stream of each group."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Any,
+        keys: Keys,
+        sort: tuple[SortField, ...],
+        *,
+        parameters: Mapping[str, str],
+        memory_mb: int,
+    ) -> None:
+        super().__init__(name, function, parameters)
+        self.keys = keys
+        self.sort = sort
+        self.memory_mb = memory_mb
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        function = method(self.function, "reduce")
+        ordered = Sorter(SortedBy(self.keys, self.sort), self.memory_mb).add_all(records).sorted()
+        for key, group in streamed_groups(ordered, self.keys):  # noqa: B007 - `blame` shows the key
+            results = function(group)
+            if results is not None:
+                yield from results
+
+
+class CombineGroups(FunctionOperator):
+    """Calls a function with the records of each key that came to this partition, some at a time."""
+
+    def __init__(
+        self, name: str, function: Any, keys: Keys, parameters: Mapping[str, str], method_name: str = "combine"
+    ) -> None:
+        super().__init__(name, function, parameters)
+        self.keys = keys
+        self.method_name = method_name
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        keys_of = self.keys.of
+        groups: dict[Any, list[Any]] = {}
+        count = 0
+        size = BlobSize()
+        for chunk in size.chunks(records):
+            for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
+                if key in groups:
+                    groups[key].append(record)
+                else:
+                    groups[key] = [record]
+            count += len(chunk)
+            if count >= _COMBINED_RECORDS:
+                yield from self._combined(groups)
+                groups.clear()
+                count = 0
+        yield from self._combined(groups)
+
+    def _combined(self, groups: dict[Any, list[Any]]) -> Iterator[Any]:
+        function = method(self.function, self.method_name)
+        for key, group in groups.items():  # noqa: B007 - `blame` shows the key
+            results = function(iter(group))
+            if results is not None:
+                yield from results
+
+
+class FirstRecords(TaskOperator):
+    """Keeps the first records of a partition. All are read, so that the functions before it see all records."""
+
+    def __init__(self, name: str, count: int) -> None:
+        super().__init__(name)
+        self.count = count
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        yield from islice(records, self.count)
+        for _ in records:
+            pass
+
+
+class FirstOfGroups(TaskOperator):
+    """Keeps the first records of each group."""
+
+    def __init__(self, name: str, count: int, keys: Keys, sort: tuple[SortField, ...], memory_mb: int) -> None:
+        super().__init__(name)
+        self.count = count
+        self.keys = keys
+        self.sort = sort
+        self.memory_mb = memory_mb
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        ordered = Sorter(SortedBy(self.keys, self.sort), self.memory_mb).add_all(records).sorted()
+        for _, group in streamed_groups(ordered, self.keys):
+            yield from islice(group, self.count)
+
+
+def _with_first(first: Any, records: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from records

@@ -1,0 +1,100 @@
+"""A stage in one task: reads blobs, runs a chain of operators over their records, and writes blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import cloudpickle
+from pyspark import TaskContext
+
+from tamias.batch.tasks.blame import TaskFailed, user_error
+from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, Report
+from tamias.batch.tasks.exits import DealingExit
+from tamias.batch.tasks.task_context import JobFacts, TaskRuntimeContext
+from tamias.batch.tasks.task_operator import TaskOperator
+
+__all__ = ["StageTask"]
+
+
+class StageTask:
+    """What Spark calls with each partition of a stage.
+
+    Args:
+        facts: The job.
+        reads: How the stage reads: ``"splits"`` of a source, ``"blobs"`` of one input, or of ``"two"`` inputs.
+        chain: The operators, in the order in which records pass them.
+        leaving: The exit, a `TaskOperator` too.
+        parallelism: The number of partitions.
+        side: The input for which the blobs of one input are marked.
+    """
+
+    def __init__(  # noqa: PLR0917 - built in one place
+        self,
+        facts: JobFacts,
+        reads: str,
+        chain: tuple[TaskOperator, ...],
+        leaving: Any,
+        parallelism: int,
+        side: int = FIRST,
+    ) -> None:
+        self._facts = facts
+        self._reads = reads
+        self._parallelism = parallelism
+        self._side = side
+        # Each operator is pickled by itself: a function that the program passes twice is two objects in a task.
+        self._operators = [cloudpickle.dumps(each) for each in (*chain, leaving)]
+
+    def __call__(self, index: int, elements: Iterable[Any]) -> Iterator[bytes]:
+        """Yield what the stage writes for one partition."""
+        chain: list[TaskOperator] = [cloudpickle.loads(each) for each in self._operators]
+        try:
+            yield from self._run(index, elements, chain)
+        except Exception as error:
+            raise TaskFailed(user_error(error, chain[0], index)) from error
+
+    def _run(self, index: int, elements: Iterable[Any], chain: list[TaskOperator]) -> Iterator[bytes]:
+        leaving: Any
+        *operators, leaving = chain
+        if isinstance(leaving, DealingExit):
+            leaving.start = index
+        attempt = TaskContext.get().attemptNumber()
+        contexts = [TaskRuntimeContext(self._facts, each, index, self._parallelism, attempt) for each in operators]
+        reader = BlobReader(elements if self._reads != "splits" else ())
+        try:
+            for operator, context in zip(operators, contexts, strict=True):
+                operator.open(context)
+            yield from leaving.write(self._through(operators, reader, elements))
+        except BaseException:
+            _close(operators, after_failure=True)
+            raise
+        _close(operators)
+        reader.pass_over()
+        reports = reader.reports + [
+            Report((each.number, index), context.accumulators)
+            for each, context in zip(operators, contexts, strict=True)
+            if context.accumulators
+        ]
+        if reports:
+            yield from leaving.write_reports(reports)
+
+    def _through(self, operators: list[TaskOperator], reader: BlobReader, elements: Iterable[Any]) -> Iterator[Any]:
+        rest = list(operators)
+        if self._reads == "two":
+            records = rest.pop(0).run_two(reader.records(FIRST), reader.records(SECOND))
+        elif self._reads == "blobs":
+            records = reader.records(self._side)
+        else:
+            records = iter(elements)
+        for operator in rest:
+            records = operator.run(records)
+        return records
+
+
+def _close(operators: list[TaskOperator], *, after_failure: bool = False) -> None:
+    for operator in reversed(operators):
+        try:
+            operator.close()
+        except Exception:
+            if not after_failure:  # the failure itself says more than what closing then finds
+                raise

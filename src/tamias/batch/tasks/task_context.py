@@ -1,0 +1,134 @@
+"""The runtime context of a function in a task of a DataSet program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar
+
+from tamias.batch.tasks.task_operator import TaskOperator
+from tamias.config.configuration import Configuration
+from tamias.config.execution_config import ExecutionConfig
+from tamias.config.job_id import JobID
+from tamias.errors import AccumulatorError, InvalidProgramError, StateNotKeyed
+from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+from tamias.functions.runtime_context import DistributedCache, RuntimeContext
+from tamias.metrics.metricbase import MetricGroup
+
+__all__ = ["JobFacts", "TaskRuntimeContext"]
+
+A = TypeVar("A", bound=Accumulator[Any, Any])
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What every task of a job knows of it."""
+
+    job_id: str
+    job_name: str
+    configuration: dict[str, str] = field(default_factory=dict)
+    job_parameters: dict[str, str] = field(default_factory=dict)
+
+
+class TaskRuntimeContext(RuntimeContext):
+    """The runtime context of one operator in one subtask."""
+
+    def __init__(self, facts: JobFacts, operator: TaskOperator, index: int, parallelism: int, attempt: int) -> None:
+        self._facts = facts
+        self._operator = operator
+        self._index = index
+        self._parallelism = parallelism
+        self._attempt = attempt
+        self._metrics = MetricGroup()
+        self.accumulators: dict[str, Accumulator[Any, Any]] = {}
+
+    def get_task_name(self) -> str:
+        return self._operator.name
+
+    def get_task_name_with_subtasks(self) -> str:
+        return f"{self._operator.name} ({self._index + 1}/{self._parallelism})"
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._index
+
+    def get_attempt_number(self) -> int:
+        return self._attempt
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        return self._facts.job_parameters.get(key, default_value)
+
+    def get_operator_parameters(self) -> Configuration:
+        return Configuration.from_dict(self._operator.parameters)
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self._metrics
+
+    def get_job_id(self) -> JobID:
+        return JobID(self._facts.job_id)
+
+    def get_execution_config(self) -> ExecutionConfig:
+        return ExecutionConfig(Configuration.from_dict(self._facts.configuration))
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        if name in self.accumulators:
+            raise AccumulatorError(
+                f"accumulator {name!r} exists already in {self.get_task_name_with_subtasks()}; "
+                "use get_accumulator, or another name"
+            )
+        self.accumulators[name] = accumulator
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
+        try:
+            return self.accumulators[name]
+        except KeyError:
+            raise AccumulatorError(
+                f"there is no accumulator {name!r} in {self.get_task_name_with_subtasks()}; call add_accumulator first"
+            ) from None
+
+    def get_int_counter(self, name: str) -> IntCounter:
+        return self._on_demand(name, IntCounter)
+
+    def get_long_counter(self, name: str) -> LongCounter:
+        return self._on_demand(name, LongCounter)
+
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        return self._on_demand(name, DoubleCounter)
+
+    def get_histogram(self, name: str) -> Histogram:
+        return self._on_demand(name, Histogram)
+
+    def _on_demand(self, name: str, kind: type[A]) -> A:
+        found = self.accumulators.setdefault(name, kind())
+        if type(found) is not kind:
+            raise AccumulatorError(
+                f"accumulator {name!r} is a {type(found).__name__}, not a {kind.__name__}; use another name"
+            )
+        return found
+
+    def get_distributed_cache(self) -> DistributedCache:
+        raise InvalidProgramError("no file is registered: call register_cached_file() on the environment")
+
+    # ------------------------------------------------------------------------------ state: a batch has none
+
+    def get_state(self, state_descriptor: Any) -> NoReturn:
+        raise StateNotKeyed(state_descriptor.name)
+
+    def get_list_state(self, state_descriptor: Any) -> NoReturn:
+        raise StateNotKeyed(state_descriptor.name)
+
+    def get_map_state(self, state_descriptor: Any) -> NoReturn:
+        raise StateNotKeyed(state_descriptor.name)
+
+    def get_reducing_state(self, state_descriptor: Any) -> NoReturn:
+        raise StateNotKeyed(state_descriptor.name)
+
+    def get_aggregating_state(self, state_descriptor: Any) -> NoReturn:
+        raise StateNotKeyed(state_descriptor.name)
+
+    def get_folding_state(self, state_descriptor: Any) -> NoReturn:
+        raise StateNotKeyed(state_descriptor.name)

@@ -1,0 +1,63 @@
+"""`TaskOperator`: an operator as it runs in a task, over an iterator of records.
+
+An operator is pickled by the driver and unpickled in each task, so its functions are new objects in each subtask. The
+loops hold the record in a local variable `record`, or the key of a group in `key`: when a function raises, `blame`
+finds the operator and the record in the frames of the traceback, at no cost per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tamias.functions.record_functions import Function
+from tamias.functions.runtime_context import RuntimeContext
+
+__all__ = ["TaskOperator", "method"]
+
+
+class TaskOperator:
+    """One operator in a task. A subclass has the loop.
+
+    Attributes:
+        name: The name that errors show.
+        number: Its number in the job: two operators of a job never share one.
+        parameters: What `with_parameters` gave.
+    """
+
+    def __init__(self, name: str, *functions: Any, parameters: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.number = -1  # set by the planner
+        self.parameters = dict(parameters or {})
+        self._functions = [each for each in functions if isinstance(each, Function)]
+        self._opened: list[Function] = []
+
+    def open(self, context: RuntimeContext) -> None:
+        """Open the functions, before the first record of the task."""
+        for function in self._functions:
+            function.set_runtime_context(context)
+            self._opened.append(function)
+            function.open(context)
+
+    def close(self) -> None:
+        """Close the functions whose `open` was called, after the last record or a failure."""
+        while self._opened:
+            self._opened.pop().close()
+
+    @property
+    def has_functions(self) -> bool:
+        """Return whether there is a function that can use a runtime context."""
+        return bool(self._functions)
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        """Yield the records that the records of the input become."""
+        raise AssertionError(f"{type(self).__name__} has no loop over one input")
+
+    def run_two(self, first: Iterator[Any], second: Iterator[Any]) -> Iterator[Any]:
+        """Yield the results of two inputs. The first is exhausted before the second is touched."""
+        raise AssertionError(f"{type(self).__name__} has no loop over two inputs")
+
+
+def method(function: Any, name: str) -> Callable[..., Any]:
+    """Return the method of a function object, or the plain callable itself."""
+    return getattr(function, name) if isinstance(function, Function) else function  # type: ignore[no-any-return]

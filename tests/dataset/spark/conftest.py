@@ -1,0 +1,10 @@
+"""DataSet programs on Spark. They all run on the one session of the test process."""
+
+import pytest
+
+from tamias.dataset import ExecutionEnvironment
+
+
+@pytest.fixture
+def env() -> ExecutionEnvironment:
+    return ExecutionEnvironment.get_execution_environment().set_parallelism(2)
