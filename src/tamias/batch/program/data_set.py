@@ -150,9 +150,7 @@ class DataSet(OperatorSettings):
 
     def group_by(self, *keys: Key) -> Grouping:
         """Group records by fields (positions, names, paths, ``"*"``), or by a key selector."""
-        from tamias.batch.program.grouping import Grouping
-
-        return Grouping(self, checked_keys("group_by", keys, self._known_type))
+        return self.environment.kinds.grouping(self, checked_keys("group_by", keys, self._known_type))
 
     # ------------------------------------------------------------------------------ where records are
 

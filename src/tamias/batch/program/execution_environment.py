@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 from tamias.batch.plan.operators import Plan
 from tamias.batch.plan.specs import SourceSpec
 from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.data_set_kinds import DataSetKinds
 from tamias.batch.program.drawn_plan import drawn_plan
 from tamias.batch.program.record_types import type_of_all
 from tamias.batch.program.sources import CollectionInput, SequenceInput
@@ -39,6 +40,8 @@ class ExecutionEnvironment:
         >>> counts.get_name().split(" ")[0]
         'Reduce'
     """
+
+    kinds = DataSetKinds()
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
