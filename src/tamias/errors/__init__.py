@@ -12,7 +12,7 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         job.py          JobExecutionError, JobCancelledError, DeploymentError (WorkerPythonError), SlotLostError,
                         EpochStalledError, SparkSessionLostError, SpoolError, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
-        data_frames.py  RowFilesDamaged, RowFilesGone, StreamingQueryFailed
+        data_frames.py  RowFilesDamaged, RowFilesGone, SparkSourceFailed, StreamingQueryFailed
         databases.py    DatabaseError (LedgerRowExpired)
         services.py     HttpLookupError
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
@@ -34,7 +34,7 @@ from tamias.errors.checkpoints import (
     SinkFilesMissing,
     UntrustedFileError,
 )
-from tamias.errors.data_frames import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
+from tamias.errors.data_frames import RowFilesDamaged, RowFilesGone, SparkSourceFailed, StreamingQueryFailed
 from tamias.errors.databases import DatabaseError, LedgerRowExpired
 from tamias.errors.job import (
     CollectSpillError,
@@ -118,6 +118,7 @@ __all__ = [
     "SinkFilesMissing",
     "SlotLostError",
     "SparkSessionLostError",
+    "SparkSourceFailed",
     "SpoolError",
     "StateError",
     "StateMigrationError",

@@ -60,3 +60,22 @@ class StreamingQueryFailed(TamiasError):
             f"the streaming query {query!r}, whose rows the job reads, failed: {reason}; correct the query and start "
             "the program again: the query continues from its checkpoint location, and the job from its checkpoint"
         )
+
+
+class SparkSourceFailed(TamiasError):
+    """The source of Spark that feeds a job has failed. Another attempt of the job would not open it again."""
+
+    retryable = False
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(source, reason)
+
+    source = ErrorArgument[str](0)
+    reason = ErrorArgument[str](1)
+
+    def __str__(self) -> str:
+        source, reason = self.args
+        return (
+            f"the source {source!r} of Spark, whose rows the job reads, failed: {reason}; correct it and start the "
+            "program again: the job continues from the offset in its checkpoint"
+        )

@@ -77,6 +77,22 @@ class SplitReader(ABC):
         """Release files and connections."""
 
 
+class SteppedReader(SplitReader):
+    """Reads its split in steps, which have the same numbers in all splits of the source.
+
+    In an epoch every subtask reads to the end of the same step. A checkpoint therefore lies between two steps, at the
+    same place in all splits, and a position may mean something for the source as a whole.
+    """
+
+    @abstractmethod
+    def last_step(self) -> int:
+        """Return the last step that every split can read now without waiting."""
+
+    @abstractmethod
+    def allow(self, step: int) -> None:
+        """Let `read` go on to the end of this step, and no further."""
+
+
 class SourceConnection(ABC):
     """One subtask's connection to the system that a source reads, shared by the readers of the subtask."""
 
@@ -129,6 +145,11 @@ class Source(ABC):
     def ends(self) -> bool:
         """Return whether the source ends with the last of its splits. An unbounded source may: where it is told to."""
         return self.boundedness is Boundedness.BOUNDED
+
+    @property
+    def reads_in_steps(self) -> bool:
+        """Return whether the readers are `SteppedReader`s."""
+        return False
 
     @property
     def forgets_vanished_splits(self) -> bool:

@@ -29,6 +29,7 @@ from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
 from tamias.operators.source_function import SourceFunctionOperator
 from tamias.operators.split_source import SplitSourceOperator
+from tamias.operators.stepped_source import SteppedSourceOperator
 from tamias.operators.windows.layout_choice import build_window_operator
 
 
@@ -36,6 +37,8 @@ def build(operator: Operator, environment: SubtaskEnvironment, driver_output: Dr
     """Build one operator of a subtask."""
     match operator.spec:
         case specs.SourceSpec() as spec:
+            if spec.source.reads_in_steps:
+                return SteppedSourceOperator(operator, spec, environment)
             return SplitSourceOperator(operator, spec, environment)
         case specs.SourceFunctionSpec() as spec:
             return SourceFunctionOperator(operator, spec, environment)

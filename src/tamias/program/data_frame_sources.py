@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamias.connectors.collection_source import CollectionSource
 from tamias.connectors.file_addresses import input_address
+from tamias.errors import ConfigurationError
 from tamias.functions.source_contract import Boundedness
 from tamias.functions.watermark_strategy import WatermarkStrategy
 from tamias.graph.specs import SourceSpec
@@ -77,6 +78,43 @@ class DataFrameSources(EnvironmentSources):
         source = self._deferred.source(part, "from_streaming_data_frame()", produced, bounds)
         return self.from_source(source, watermark_strategy, source_name, produced)
 
+    def from_spark_source(
+        self,
+        df: Any,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Spark source",
+        *,
+        available_now: bool = False,
+    ) -> DataStream:
+        """Begin a stream with the rows of a source of Structured Streaming, as `Row`s with the names of its columns.
+
+        The job reads the source itself, without a streaming query: the source's offsets are in the checkpoints and
+        savepoints of the job, and each row is read exactly once. `select`, `where` and `explode` may stand behind the
+        source. Other steps, and sources of Spark's older interface such as files, need `from_streaming_data_frame`.
+
+        Args:
+            df: What `spark.readStream...load()` returned, of the session that runs the job.
+            watermark_strategy: How timestamps and watermarks are made; None for neither. Without alignment.
+            source_name: The name of the operator.
+            available_now: Whether the source ends with the rows that are there when it starts, and the job with it.
+        """
+        _check_frame("from_spark_source", df, streaming=True)
+        if watermark_strategy is not None and watermark_strategy.alignment is not None:
+            raise ConfigurationError(
+                "from_spark_source(): all subtasks read the same batches, so none can wait for the watermark of an "
+                "alignment group: leave with_watermark_alignment() out, or use from_streaming_data_frame()"
+            )
+        from tamias.engine.spark.data_frames.micro_batches import SparkMicroBatches
+        from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+        from tamias.engine.spark.data_frames.spark_source_input import SparkSourceInput
+
+        stream = SparkMicroBatches(df, row_type_from_spark(df.schema))
+        part = SparkSourceInput(df.sparkSession, stream, source_name, available_now=available_now)
+        produced = row_type_info(part.row_type)
+        bounds = Boundedness.BOUNDED if available_now else Boundedness.CONTINUOUS_UNBOUNDED
+        source = self._deferred.source(part, "from_spark_source()", produced, bounds)
+        return self.from_source(source, watermark_strategy, source_name, produced)
+
     def from_pandas(self, df: Any, source_name: str = "pandas DataFrame") -> DataStream:
         """Begin a stream with the rows of a DataFrame of pandas, as `Row`s with the names of its columns.
 
@@ -92,6 +130,13 @@ class DataFrameSources(EnvironmentSources):
         return self._source(source_name, SourceSpec(source), row_type_info(row_type), non_parallel=True)
 
 
+_NOT_YET_A_FRAME = {
+    "DataStreamReader": "call load() on it",
+    "DataStreamWriter": "pass the DataFrame whose writeStream it is",
+    "StreamingQuery": "a query that was started feeds only its own sink; pass the DataFrame that it writes",
+}
+
+
 def _check_frame(call: str, df: Any, *, streaming: bool) -> None:
     """Refuse what is not a DataFrame of this kind, without importing PySpark."""
     bases = {f"{base.__module__}.{base.__qualname__}" for base in type(df).__mro__}
@@ -100,6 +145,9 @@ def _check_frame(call: str, df: Any, *, streaming: bool) -> None:
             f"{call}() got a DataFrame of Spark Connect, whose session runs no jobs: use a session with a SparkContext "
             "in this process"
         )
+    for unfinished, advice in _NOT_YET_A_FRAME.items():
+        if any(base.startswith("pyspark.sql") and base.endswith(f".{unfinished}") for base in bases):
+            raise TypeError(f"{call}() needs a DataFrame of Spark, got a {unfinished}: {advice}")
     if "pyspark.sql.dataframe.DataFrame" not in bases:
         pandas = type(df).__module__.partition(".")[0] == "pandas"
         raise TypeError(

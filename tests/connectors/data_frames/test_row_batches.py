@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.connectors.data_frames.row_batches import RowBatches, batch_path
+from tamias.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
 from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
 from tamias.connectors.data_frames.written_rows import row_files_in
 from tamias.errors import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
@@ -127,6 +127,14 @@ def test_batches_are_deleted_when_a_checkpoint_covers_them_and_not_before(query,
     assert query.batches.unread() == 0
     assert list((query.folder / "batches").iterdir()) == []
     assert not query.batch(3, rows(99, 1))
+
+
+def test_a_mark_that_is_being_written_is_not_taken_for_one(query):
+    query.batch(0, rows(0, 1))
+    query.batches.mark_read(Lane(0, 1), 1)
+    (query.folder / "read" / "0-of-1.json.draft-90be3fad9e9ee95a").write_bytes(b"{")
+    query.batches.prune()
+    assert query.batches.unread() == 0
 
 
 def test_a_lane_that_is_behind_keeps_its_batches(query):

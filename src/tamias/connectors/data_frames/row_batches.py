@@ -5,6 +5,7 @@
     read/<lane>-of-<n>.json  the batch at which a lane continues, as of the last completed checkpoint
     from.json                the batch at which a job without restored positions begins
     end.json                 the last batch of a query that has ended, and why it ended
+    begin.json               of a source of Spark: the batch at which its lanes begin, and its offset
 
 A lane is a share of the files of every batch, read in the order of the batches by one subtask at a time. A batch is
 deleted when every lane is behind it. The manifest of the newest batch stays: a query that is started again repeats its
@@ -13,6 +14,7 @@ last batch, and the manifest says that it was written.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any, NamedTuple
 
@@ -20,9 +22,9 @@ from tamias.connectors.data_frames.written_rows import Manifest, RowFile, manife
 from tamias.errors import RowFilesDamaged
 from tamias.storage.file_store import FileStore
 
-__all__ = ["EndOfQuery", "Lane", "RowBatches", "batch_path"]
+__all__ = ["Beginning", "EndOfQuery", "Lane", "RowBatches", "batch_path"]
 
-_READY, _READ, _FROM, _END = "ready", "read", "from.json", "end.json"
+_READY, _READ, _FROM, _END, _BEGIN = "ready", "read", "from.json", "end.json", "begin.json"
 
 
 class Lane(NamedTuple):
@@ -44,6 +46,17 @@ class EndOfQuery(NamedTuple):
     failure: str | None
 
 
+class Beginning(NamedTuple):
+    """Where the lanes of a source of Spark begin: all at the same batch, whose rows follow an offset of the source.
+
+    Without an offset the source begins at its own beginning. `home` is the folder in which the source keeps its notes.
+    """
+
+    batch_id: int
+    offset: str | None
+    home: str
+
+
 class RowBatches:
     """The folder as the writer of batches and the readers of lanes use it."""
 
@@ -55,7 +68,7 @@ class RowBatches:
     def begin(self) -> None:
         """Prepare the folder for a query that starts, perhaps again."""
         self._files.delete(_END)
-        done = self._read_by_all()
+        done = self.read_by_all()
         if done is not None:
             self._files.replace(_FROM, json.dumps({"batch": done}).encode())
         self.prune()
@@ -66,13 +79,13 @@ class RowBatches:
         """Return whether a batch is complete. A query repeats only its last batch."""
         return batch_id <= max(self.ready(), default=-1)
 
-    def publish(self, batch_id: int, files: tuple[RowFile, ...]) -> None:
-        """Declare a batch complete."""
-        self._files.publish(f"{_READY}/{_name(batch_id)}.json", manifest_bytes(Manifest(files, "")))
+    def publish(self, batch_id: int, files: tuple[RowFile, ...], end_offset: str | None = None) -> None:
+        """Declare a batch complete; of a source of Spark, with the offset at which the next batch begins."""
+        self._files.publish(f"{_READY}/{_name(batch_id)}.json", manifest_bytes(Manifest(files, "", end_offset)))
 
     def unread(self) -> int:
         """Return how many batches no completed checkpoint covers."""
-        begin = self._read_by_all()
+        begin = self.read_by_all()
         begin = self.first_batch() if begin is None else begin
         return sum(1 for batch_id in self.ready() if begin is None or batch_id >= begin)
 
@@ -83,7 +96,7 @@ class RowBatches:
 
     def prune(self) -> None:
         """Delete batches that every lane has read, as of a completed checkpoint."""
-        done = self._read_by_all()
+        done = self.read_by_all()
         if done is None:
             return
         ready = self.ready()
@@ -94,25 +107,39 @@ class RowBatches:
             if name.isdigit() and int(name) < done:
                 self._files.delete_tree(f"batches/{name}")
 
-    def _read_by_all(self) -> int | None:
-        """Return the first batch that some lane has not read, or None if not every lane has said so."""
+    def read_by_all(self) -> int | None:
+        """Return the first batch that some lane has not read as of a completed checkpoint; None if none is known."""
         lanes: dict[int, dict[int, int]] = {}
         for name in self._files.list(_READ):
+            if not name.endswith(".json"):
+                continue  # a mark that is being written
             number, _, count = name.removesuffix(".json").partition("-of-")
             lanes.setdefault(int(count), {})[int(number)] = self._number(f"{_READ}/{name}")
         complete = [min(group.values()) for count, group in lanes.items() if len(group) == count]
         return min(complete) if complete and len(complete) == len(lanes) else None
 
+    def beginning(self) -> Beginning | None:
+        """Return where the lanes of a source of Spark begin, or None while no lane has said so."""
+        content = self._content(_BEGIN) if self._files.exists(_BEGIN) else None
+        return None if content is None else Beginning(content["batch"], content["offset"], content["home"])
+
     # ------------------------------------------------------------------------------ for the lanes
+
+    def begin_at(self, beginning: Beginning) -> None:
+        """Say where the lanes begin. Every lane does, and all say the same; only the first start of a job counts."""
+        batch_id, offset, home = beginning
+        content = {"batch": batch_id, "offset": offset, "home": home}
+        with contextlib.suppress(FileExistsError):
+            self._files.publish(_BEGIN, json.dumps(content).encode())
 
     def ready(self) -> list[int]:
         """Return the complete batches, in order."""
         return sorted(int(name.removesuffix(".json")) for name in self._files.list(_READY) if name.endswith(".json"))
 
-    def files_of(self, batch_id: int) -> tuple[RowFile, ...]:
-        """Return the files of a complete batch."""
+    def manifest_of(self, batch_id: int) -> Manifest:
+        """Return the manifest of a complete batch."""
         path = f"{_READY}/{_name(batch_id)}.json"
-        return parse_manifest(self._files.read(path), f"{self._files.url}/{path}").files
+        return parse_manifest(self._files.read(path), f"{self._files.url}/{path}")
 
     def first_batch(self) -> int | None:
         """Return the batch at which a job without restored positions begins; None for the oldest that is there."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from tamias.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from tamias.connectors.data_frames.lane_rows import LaneRows, Place
+from tamias.connectors.data_frames.parquet_rows import RowColumns
 from tamias.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
-from tamias.connectors.data_frames.written_rows import RowFile
 from tamias.errors import RowFilesGone, StreamingQueryFailed
 from tamias.functions.source_contract import Batch, Boundedness, Source, SourceConnection, Split, SplitReader
 from tamias.storage.file_store import open_files
@@ -17,7 +17,7 @@ from tamias.types.data_type_info import row_type_info
 from tamias.types.data_types import RowType
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["RowBatchesSource"]
+__all__ = ["LaneConnection", "RowBatchesSource"]
 
 _LOOK_INTERVAL_MS = 100
 
@@ -66,14 +66,19 @@ class RowBatchesSource(Source):
 
     def connect(self, subtask_index: int) -> SourceConnection:
         """Open the connection of one subtask, which reports completed checkpoints to the query."""
-        return _Connection(self, RowBatches(open_files(self._address)))
+        return LaneConnection(self, RowBatches(open_files(self._address)))
 
     def __repr__(self) -> str:
         return f"RowBatchesSource({shown(self._address)!r})"
 
 
-class _Connection(SourceConnection):
-    def __init__(self, source: RowBatchesSource, batches: RowBatches) -> None:
+class LaneConnection(SourceConnection):
+    """Tells the writer of batches which of them a completed checkpoint covers.
+
+    What a lane's split holds begins with the lane, and its position with the batch at which the lane continues.
+    """
+
+    def __init__(self, source: Source, batches: RowBatches) -> None:
         self._source = source
         self._batches = batches
         self._lanes: dict[str, Lane] = {}
@@ -83,25 +88,17 @@ class _Connection(SourceConnection):
         return self._source.discover_splits(parallelism)
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        self._lanes[split.id] = Lane(*split.what)
+        self._lanes[split.id] = Lane(*split.what[:2])
         return self._source.create_reader(split, position)
 
     def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
         for split_id, position in positions.items():
             if position is None or split_id not in self._lanes:
                 continue
-            batch_id = _Place(*position).batch_id
+            batch_id = position[0]
             if self._marked.get(split_id) != batch_id:
                 self._batches.mark_read(self._lanes[split_id], batch_id)
                 self._marked[split_id] = batch_id
-
-
-class _Place(NamedTuple):
-    """The next row of a lane. Checkpoints hold it as a plain tuple."""
-
-    batch_id: int
-    file_index: int = 0
-    row: int = 0
 
 
 class _LaneReader(SplitReader):
@@ -112,24 +109,21 @@ class _LaneReader(SplitReader):
         self._batches = RowBatches(open_files(address))
         self._columns = RowColumns(row_type)
         self._lane = lane
-        self._place: _Place | None = None if position is None else _Place(*position)
+        self._place: Place | None = None if position is None else Place(*position)  # while no batch is open
         self._first = self._batches.first_batch() if position is None else None
         self._look_interval_s = look_interval_s
         self._next_look = 0.0  # on the monotonic clock
-        self._files: tuple[RowFile, ...] | None = None  # of the current batch
-        self._rows: ParquetRows | None = None
+        self._rows: LaneRows | None = None  # of the current batch
         self._finished = False
 
     def read(self, max_records: int) -> Batch:
         while not self._finished:
-            if self._rows is not None and self._place is not None:
+            if self._rows is not None:
                 rows = self._rows.read(max_records)
                 if rows:
-                    self._place = self._place._replace(row=self._place.row + len(rows))
                     return Batch(rows)
-                self._end_file()
-            elif self._files is not None:
-                self._open_file()
+                self._place = Place(self._rows.place.batch_id + 1)
+                self._rows = None
             elif not self._begin_batch():
                 break
         return Batch([])
@@ -144,9 +138,10 @@ class _LaneReader(SplitReader):
         if self._place is None:
             waiting = [batch_id for batch_id in ready if self._first is None or batch_id >= self._first]
             if waiting:
-                self._place = _Place(waiting[0])
+                self._place = Place(waiting[0])
         if self._place is not None and self._place.batch_id in ready:
-            self._files = self._batches.files_of(self._place.batch_id)
+            files = self._batches.manifest_of(self._place.batch_id).files
+            self._rows = LaneRows(self._address, self._columns, self._lane, files, self._place)
             return True
         if self._place is not None and any(batch_id > self._place.batch_id for batch_id in ready):
             raise RowFilesGone(join(shown(self._address), batch_path(self._place.batch_id)))
@@ -158,27 +153,9 @@ class _LaneReader(SplitReader):
         self._next_look = now + self._look_interval_s
         return False
 
-    def _open_file(self) -> None:
-        assert self._place is not None and self._files is not None
-        batch_id, index, row = self._place
-        while index < len(self._files) and not self._lane.holds(batch_id, index):
-            index, row = index + 1, 0
-        if index >= len(self._files):
-            self._place, self._files = _Place(batch_id + 1), None
-            return
-        self._place = _Place(batch_id, index, row)
-        file = self._files[index]
-        address = join(join(self._address, batch_path(batch_id)), file.name)
-        self._rows = ParquetRows(address, self._columns, row, size_bytes=file.size_bytes)
-
-    def _end_file(self) -> None:
-        assert self._place is not None and self._rows is not None
-        self._rows.close()
-        self._rows = None
-        self._place = _Place(self._place.batch_id, self._place.file_index + 1)
-
     def position(self) -> tuple[int, ...] | None:
-        return None if self._place is None else tuple(self._place)
+        place = self._place if self._rows is None else self._rows.place
+        return None if place is None else tuple(place)
 
     @property
     def finished(self) -> bool:
@@ -187,4 +164,3 @@ class _LaneReader(SplitReader):
     def close(self) -> None:
         if self._rows is not None:
             self._rows.close()
-            self._rows = None

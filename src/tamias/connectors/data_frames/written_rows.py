@@ -44,10 +44,11 @@ class RowFile(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A complete set of files, and the text of their columns."""
+    """A complete set of files, the text of their columns, and for a batch of a source of Spark where it ends."""
 
     files: tuple[RowFile, ...]
     columns: str
+    end_offset: str | None = None
 
 
 def row_files_in(folder: FileStore) -> tuple[RowFile, ...]:
@@ -71,9 +72,10 @@ def publish_manifest(folder: FileStore, files: Sequence[RowFile], row_type: RowT
 def manifest_bytes(manifest: Manifest) -> bytes:
     """Return a manifest as it is written."""
     files = [list(file) for file in manifest.files]
-    return json.dumps(
-        {"format": "tamias-rows", "version": _VERSION, "columns": manifest.columns, "files": files}
-    ).encode()
+    content = {"format": "tamias-rows", "version": _VERSION, "columns": manifest.columns, "files": files}
+    if manifest.end_offset is not None:
+        content["end"] = manifest.end_offset
+    return json.dumps(content).encode()
 
 
 def read_manifest(folder: FileStore) -> Manifest | None:
@@ -100,7 +102,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
         if content["format"] != "tamias-rows" or content["version"] != _VERSION:
             raise RowFilesDamaged(where, f"{content['format']} {content['version']}", f"tamias-rows {_VERSION}")
         files = tuple(RowFile(str(name), int(size)) for name, size in content["files"])
-        return Manifest(files, str(content["columns"]))
+        return Manifest(files, str(content["columns"]), content.get("end"))
     except (ValueError, KeyError, TypeError) as error:
         raise RowFilesDamaged(where, f"{type(error).__name__}: {error}", "a list of files with rows") from None
 
