@@ -94,6 +94,7 @@ def test_a_source_is_read_once_across_a_failure_and_a_savepoint_restored_at_anot
     assert sorted(found) == list(range(100, 100 + len(found)))
 
 
+@pytest.mark.soak
 def test_a_python_source_is_read_to_what_is_there_and_ends(spark, tmp_path, monkeypatch):
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 

@@ -3,7 +3,7 @@
 A source of Spark is a `MicroBatchStream`: it says where it begins and how far it could be read, and plans what lies
 between two offsets. Spark's streaming query does no more with it, and notes the offsets in its checkpoint location.
 Here the offsets belong to the job. The classes are Spark's internal ones, reached through the driver's JVM; what is
-used of them has the same form in Spark 4.1 to 4.3 (decision 31).
+used of them is in Spark 4.1 to 4.3 (decision 34).
 
 Steps that look at one row at a time may stand behind the source: they are put on top of each batch. Everything else
 needs a streaming query, and so does a source of Spark's older interface, which keeps what it has read to itself.
@@ -109,7 +109,9 @@ class SparkMicroBatches:
 
         stream, jvm, session = self._stream, self._jvm, self._session._jsparkSession
         planned = stream.planInputPartitions(stream.deserializeOffset(start), stream.deserializeOffset(end))
-        partitions = _seq(jvm, [jvm.scala.Option.apply(partition) for partition in planned])
+        # Spark 4.1 gives a task several partitions, later versions one at most.
+        several = str(self._session.version).startswith("4.1.")
+        partitions = _seq(jvm, [_seq(jvm, [each]) if several else jvm.scala.Option.apply(each) for each in planned])
         python = jvm.org.apache.spark.api.python.PythonUtils
         no_metrics = python.toScalaMap(jvm.java.util.HashMap())
         rows = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceRDD(
