@@ -149,7 +149,7 @@ def test_what_cannot_be_read_from_offset_to_offset_is_refused_with_what_to_use_i
         (rate.groupBy("value").count(), "Aggregate"),
         (rate.dropDuplicates(["value"]), "Deduplicate"),
         (rate.union(rate), "Union"),
-        (rate.join(spark.range(3), rate.value == spark.range(3).id).select("value"), "Join"),
+        (rate.join(spark.range(3).withColumnRenamed("id", "value"), "value"), "Join"),
     ]:
         with pytest.raises(ConfigurationError, match=f"step {step} behind its source.* do it in the job, or from_str"):
             env.from_spark_source(stateful)

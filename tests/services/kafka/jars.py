@@ -1,6 +1,7 @@
-"""Downloads the jars of the Kafka broker from Maven Central, once per checkout, into `.services/kafka`.
+"""Downloads jars of Kafka from Maven Central, once per checkout, into `.services`.
 
-`jars.txt` names each jar by its checksum and by its path in the repository.
+`jars.txt` names the jars of the broker by checksum and by path in the repository, `spark_jars.txt` those by which Spark
+reads and writes Kafka. The latter are of the newest versions that Maven Central has; they work with Spark 4.3.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import NamedTuple
 
 REPOSITORY = "https://repo1.maven.org/maven2/"
 FOLDER = Path(__file__).parents[3] / ".services" / "kafka"
+SPARK_FOLDER = FOLDER.with_name("spark-kafka")
 _LIST = Path(__file__).with_name("jars.txt")
+SPARK_LIST = _LIST.with_name("spark_jars.txt")
 
 
 class Jar(NamedTuple):
@@ -29,16 +32,16 @@ class Jar(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-def jars() -> list[Jar]:
-    return [Jar(*line.split()) for line in _LIST.read_text().splitlines()]
+def jars(listed: Path = _LIST) -> list[Jar]:
+    return [Jar(*line.split()) for line in listed.read_text().splitlines()]
 
 
-def download(folder: Path = FOLDER, repository: str = REPOSITORY) -> Path:
+def download(folder: Path = FOLDER, repository: str = REPOSITORY, listed: Path = _LIST) -> Path:
     """Download the jars that the folder lacks, and return the folder. Processes that start together wait in turn."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        missing = [jar for jar in jars() if not (folder / jar.name).exists()]
+        missing = [jar for jar in jars(listed) if not (folder / jar.name).exists()]
         with ThreadPoolExecutor(8) as pool:
             for jar, problem in zip(
                 missing, pool.map(lambda jar: _fetch(jar, folder, repository), missing), strict=True
@@ -46,7 +49,7 @@ def download(folder: Path = FOLDER, repository: str = REPOSITORY) -> Path:
                 if problem:
                     raise RuntimeError(
                         f"the tests of Kafka need {repository}{jar.path}, but {problem}; connect this machine to Maven "
-                        f"Central, or copy the jars of {_LIST} into {folder}"
+                        f"Central, or copy the jars of {listed} into {folder}"
                     )
     return folder
 
