@@ -29,6 +29,7 @@ def spark():
     if running is not None:
         yield running
         return
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for the Python source; jobs of Tamias do not need it
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -95,7 +96,7 @@ def test_a_source_is_read_once_across_a_failure_and_a_savepoint_restored_at_anot
 
 
 @pytest.mark.soak
-def test_a_python_source_is_read_to_what_is_there_and_ends(spark, tmp_path, monkeypatch):
+def test_a_python_source_is_read_to_what_is_there_and_ends(spark, tmp_path):
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
     class Reader(DataSourceStreamReader):
@@ -123,7 +124,6 @@ def test_a_python_source_is_read_to_what_is_there_and_ends(spark, tmp_path, monk
         def streamReader(self, schema):
             return Reader()
 
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
     spark.dataSource.register(Source)
     copy(
         spark, spark.readStream.format("counted").load(), tmp_path, parallelism=2, available_now=True
