@@ -41,8 +41,9 @@ ROOMS = {  # room -> its modules, and the folder of its tests
 }
 TESTS = [  # folders, or files
     *("checkpoint", "state", "slot", "driver", "golden"),
-    *("connectors/test_file_sink*.py", "connectors/test_bulk_sinks.py"),
+    *("connectors/test_file_sink*.py", "connectors/test_file_contracts.py", "connectors/test_bulk_sinks.py"),
     "program/test_reprs.py",  # what a driver shows of its jobs
+    "test_docstrings.py",
 ]
 
 

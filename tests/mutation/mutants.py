@@ -5,8 +5,10 @@ weighs no more than a removed call.
 
 Left alone is what no test can judge: annotations and unions of types, decorators, assertions (`assert_never` among
 them) and `strict=True` of a `zip`, which asserts that two lists of our own are of one length, `__repr__`, log lines,
-the fault points of the campaign, and constants and defaults whose name ends with a unit of time or size, since no test
-asserts timings.
+the fault points of the campaign, and constants and defaults whose name ends with a unit of time or size or with
+`entries`: they say how work is cut, and no test asserts timings. So is what another check judges, or what cannot be
+changed: `daemon=True` of a thread, which `tests/test_threads.py` demands of every thread, and the index of a cell, a
+list that has one item.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import random
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +31,9 @@ from tests.mutation.operators import OPERATORS, Position
 
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 ANY = "any change"  # in the place of `after`: whatever becomes of the line
-_TUNED = re.compile(r"^\w+_(s|ms|bytes)$", re.IGNORECASE)
+_TUNED = re.compile(r"^\w+_(s|ms|bytes|entries)$", re.IGNORECASE)
+_LEFT_ARGUMENTS = ("strict=True", "daemon=True")
+_CELLS = ("cell", "_cell", "limit", "_limit")  # lists of one item, which several objects share: of the key, of a bound
 _SILENT_CALLS = ("_LOG", "_log", "point", "assert_never")  # point: of tamias.faults
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -80,10 +85,10 @@ def sample(source: Path, paths: list[str], *, seed: str, size: int | None) -> li
     return drawn
 
 
-def every_mutant(path: str, code: str) -> Iterator[Mutant]:
-    """Make every mutant of a module."""
+def every_mutant(path: str, code: str, at: Container[int] | None = None) -> Iterator[Mutant]:
+    """Make every mutant of a module, or of the sites at these lines."""
     for site in sites_of(path, code):
-        for choice in site.choices:
+        for choice in site.choices if at is None or site.position[0][0] in at else ():
             if mutant := make(site, choice, code):
                 yield mutant
 
@@ -106,7 +111,7 @@ def make(site: Site, choice: tuple[str, int], code: str) -> Mutant | None:
     name, occurrence = choice
     mutated = mutate_code(code, OPERATORS[name], occurrence)
     try:
-        if mutated is None or ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(code)):
+        if mutated is None or ast.dump(ast.parse(mutated)) == _dumped(code):
             return None
     except SyntaxError:
         return None  # `if not x := y`: not every condition can be negated in place
@@ -117,8 +122,18 @@ def make(site: Site, choice: tuple[str, int], code: str) -> Mutant | None:
 
 def function_at(code: str, line: int) -> str:
     """Return the qualified name of the innermost function or class around a line; "" at a module's level."""
-    around = [node for node in ast.walk(ast.parse(code)) if isinstance(node, DEFINITIONS) and _holds(node, line)]
+    around = [node for node in _definitions(code) if _holds(node, line)]
     return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
+
+
+@cache
+def _dumped(code: str) -> str:
+    return ast.dump(ast.parse(code))
+
+
+@cache
+def _definitions(code: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    return [node for node in ast.walk(ast.parse(code)) if isinstance(node, DEFINITIONS)]
 
 
 def equivalents() -> list[tuple[tuple[str, str, str, str], str]]:
@@ -158,7 +173,9 @@ def _is_left_alone(node: Any) -> bool:
             return True
         if around.type == "if_stmt" and around.children[1].get_code().strip() == "TYPE_CHECKING":
             return True
-        if around.type == "argument" and around.get_code().strip() == "strict=True":
+        if around.type == "argument" and around.get_code().strip() in _LEFT_ARGUMENTS:
+            return True
+        if around.type == "trailer" and child is node and _is_item_of_cell(around):
             return True
         if around.type == "expr_stmt" and _is_tuning(around):
             return True
@@ -166,6 +183,12 @@ def _is_left_alone(node: Any) -> bool:
             return True
         child, around = around, around.parent
     return False
+
+
+def _is_item_of_cell(index: Any) -> bool:
+    """Return whether an index, `[0]`, is that of the only item of a cell."""
+    before = index.get_previous_sibling()
+    return index.children[0].value == "[" and before is not None and before.get_last_leaf().value in _CELLS
 
 
 def _is_tuning(statement: Any) -> bool:

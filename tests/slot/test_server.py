@@ -176,6 +176,8 @@ def test_a_subscriber_hears_of_snapshots_and_of_what_the_slot_is_doing(server: S
         assert ack[:1] == ACK
         messages += 1 + len(received) + len(blobs) + 1  # the request and its blobs; the blobs of the answer and its end
         hear_of(SlotActivity(order.number, frozenset(answered), messages, False))
+    while not any(isinstance(event, SnapshotWritten) for event in told):
+        told.append(pickle.loads(driver.receive()))  # it is written beside the epochs
     assert [event.checkpoint_id for event in told if isinstance(event, SnapshotWritten)] == [1]
 
 
