@@ -31,9 +31,15 @@ class Subtask:
         context = WriterContext(subtask_index=index, subtask_count=count, attempt=0, job_id="j", operator_id="o")
         self.writer: Any = sink.create_writer(context, states)
         self.waiting: list[tuple[int, Any]] = []
+        self._finished = False
+
+    def finish(self) -> None:
+        self.writer.finish()
+        self._finished = True
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        self.writer.end_epoch()
+        if not self._finished:  # the epoch in which a subtask finishes has no other end
+            self.writer.end_epoch()
         self.waiting += [(checkpoint_id, c) for c in self.writer.prepare_commit()]
         return pickle.dumps((list(self.waiting), list(self.writer.snapshot_state())))
 
@@ -110,7 +116,7 @@ class SinkJob:
 
     def finish(self) -> None:
         for subtask in self.subtasks:
-            subtask.writer.finish()
+            subtask.finish()
         self.checkpoint()
         for subtask in self.subtasks:
             subtask.writer.close()

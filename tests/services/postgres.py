@@ -19,7 +19,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,11 +39,53 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
 class PostgresServer:
-    """A running server."""
+    """A server.
 
-    port: int
+    Args:
+        port: Where it listens.
+        command: Starts it.
+        user: Who runs it; None for the user of the tests.
+        log: Takes what it prints.
+    """
+
+    def __init__(self, port: int, command: list[str], user: str | None, log: IO[str]) -> None:
+        self.port = port
+        self._command = command
+        self._user = user
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the server with the data that it has, and wait until it answers."""
+        self._process = subprocess.Popen(
+            self._command,
+            **_as_user(self._user),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            preexec_fn=_end_with_the_tests,  # noqa: PLW1509 - one system call, which takes no lock
+        )
+        self._wait_until_it_answers(self._process)
+
+    def stop(self) -> None:
+        """End the server at once, with all connections. It recovers its data from its log when it starts again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(30)
+
+    def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.connect().close()
+                return
+            except psycopg.OperationalError as error:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    self._log.seek(0)
+                    raise RuntimeError(f"the PostgreSQL server does not answer: {error}\n{self._log.read()}") from None
+                time.sleep(0.05)
 
     def connect(self, database: str = "postgres") -> psycopg.Connection:
         """Open a connection that commits every statement."""
@@ -89,36 +130,13 @@ def running_server() -> Iterator[PostgresServer]:
         )
         port = _free_port()
         settings = [f"-c{name}={value}" for name, value in (_SETTINGS | {"port": str(port)}).items()]
-        with Path(folder, "log").open("w+") as log:
-            process = subprocess.Popen(
-                [str(programs / "postgres"), "-D", str(data), *settings],
-                **_as_user(user),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=_end_with_the_tests,  # noqa: PLW1509 - one system call, which takes no lock
-            )
+        with Path(folder, "log").open("a+") as log:
+            server = PostgresServer(port, [str(programs / "postgres"), "-D", str(data), *settings], user, log)
             try:
-                server = PostgresServer(port)
-                _wait_for(server, process, log)
+                server.start()
                 yield server
             finally:
-                process.send_signal(signal.SIGQUIT)
-                process.wait(30)
-
-
-def _wait_for(server: PostgresServer, process: subprocess.Popen[bytes], log: IO[str]) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            server.connect().close()
-            return
-        except psycopg.OperationalError as error:
-            if process.poll() is not None or time.monotonic() > deadline:
-                log.seek(0)
-                raise RuntimeError(f"the PostgreSQL server does not answer: {error}\n{log.read()}") from None
-            time.sleep(0.05)
+                server.stop()
 
 
 def _end_with_the_tests() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.services.kafka.broker import PASSWORD, USER, Broker, kafka
-from tests.services.kafka.topics import new_topic, produce, values
+from tests.services.kafka.topics import new_topic, produce, values, wait_until_nothing_is_open
 from tests.spark import recording_daemon
 from tests.spark.kafka_tally import PARTITIONS, record, verify
 from tests.spark.processes import marked_processes, run_driver, slots_end
@@ -122,6 +122,7 @@ def test_kills_of_a_slot_and_of_the_driver_lose_and_repeat_nothing_and_spark_see
         assert slots_end(drivers[0].slots)
         drivers.append(Driver(None, **(told | {"settings": {}}), parallelism=2, restore=newest_checkpoint(tmp_path)))
         drivers[1].finish()
+        wait_until_nothing_is_open(kafka.servers, topics[1])
         assert verify(RECORDS, values(kafka, topics[1])) == []
         assert sorted(set(values(kafka, topics[1], "read_uncommitted"))) == sorted(values(kafka, topics[1]))
         assert b"".join(path.read_bytes() for path in recorded.iterdir()).count(b"EpochOrder") > 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable
 from typing import Any
@@ -16,9 +17,14 @@ from tests.services.kafka.cluster import Cluster
 def new_topic(kafka: Broker | Cluster, partitions: int = 1, prefix: str = "t", **settings: str) -> str:
     """Create a topic with a name of its own."""
     topic = f"{prefix}-{uuid.uuid4().hex[:8]}"
+    create_topic(kafka, topic, partitions, **settings)
+    return topic
+
+
+def create_topic(kafka: Broker | Cluster, topic: str, partitions: int = 1, **settings: str) -> None:
+    """Create a topic."""
     admin = _admin(kafka)  # in a variable: a client that is collected gives up its requests
     admin.create_topics([NewTopic(topic, partitions, kafka.replicas, config=settings)])[topic].result()
-    return topic
 
 
 def add_partitions(kafka: Broker | Cluster, topic: str, total: int) -> None:
@@ -47,9 +53,38 @@ def produce(kafka: Broker | Cluster, topic: str, values: Iterable[Any], partitio
 
 def consume(kafka: Broker | Cluster, topic: str, isolation: str = "read_committed") -> list[Any]:
     """Return the messages of a topic up to its present end, partition by partition."""
+    return _consume(kafka.servers, topic, isolation)
+
+
+def lines_by_partition(servers: str, topic: str) -> list[list[str]]:
+    """Return the committed values of each partition of a topic, as text and in their order."""
+    messages = _consume(servers, topic, "read_committed")
+    by_partition: dict[int, list[str]] = {}
+    for message in messages:
+        by_partition.setdefault(message.partition(), []).append(message.value().decode())
+    return list(by_partition.values())
+
+
+def wait_until_nothing_is_open(servers: str, topic: str, within_s: float = 30.0) -> None:
+    """Wait until all transactions of a topic have ended. A commit is answered before its records are visible."""
+    deadline = time.monotonic() + within_s
+    while _ends(servers, topic, "read_committed") != _ends(servers, topic, "read_uncommitted"):
+        assert time.monotonic() < deadline, f"an open transaction holds back the readers of {topic}"
+        time.sleep(0.05)
+
+
+def _ends(servers: str, topic: str, isolation: str) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": uuid.uuid4().hex, "isolation.level": isolation})
+    partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=10)[1] for each in partitions]
+    consumer.close()
+    return ends
+
+
+def _consume(servers: str, topic: str, isolation: str) -> list[Any]:
     consumer = Consumer(
         {
-            "bootstrap.servers": kafka.servers,
+            "bootstrap.servers": servers,
             "group.id": uuid.uuid4().hex,
             "isolation.level": isolation,
             "enable.partition.eof": True,

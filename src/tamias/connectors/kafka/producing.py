@@ -234,13 +234,17 @@ class TransactionalWriter(KafkaWriter):
         producer.produce(*message, **more)
 
     def end_epoch(self) -> None:
-        if not self._has_swept:
-            self._sweep()
+        self._sweep_once()
         if self._open is not None:
             super().end_epoch()
 
-    def _sweep(self) -> None:
+    def finish(self) -> None:
+        self._sweep_once()  # the input may end in the first epoch, which then has no other end
+
+    def _sweep_once(self) -> None:
         """Abort what earlier attempts left open. By now all subtasks have committed what they restored."""
+        if self._has_swept:
+            return
         aborted = abort_lingering(self._admin, self._name, self._context.subtask_count, self._timeout_ms)
         self._has_swept = True
         if aborted:

@@ -101,14 +101,14 @@ class TransactionAdmin:
         return self._patiently("listing transactions", self._list_open)
 
     def _list_open(self) -> tuple[ErrorCode, list[str]]:
-        """Ask every broker of the moment. One that has just died is still named for a while, and is then no more."""
+        """Ask every coordinator. One that has just died is still named for a while, and its successor afterwards."""
         found: list[str] = []
-        for address in self._any_broker().brokers():
-            error, names = self._connection(address).open_transactions()
-            if error:
-                return error, []
-            found += names
-        return NONE, found
+        error, coordinators = self._any_broker().coordinators()
+        for address in coordinators:
+            if not error:
+                error, names = self._connection(address).open_transactions()
+                found += names
+        return error, found
 
     def close(self) -> None:
         for connection in self._connections.values():

@@ -19,6 +19,7 @@ T = TypeVar("T")
 _METADATA, _FIND_COORDINATOR, _SASL_HANDSHAKE, _INIT_PRODUCER_ID, _END_TXN, _SASL_AUTHENTICATE = 3, 10, 17, 22, 26, 36
 _DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 65, 66
 _OF_TRANSACTIONS = 1  # a key type of FindCoordinator
+_COORDINATORS = "__transaction_state"  # the topic whose leaders coordinate the transactions
 _LARGEST_ANSWER = 64 << 20
 _CLIENT = "tamias"
 
@@ -38,17 +39,20 @@ class ErrorCode(int):
 
 
 NONE = ErrorCode(0)
-NOT_KNOWN = ErrorCode(105)
+_TOPIC_UNKNOWN = ErrorCode(3)
+_COORDINATOR_AWAY = ErrorCode(15)
+_TOPIC_NOT_SHOWN = ErrorCode(29)  # to this user
 _NAMES = {
-    -1: "UNKNOWN_SERVER_ERROR", 0: "NONE", 7: "REQUEST_TIMED_OUT", 14: "COORDINATOR_LOAD_IN_PROGRESS",
-    15: "COORDINATOR_NOT_AVAILABLE", 16: "NOT_COORDINATOR", 31: "CLUSTER_AUTHORIZATION_FAILED",
+    -1: "UNKNOWN_SERVER_ERROR", 0: "NONE", 3: "UNKNOWN_TOPIC_OR_PARTITION", 5: "LEADER_NOT_AVAILABLE",
+    7: "REQUEST_TIMED_OUT", 14: "COORDINATOR_LOAD_IN_PROGRESS", 15: "COORDINATOR_NOT_AVAILABLE",
+    16: "NOT_COORDINATOR", 29: "TOPIC_AUTHORIZATION_FAILED", 31: "CLUSTER_AUTHORIZATION_FAILED",
     33: "UNSUPPORTED_SASL_MECHANISM", 47: "INVALID_PRODUCER_EPOCH", 48: "INVALID_TXN_STATE",
     49: "INVALID_PRODUCER_ID_MAPPING", 50: "INVALID_TRANSACTION_TIMEOUT", 51: "CONCURRENT_TRANSACTIONS",
     53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", 58: "SASL_AUTHENTICATION_FAILED", 90: "PRODUCER_FENCED",
     105: "TRANSACTIONAL_ID_NOT_FOUND",
 }  # fmt: skip
 # The coordinator moves, starts, or still ends the transaction before: asked again, it answers.
-PASSING = frozenset(map(ErrorCode, (-1, 7, 14, 15, 16, 51)))
+PASSING = frozenset(map(ErrorCode, (-1, 5, 7, 14, 15, 16, 51)))
 
 
 class TransactionState(NamedTuple):
@@ -84,11 +88,21 @@ class BrokerConnection:
     def close(self) -> None:
         self._socket.close()
 
-    def brokers(self) -> list[Address]:
-        """Return all brokers of the cluster."""
-        answer = self._ask(_METADATA, 4, _array([]) + b"\0")
+    def coordinators(self) -> tuple[ErrorCode, list[Address]]:
+        """Return the brokers that coordinate transactions: together they know all. An error if some cannot be named."""
+        answer = self._ask(_METADATA, 4, _array([_string(_COORDINATORS)]) + b"\0")
         answer.int32()  # throttle time, here and below
-        return answer.array(lambda: _broker(answer))
+        brokers = dict(answer.array(lambda: _broker(answer)))
+        answer.string()  # the cluster's id
+        answer.int32()  # its controller
+        (topic,) = answer.array(lambda: _topic(answer))
+        if topic.error == _TOPIC_NOT_SHOWN:
+            return NONE if brokers else _COORDINATOR_AWAY, list(brokers.values())
+        if topic.error == _TOPIC_UNKNOWN:
+            return NONE, []  # it is created with the first transaction of a cluster
+        if topic.error or any(leader not in brokers for leader in topic.leaders):
+            return topic.error or _COORDINATOR_AWAY, []
+        return NONE, [brokers[leader] for leader in sorted(set(topic.leaders))]
 
     def coordinator(self, transactional_id: str) -> tuple[ErrorCode, Address]:
         """Return the broker that coordinates a transaction."""
@@ -175,11 +189,33 @@ class BrokerConnection:
         return b"".join(parts)
 
 
-def _broker(answer: _Answer) -> Address:
-    answer.int32()
-    address = Address(answer.string(), answer.int32())
+def _broker(answer: _Answer) -> tuple[int, Address]:
+    number, address = answer.int32(), Address(answer.string(), answer.int32())
     answer.string()  # the rack
-    return address
+    return number, address
+
+
+class _Topic(NamedTuple):
+    """A topic of an answer: what is wrong with it, and the leaders of its partitions by number; -1 for none."""
+
+    error: ErrorCode
+    leaders: list[int]
+
+
+def _topic(answer: _Answer) -> _Topic:
+    error = answer.error()
+    answer.string()  # its name
+    answer.boolean()  # whether it is internal
+    return _Topic(error, answer.array(lambda: _leader(answer)))
+
+
+def _leader(answer: _Answer) -> int:
+    answer.error()  # without a leader, which the number says too
+    answer.int32()  # the partition
+    leader = answer.int32()
+    answer.array(answer.int32)  # replicas
+    answer.array(answer.int32)  # those in sync
+    return leader
 
 
 def _described(answer: _Answer) -> TransactionState:
@@ -249,6 +285,9 @@ class _Answer:
             raise ConnectionError("a broker sent an answer that is too short")
         self._at += size
         return taken
+
+    def boolean(self) -> bool:
+        return self._take(1) != b"\0"
 
     def int16(self) -> int:
         return int.from_bytes(self._take(2), "big", signed=True)

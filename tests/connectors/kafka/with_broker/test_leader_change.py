@@ -11,7 +11,7 @@ from tamias.testing.local_run import on_local_engine
 from tests.connectors.kafka.with_broker.test_sink import writing
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.cluster import running_cluster
-from tests.services.kafka.topics import new_topic, values
+from tests.services.kafka.topics import new_topic, values, wait_until_nothing_is_open
 from tests.spark.kafka_tally import build, record, verify
 
 PARTITIONS = 3  # of every topic: each broker leads one of them
@@ -76,6 +76,7 @@ def test_leaders_and_coordinators_that_are_killed_change_no_output_and_restart_n
         victim.start()
         cluster.wait_until_replicated(*topics, COORDINATORS)
     client.get_job_execution_result().result()
+    wait_until_nothing_is_open(cluster.servers, topics[1])
     assert verify(records, values(cluster, topics[1])) == []
 
 
@@ -98,9 +99,9 @@ def test_a_job_restarts_while_a_dead_broker_is_still_named_by_the_others(cluster
     job.subtasks[0].writer.end_epoch()
     coordinator = cluster.leader(COORDINATORS)
     victim = next(broker for broker in cluster.brokers if broker is not coordinator)
+    job.crash(1)
     victim.kill()
     try:
-        job.crash(1)
         job.subtasks[0].writer.end_epoch()  # asks all brokers for open transactions
         job.write(0, "after")
         job.finish()

@@ -2,10 +2,8 @@
 
 import threading
 import time
-import uuid
 
 import pytest
-from confluent_kafka import Producer
 
 from tamias.common import SimpleStringSchema
 from tamias.datastream.connectors.base import DeliveryGuarantee
@@ -14,7 +12,7 @@ from tamias.errors import KafkaError, KafkaTransactionLost
 from tests.connectors.sink_contract import SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.broker import PASSWORD, USER
-from tests.services.kafka.topics import consume, new_topic, values
+from tests.services.kafka.topics import consume, new_topic, values, wait_until_nothing_is_open
 
 EXACTLY_ONCE, AT_LEAST_ONCE, NONE = (
     DeliveryGuarantee.EXACTLY_ONCE,
@@ -75,18 +73,6 @@ class TestTransactions(SinkContract):
 # ------------------------------------------------------------------------------------------------ open transactions
 
 
-def wait_until_nothing_is_open(kafka, topic):
-    """Wait until a new reader of committed records comes to the end of the topic."""
-    marker = f"marker {uuid.uuid4()}"
-    producer = Producer({"bootstrap.servers": kafka.servers})
-    producer.produce(topic, marker, partition=0)
-    producer.flush(30)
-    deadline = time.monotonic() + 30
-    while marker not in values(kafka, topic):
-        assert time.monotonic() < deadline, "an open transaction holds back the readers"
-        time.sleep(0.05)
-
-
 def test_open_transactions_of_a_killed_job_are_aborted_when_it_restarts_with_fewer_subtasks(kafka):
     topic = new_topic(kafka)
     job = SinkJob(writing(kafka, topic).build(), 3)
@@ -100,8 +86,21 @@ def test_open_transactions_of_a_killed_job_are_aborted_when_it_restarts_with_few
         job.write(number, str(number))  # in open transactions
     job.crash(1)
     job.subtasks[0].writer.end_epoch()
-    wait_until_nothing_is_open(kafka, topic)
-    assert sorted(v for v in values(kafka, topic) if not v.startswith("marker")) == [str(n) for n in range(6)]
+    wait_until_nothing_is_open(kafka.servers, topic)
+    assert sorted(values(kafka, topic)) == [str(n) for n in range(6)]
+
+
+def test_a_job_that_restarts_and_ends_in_its_first_epoch_leaves_no_transaction_open(kafka):
+    topic = new_topic(kafka)
+    job = SinkJob(writing(kafka, topic).build(), 1)
+    job.checkpoint()
+    job.write(0, "of the killed attempt")
+    job.begin_checkpoint()  # prepared, and never completed
+    job.crash(1)
+    job.write(0, "of the second attempt")
+    job.finish()
+    wait_until_nothing_is_open(kafka.servers, topic)
+    assert values(kafka, topic) == ["of the second attempt"]
 
 
 def test_transactions_of_other_sinks_are_left_alone(kafka):
