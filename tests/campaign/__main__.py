@@ -1,17 +1,20 @@
 """Play schedules by their seeds: `python -m tests.campaign 17 40-60`. With `-v`, print each outcome.
 
-With `--spark` the jobs run on an embedded Spark, with `--spark --cluster` on a standalone cluster.
+With `--spark` the jobs run on an embedded Spark, with `--spark --cluster` on a standalone cluster. With `--kafka` and
+`--postgres` they read from the service, write to it, or both; every player has services of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import queue
 import shutil
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -19,9 +22,12 @@ from typing import Literal
 from tests.campaign.campaign import run_schedule
 from tests.campaign.driver_life import CampaignFailed
 from tests.campaign.outcome import Outcome, summary
-from tests.campaign.schedules import Edition, schedule
+from tests.campaign.schedules import Edition, Service, schedule, with_services
+from tests.campaign.services import Services
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
+from tests.services.kafka.broker import running_broker
+from tests.services.postgres import running_server as running_postgres
 
 
 def main() -> int:
@@ -29,6 +35,8 @@ def main() -> int:
     parser.add_argument("seeds", nargs="+", help="numbers, or ranges such as 100-199")
     parser.add_argument("--spark", action="store_true", help="run the jobs on an embedded Spark")
     parser.add_argument("--cluster", action="store_true", help="with --spark: on a standalone cluster of its own each")
+    parser.add_argument("--kafka", action="store_true", help="from Kafka, to Kafka, or both")
+    parser.add_argument("--postgres", action="store_true", help="from PostgreSQL, to PostgreSQL, or both")
     parser.add_argument("-v", action="store_true", help="show each schedule and its outcome")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="number of schedules to play at the same time")
     parser.add_argument("--minutes", type=float, help="start no further schedule after this time")
@@ -43,11 +51,22 @@ def main() -> int:
     started = time.monotonic()
     limit = started + given.minutes * 60 if given.minutes is not None else math.inf
     zygote = Zygote(on_spark=given.spark)
+    wanted: list[Service] = []
+    if given.kafka:
+        wanted.append("kafka")
+    if given.postgres:
+        wanted.append("postgres")
     try:
-        with running_server() as endpoint, ThreadPoolExecutor(given.j) as players:
+        with ExitStack() as running, ThreadPoolExecutor(given.j) as players:
+            endpoint = running.enter_context(running_server())
+            free: queue.SimpleQueue[Services] = queue.SimpleQueue()
+            for _ in range(given.j):
+                free.put(_start(tuple(wanted), running))
             play = partial(
                 _play,
                 edition=edition,
+                wanted=tuple(wanted),
+                free=free,
                 folder=folder,
                 zygote=zygote,
                 endpoint=endpoint,
@@ -66,19 +85,41 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def _start(wanted: tuple[Service, ...], running: ExitStack) -> Services:
+    return Services(
+        running.enter_context(running_broker()) if "kafka" in wanted else None,
+        running.enter_context(running_postgres()) if "postgres" in wanted else None,
+    )
+
+
 def _play(
-    seed: int, *, edition: Edition, folder: Path, zygote: Zygote, endpoint: str, aloud: bool, keep: bool, limit: float
+    seed: int,
+    *,
+    edition: Edition,
+    wanted: tuple[Service, ...],
+    free: queue.SimpleQueue[Services],
+    folder: Path,
+    zygote: Zygote,
+    endpoint: str,
+    aloud: bool,
+    keep: bool,
+    limit: float,
 ) -> Outcome | Literal["failed", "not played"]:
     """Play one schedule, unless time is up; return its outcome. The files of a failed schedule are kept."""
     if time.monotonic() > limit:
         return "not played"
     plan = schedule(seed, edition)
+    if wanted:
+        plan = with_services(plan, wanted)
     place = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=folder))
+    services = free.get()
     try:
-        outcome = run_schedule(plan, place, zygote, url_of(endpoint, place.name))
+        outcome = run_schedule(plan, place, zygote, url_of(endpoint, place.name), services)
     except CampaignFailed as failed:
         print(f"seed {seed} FAILED: {failed}\nfiles: {place}", flush=True)
         return "failed"
+    finally:
+        free.put(services)
     if aloud:
         print(f"{plan}\n  -> {outcome}", flush=True)
     if not keep:

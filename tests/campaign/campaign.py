@@ -18,6 +18,7 @@ from tamias.errors import (
     CorruptFileError,
     Fenced,
     JobHasFinished,
+    JobWasCancelled,
     NoReadableCheckpoint,
     SinkFilesMissing,
 )
@@ -29,6 +30,7 @@ from tests.campaign.jobs import verify
 from tests.campaign.on_spark import MARKS, SparkProcesses, one_of, send
 from tests.campaign.outcome import Outcome
 from tests.campaign.schedules import Act, Scene, Schedule
+from tests.campaign.services import Services, Surroundings
 from tests.campaign.zygote import Zygote
 from tests.live_jobs import process_state
 from tests.spark.processes import java_of, with_variable
@@ -53,7 +55,14 @@ INJECTED = ("(injected", "was set")  # in the words of `faulty_storage` and `fau
 class Campaign:
     """Plays one schedule in a folder."""
 
-    def __init__(self, schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        folder: Path,
+        zygote: Zygote,
+        s3: str | None = None,
+        services: Services | None = None,
+    ) -> None:
         self.schedule = schedule
         self.folder = folder
         self.outcome = Outcome(schedule.seed)
@@ -78,6 +87,7 @@ class Campaign:
         self._refused: set[Driver] = set()
         self._before: dict[Driver, set[Path]] = {}  # directories of jobs that existed when the driver started
         self._spark: SparkProcesses | None = None
+        self._around = Surroundings(schedule, folder, services or Services(), PER_SECOND)
 
     def _where(self, s3: str | None) -> str:
         match self.schedule.storage:
@@ -106,6 +116,7 @@ class Campaign:
             self._check_leftovers()
         finally:
             self._end_all()
+            self._around.close()
             if self._spark is not None:
                 self._spark.stop()
             self.outcome.seconds = time.monotonic() - started
@@ -192,12 +203,16 @@ class Campaign:
             "PYTHONFAULTHANDLER": "1",
         }
         before = self._jobs()
-        driver = Driver(self._zygote, run, self.folder, environment)
+        driver = Driver(self._zygote, run, self.folder, environment, self._attend)
         self._drivers.append(driver)
         self._before[driver] = before
         if s.storage == "path" and self._best is not None and restore != str(self._best):
             self._went_back.add(driver)
         return driver
+
+    def _attend(self, driver: Driver) -> None:
+        if driver.progress.get("status") == "RUNNING":
+            self._around.attend()
 
     def _is_over(self, driver: Driver) -> bool:
         """Return whether the job has ended with this life.
@@ -217,7 +232,7 @@ class Campaign:
             return True
         if driver.failed is None:
             return self.schedule.storage == "path" and bool(driver.slots) and self._has_finished(driver)
-        if driver.failed_with(JobHasFinished):
+        if driver.failed_with(JobHasFinished) or (driver.failed_with(JobWasCancelled) and self.schedule.grows):
             return True
         if self._healthy and driver.failed_with(*CORRUPT, *OVERTAKEN):
             self._take_refusal(driver, driver.failed)
@@ -301,6 +316,8 @@ class Campaign:
                     goes_on = self._usurp(driver)
             case "storage":
                 done = self._storage_fault(driver, act.detail)
+            case "pause-broker" | "restart-broker" | "restart-database" | "add-partition":
+                done = self._around.perform(act)
             case _:
                 assert self._spark is not None, act.what
                 done = self._spark.perform(act, driver)
@@ -412,6 +429,7 @@ class Campaign:
     # ------------------------------------------------------------------------------------------------------ the end
 
     def _judge(self) -> None:
+        self._around.settle()
         verdict = verify(self.schedule.kind, self.schedule.records, self.folder / "out")
         self.outcome.verdict = verdict
         self.outcome.fallbacks = sum(self._fell_back(d) for d in self._drivers)
@@ -453,10 +471,12 @@ class Campaign:
         return f"{self.schedule}\nagain: {self.schedule.command}\n{logs}"
 
 
-def run_schedule(schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None) -> Outcome:
+def run_schedule(
+    schedule: Schedule, folder: Path, zygote: Zygote, s3: str | None = None, services: Services | None = None
+) -> Outcome:
     """Play a schedule.
 
     Raises:
         CampaignFailed: A guarantee was broken.
     """
-    return Campaign(replace(schedule), folder, zygote, s3).play()
+    return Campaign(replace(schedule), folder, zygote, s3, services).play()

@@ -21,15 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from tamias import errors
-from tamias.common import Configuration, Duration, RestartStrategies, WatermarkStrategy
+from tamias.common import Configuration, RestartStrategies
 from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.errors import JobExecutionError, TamiasError, UserFunctionError
+from tamias.errors import JobCancelledError, JobExecutionError, TamiasError, UserFunctionError
 from tamias.slot.deployment_codec import call_in_slots
 from tamias.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import CONTROL, register
-from tests.campaign.jobs import KINDS, write_files, write_in_two_phases, write_rows
-from tests.spark.every_kind import NumberIsTime
+from tests.campaign.inputs import read_numbers
+from tests.campaign.jobs import ALL_KINDS
+from tests.campaign.outputs import write_files, write_in_two_phases, write_rows, write_topics
+from tests.campaign.places import ENOUGH
 
 LEASE_MS = 1_000
 
@@ -57,7 +58,10 @@ class Run:
     retained: int = 1
     inline_bytes: int = 0
     roll: bool = True
-    sink: str = "files"  # or "two-phase", "rows"
+    source: str = "generator"  # or "topic", "table"
+    partitions: int = 1  # of the topic or table
+    grows: bool = False  # the source has no end, and finds new partitions or rows
+    sink: str = "files"  # or "two-phase", "rows", "topic"
     buckets: int = 1
     engine: str = "process"  # or "registering", "spark", "cluster"
     master: str = ""  # of Spark
@@ -105,18 +109,17 @@ def environment(run: Run) -> StreamExecutionEnvironment:
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(run.restarts, 10))
     if run.restore is not None:
         env.set_restore_path(run.restore)
-    source = DataGeneratorSource(lambda n: n, run.records, RateLimiterStrategy.per_second(run.per_second))
-    in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
-    numbers = env.from_source(source, in_order.with_timestamp_assigner(NumberIsTime()), "numbers")
-    # Not chained: ids of operators without a uid depend on chains, and chains depend on the parallelism.
-    numbers = numbers.uid("numbers").set_parallelism(1).disable_chaining()
-    streams = KINDS[run.kind].draw(numbers)
-    if run.sink == "two-phase":
-        write_in_two_phases(streams, Path(run.output), buckets=run.buckets)
-    elif run.sink == "rows":
-        write_rows(streams, Path(run.output))
-    else:
-        write_files(streams, Path(run.output), roll=run.roll, buckets=run.buckets)
+    streams = ALL_KINDS[run.kind].draw(read_numbers(env, run))
+    output = Path(run.output)
+    match run.sink:
+        case "two-phase":
+            write_in_two_phases(streams, output, buckets=run.buckets)
+        case "rows":
+            write_rows(streams, output)
+        case "topic":
+            write_topics(streams, output)
+        case _:
+            write_files(streams, output, roll=run.roll, buckets=run.buckets)
     return env
 
 
@@ -158,9 +161,13 @@ def say(**what: Any) -> None:
     sys.stdout.flush()
 
 
-def watch(client: Any) -> None:
-    """Report the job's progress every few milliseconds until the process ends."""
+def watch(client: Any, enough: Path) -> None:
+    """Report the job's progress every few milliseconds until the process ends; cancel the job when it is told to."""
+    cancelled = False
     while True:
+        if not cancelled and enough.exists():
+            client.cancel()
+            cancelled = True
         p = client.get_progress()
         say(
             progress={
@@ -190,8 +197,10 @@ def main() -> None:
     with engine:
         try:
             client = environment(run).execute_async("campaign")
-            threading.Thread(target=watch, args=(client,), daemon=True).start()
-            client.get_job_execution_result().result()
+            enough = Path(run.output).parent / ENOUGH
+            threading.Thread(target=watch, args=(client, enough), daemon=True).start()
+            with contextlib.suppress(JobCancelledError):  # nobody cancels a job whose output is not complete
+                client.get_job_execution_result().result()
         except TamiasError as error:
             say(failed=f"{type(error).__name__}: {error}", kinds=kinds_of(error))
             sys.exit(3)

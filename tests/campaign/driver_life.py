@@ -25,15 +25,31 @@ class CampaignFailed(AssertionError):
 
 
 class Driver:
-    """One life of a driver process."""
+    """One life of a driver process.
 
-    def __init__(self, zygote: Zygote, run: Run, folder: Path, environment: dict[str, str]) -> None:
+    Args:
+        zygote: What it is forked from.
+        run: What it runs.
+        folder: Where its reports and its log go.
+        environment: Its variables.
+        watched_by: Called again and again while the driver is waited for.
+    """
+
+    def __init__(
+        self,
+        zygote: Zygote,
+        run: Run,
+        folder: Path,
+        environment: dict[str, str],
+        watched_by: Callable[[Driver], None] = lambda driver: None,
+    ) -> None:
         number = next(_numbers)
         self._zygote = zygote
         self._output, self.log = folder / f"driver-{number}.out", folder / f"driver-{number}.log"
         self._output.touch()
         self.log.touch()
         self._read_to = 0
+        self._watched_by = watched_by
         self.run = run
         self.patience_s = SPARK_PATIENCE_S if run.master else PATIENCE_S
         self.progress: dict[str, Any] = {}
@@ -92,6 +108,7 @@ class Driver:
                 return False
             if condition(self):
                 return True
+            self._watched_by(self)
             now = time.monotonic()
             left_s, looked = left_s - min(1.0, now - looked), now
         return None

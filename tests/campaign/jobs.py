@@ -1,37 +1,30 @@
 """The jobs of the campaign, and the check that no line of their output is lost, doubled or wrong.
 
-A job kind is two functions. One draws a job from a stream of numbers 0, 1, 2, ... (the time of a number is the number)
-into files below a folder; the other returns the lines that must be in the files. To add a kind, write both and enter
+A job kind is two functions. One draws a job from a stream of numbers 0, 1, 2, ... (the time of a number is the number);
+the other returns the lines that must be written (`outputs.py`). To add a kind, write both and enter
 them in `KINDS`: every fault of the campaign then applies to it. The output must depend on the numbers alone, neither on
 epochs nor on parallelism. Then all lines are known, and a line too many or too few is an error of the job.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import warnings
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from tamias.common import Row, Time, Types
-from tamias.common.serialization import Encoder
-from tamias.connectors.jdbc.databases import database_of
-from tamias.datastream import DataStream
-from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy, StreamingFileSink
-from tamias.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from tamias.common import Time, Types
+from tamias.datastream import DataStream, KeyedProcessFunction
+from tamias.datastream.state import ValueStateDescriptor
 from tamias.datastream.window import TumblingEventTimeWindows
+from tests.campaign.outputs import written_lines
 from tests.live_jobs import Tally, expected_tally
 from tests.spark import every_kind
 
 KEYS = 17
 ROUND = 100  # numbers between two timers of a key
 RECENT = 5
-DATABASE = "database"  # the file with the URL of a database, beside the folder of the output
 
 
 @dataclass(frozen=True)
@@ -146,6 +139,33 @@ def kinds(*names: str) -> JobKind:
     )
 
 
+# ------------------------------------------------------------------------------------------ numbers in any order
+
+
+class Count(KeyedProcessFunction):
+    """Counts the numbers of each key."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield f"{ctx.get_current_key()},{count}"
+
+
+def draw_unordered(numbers: DataStream) -> dict[str, DataStream]:
+    return {
+        "numbers": numbers.map(str, Types.STRING()).uid("text"),
+        "counts": numbers.key_by(lambda n: n % KEYS).process(Count(), Types.STRING()).uid("counts"),
+    }
+
+
+def expect_unordered(records: int) -> dict[str, Iterable[str]]:
+    counts = [f"{key},{count + 1}" for key in range(KEYS) for count in range(len(range(key, records, KEYS)))]
+    return {"numbers": map(str, range(records)), "counts": counts}
+
+
 KINDS = {
     "allround": JobKind(draw_allround, expect_allround, {"tally": order_of_tally}),
     "windows": kinds("tumbling", "sliding", "sessions"),
@@ -154,72 +174,24 @@ KINDS = {
     "loop": kinds("loop"),
     "async": kinds("async"),
 }
+# For inputs of several splits, and for those that have no end: neither the order nor the time of the numbers matters.
+UNORDERED = "unordered"
+ALL_KINDS = KINDS | {UNORDERED: JobKind(draw_unordered, expect_unordered)}
 
 
-# --------------------------------------------------------------------------------------------------- files and verdict
-
-
-class Spread(BucketAssigner):
-    """Spreads lines over a few folders, so that one commit makes several files visible."""
-
-    def __init__(self, buckets: int) -> None:
-        self._buckets = buckets
-
-    def get_bucket_id(self, element, context):
-        return f"bucket-{zlib.crc32(element.encode()) % self._buckets}"
-
-
-def write_files(streams: dict[str, DataStream], folder: Path, *, roll: bool, buckets: int) -> None:
-    """Write each stream into its folder exactly once; with `roll`, a part file ends with every checkpoint."""
-    for name, stream in streams.items():
-        builder = FileSink.for_row_format(str(folder / name), Encoder.simple_string_encoder())
-        builder = builder.with_bucket_assigner(Spread(buckets))
-        if roll:
-            builder = builder.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
-        stream.sink_to(builder.build()).uid(f"files of {name}")
-
-
-def write_in_two_phases(streams: dict[str, DataStream], folder: Path, *, buckets: int) -> None:
-    """Write each stream with a sink function, whose base class prepares, recovers and commits the transactions."""
-    for name, stream in streams.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # the only two-phase sink function that writes files
-            builder = StreamingFileSink.for_row_format(str(folder / name), Encoder.simple_string_encoder())
-            sink = builder.with_bucket_assigner(Spread(buckets)).build()
-        stream.add_sink(sink).uid(f"files of {name}")
-
-
-def write_rows(streams: dict[str, DataStream], folder: Path) -> None:
-    """Write each stream to the database whose URL is in a file beside the folder, exactly once."""
-    row = Types.ROW([Types.STRING(), Types.STRING()])
-    options = JdbcConnectionOptions((folder.parent / DATABASE).read_text())
-    for name, stream in streams.items():
-        sink = JdbcSink.exactly_once_sink("INSERT INTO lines VALUES (?, ?)", row, options)
-        stream.map(partial(Row, name), row).add_sink(sink).uid(f"rows of {name}")
-
-
-def _written_lines(name: str, folder: Path) -> Iterator[list[str]]:
-    """Yield the lines of each file of a stream; or of its rows in the database, whose order is not known."""
-    if not (folder.parent / DATABASE).exists():
-        for part in sorted((folder / name).rglob("part-*")):
-            yield part.read_text().splitlines()
-        return
-    with contextlib.closing(
-        database_of(JdbcConnectionOptions((folder.parent / DATABASE).read_text())).connect()
-    ) as database:
-        yield from ([line] for (line,) in database.execute("SELECT line FROM lines WHERE stream = %s", (name,)))
+# --------------------------------------------------------------------------------------------------------- the verdict
 
 
 def verify(kind: str, records: int, folder: Path) -> Verdict:
-    """Compare the committed files or rows with the expected lines."""
+    """Compare the committed files, rows or messages with the expected lines."""
     lost = doubled = wrong = out_of_order = most = 0
     examples: list[str] = []
-    for name, lines in KINDS[kind].expected(records).items():
+    for name, lines in ALL_KINDS[kind].expected(records).items():
         expected, found = Counter(lines), Counter[str]()
-        for in_part in _written_lines(name, folder):
+        for in_part in written_lines(name, folder):
             found.update(in_part)
-            if name in KINDS[kind].order:
-                out_of_order += _out_of_order(in_part, KINDS[kind].order[name])
+            if name in ALL_KINDS[kind].order:
+                out_of_order += _out_of_order(in_part, ALL_KINDS[kind].order[name])
         missing, extra = expected - found, found - expected
         lost += missing.total()
         most = max(most, *(math.ceil(found[line] / count) for line, count in expected.items()))

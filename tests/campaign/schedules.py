@@ -14,7 +14,11 @@ Edition = Literal["processes", "spark", "cluster"]  # slots alone, an embedded S
 
 Storage = Literal["directory", "path", "faulty", "s3"]
 
-Sink = Literal["files", "two-phase", "rows"]
+Source = Literal["generator", "topic", "table"]
+
+Sink = Literal["files", "two-phase", "rows", "topic"]
+
+Service = Literal["kafka", "postgres"]  # a system beside the job, as its source, its sink or both
 
 # Points of the protocol in the driver, in the order in which a checkpoint passes them.
 DRIVER_POINTS = (
@@ -66,6 +70,11 @@ SLOT_STANDS = (*SLOT_STOPS, "deploy", "restore", "restored")
 # Passed often; a process passes the other points only once or twice.
 _OFTEN = {*DRIVER_STANDS, *SLOT_STOPS, "restore", "restored", "sink-recover"}
 _STORAGE_CALLS = {"publish", "discard"}
+# Passed only by sinks that write to the service.
+SERVICE_POINTS: dict[str, tuple[str, ...]] = {
+    "topic": ("kafka-flushed", "kafka-prepared"),
+    "rows": ("jdbc-ledger", "jdbc-rows"),
+}
 STORAGE_FAULTS = ("errors", "lasting-errors", "full", "read-only", "slow")
 DAMAGES = ("truncate", "tear", "flip", "delete", "swap", "foreign", "garbage", "clutter")
 
@@ -80,7 +89,9 @@ class Act:
             stopped, one on another host takes over, then the first is continued), `storage` (faults of the `faulty`
             storage, for a while). On Spark also `kill-worker` (one of Spark's Python workers), `stop-workers` (all
             of them are silent until the job has restarted), `kill-java` (the driver's Java process; the driver must
-            end with an error). On a cluster also `kill-executor`.
+            end with an error). On a cluster also `kill-executor`. With Kafka also `pause-broker` (it is silent for a
+            while), `restart-broker` (it is killed, and started again) and `add-partition` (to the topic that the job
+            reads); with PostgreSQL also `restart-database`.
         after: Records that the driver must have read before.
         detail: For `storage`: what fails. For the others `at-point`, which means: for `usurper`, a fault stops the
             driver; for `kill-driver`, kill it when a fault has stopped a slot; for `kill-slot`, kill it when a fault
@@ -142,6 +153,10 @@ class Schedule:
     sink: Sink
     buckets: int
     scenes: tuple[Scene, ...]
+    services: tuple[Service, ...] = ()
+    source: Source = "generator"
+    partitions: int = 1
+    grows: bool = False  # the source has no end: the job is cancelled when its output is complete
 
     @property
     def on_spark(self) -> bool:
@@ -151,6 +166,7 @@ class Schedule:
     def command(self) -> str:
         """The command that plays the schedule again."""
         options = {"spark": "--spark ", "cluster": "--spark --cluster "}.get(self.engine, "")
+        options += "".join(f"--{service} " for service in self.services)
         return f"python -m tests.campaign {options}{self.seed}"
 
     def __str__(self) -> str:
@@ -160,6 +176,10 @@ class Schedule:
             f"retained {self.retained}, every {self.interval_ms} ms, at most {self.concurrent} at once"
             f"{', local copies' if self.local_copies else ''}, {self.sink} in {self.buckets} buckets"
         ]
+        if self.source != "generator":
+            lines.append(
+                f"  from a {self.source} of {self.partitions} partitions{', which grows' if self.grows else ''}"
+            )
         for number, scene in enumerate(self.scenes):
             told = [f"  scene {number}: parallelism {scene.parallelism}", *scene.faults]
             told += [f"{act.name} after {act.after} and {act.checkpoints} checkpoints" for act in scene.acts]
@@ -208,6 +228,59 @@ def schedule(seed: int, edition: Edition = "processes") -> Schedule:
     if any(act.detail == "slow" for scene in scenes for act in scene.acts):
         made = replace(made, timeout_ms=300)  # less than a slow call takes
     return replace(made, scenes=scenes)
+
+
+def with_services(made: Schedule, services: tuple[Service, ...]) -> Schedule:
+    """Return a schedule whose job reads from services, writes to them, or both, with faults of the services too.
+
+    The rest of the schedule stays as it is. With two services the job reads from one and writes to the other.
+    """
+    chance = random.Random(f"{' '.join(services)} {made.seed}")
+    source, sink = _source_and_sink(chance, made, services)
+    grows = source != "generator" and chance.random() < 0.5
+    partitions = chance.choice((1, 2, 3)) if source != "generator" else 1
+    if grows and sink == "two-phase":
+        sink = "files"  # the older sink completes files by their age
+    made = replace(
+        made,
+        services=services,
+        source=source,
+        sink=sink,
+        grows=grows,
+        partitions=partitions,
+        kind="unordered" if grows or partitions > 1 else made.kind,
+        roll=made.roll or grows,  # otherwise files are complete at the end of the input alone
+    )
+    scenes = list(made.scenes)
+    for _ in range(chance.randint(1, 2)):
+        at = chance.randrange(len(scenes))
+        act = Act(chance.choice(_service_acts(made)), chance.randint(made.records // 10, made.records // 2))
+        scenes[at] = replace(scenes[at], acts=(act, *scenes[at].acts))
+    if sink in SERVICE_POINTS and chance.random() < 0.4:
+        at = chance.randrange(len(scenes))
+        fault = f"{chance.choice(SERVICE_POINTS[sink])}:*:{chance.randint(1, 4)}:{chance.choice(('kill', 'error'))}"
+        scenes[at] = replace(scenes[at], faults=(*scenes[at].faults, fault))
+    return replace(made, scenes=tuple(scenes))
+
+
+def _source_and_sink(chance: random.Random, made: Schedule, services: tuple[Service, ...]) -> tuple[Source, Sink]:
+    ends: dict[Service, tuple[Source, Sink]] = {"kafka": ("topic", "topic"), "postgres": ("table", "rows")}
+    if len(services) > 1:
+        first, second = chance.sample(services, 2)
+        return ends[first][0], ends[second][1]
+    source, sink = ends[services[0]]
+    return chance.choice(((source, sink), (source, sink), (source, made.sink), ("generator", sink)))
+
+
+def _service_acts(made: Schedule) -> list[str]:
+    acts = []
+    if "kafka" in made.services:
+        acts += ["pause-broker", "restart-broker"]
+    if "postgres" in made.services:
+        acts += ["restart-database"]
+    if made.source == "topic" and made.grows:
+        acts += ["add-partition"] * 2
+    return acts
 
 
 def _scene(chance: random.Random, made: Schedule) -> Scene:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.campaign import run_schedule
-from tests.campaign.jobs import DATABASE
 from tests.campaign.schedules import schedule
+from tests.campaign.services import Services
 from tests.campaign.test_campaign import CAMPAIGN, EVERY_RUN
 from tests.campaign.zygote import Zygote
-from tests.services.postgres import PASSWORD, USER, PostgresServer, postgres_database, postgres_server
+from tests.services.postgres import PostgresServer, postgres_server
 
-__all__ = ["postgres_database", "postgres_server"]
+__all__ = ["postgres_server"]
 
 
 def with_transactions(seeds: range | tuple[int, ...], count: int) -> list[int]:
@@ -35,10 +35,6 @@ def test_faults_change_no_row(
     tmp_path: Path,
     zygote: Zygote,
     postgres_server: PostgresServer,
-    postgres_database: str,
 ) -> None:
-    with postgres_server.connect(postgres_database) as connection:
-        connection.execute("CREATE TABLE lines (stream TEXT, line TEXT)")
-    url = postgres_server.url(postgres_database)
-    (tmp_path / DATABASE).write_text(f"{url}?user={USER}&password={PASSWORD}")
-    run_schedule(replace(schedule(seed), sink="rows"), tmp_path, zygote, None)
+    plan = replace(schedule(seed), sink="rows", services=("postgres",))
+    run_schedule(plan, tmp_path, zygote, None, Services(postgres=postgres_server))
