@@ -21,6 +21,7 @@ from tests.services.postgres import PostgresServer
 
 PAUSE_S = 2.5  # of a broker
 OUTPUT_PARTITIONS = 2
+FOREVER = {"retention.ms": "-1"}  # the time of a number is the number: long ago
 LOOK_S = 0.5  # between two looks at the output of a job that has no end
 STEP_S = 0.05
 
@@ -71,7 +72,7 @@ class Surroundings:
             self._feeder = Feeder(self._schedule.records, self._per_second, topic)
         if self._schedule.sink == "topic":
             for name in ALL_KINDS[self._schedule.kind].expected(self._schedule.records):
-                create_topic(broker, self.places.topic_of(name), OUTPUT_PARTITIONS)
+                create_topic(broker, self.places.topic_of(name), OUTPUT_PARTITIONS, **FOREVER)
 
     def attend(self) -> None:
         """Begin to write the input when the job runs; order its end when its output is complete, if it has no other."""
