@@ -14,6 +14,7 @@ from tamias.engine.slots.resident_tables import ResidentTables
 from tamias.engine.spark.task_side.table_access import TableAccess
 from tamias.errors import SlotLostError
 from tamias.slot.tables.table_messages import TableKind, TablePartition
+from tamias.types.by_value import dumps
 
 
 @pytest.fixture
@@ -27,7 +28,11 @@ def tables() -> Iterator[ResidentTables]:
 
 def fill(tables: ResidentTables) -> None:
     access = TableAccess(tables.addresses, tables.secret, tables.fence)
-    tables.commit([access.write_keyed(TablePartition(0, p), [(p, (p, "x"))]) for p in range(3)])
+    writes = [access.new_write(TablePartition(0, partition)) for partition in range(3)]
+    for write in writes:
+        key = write.target.partition
+        access.write_part(write, dumps(([key], [(key, "x")])))
+    tables.commit(writes)
 
 
 def elements(tables: ResidentTables) -> list[tuple[int, str]]:

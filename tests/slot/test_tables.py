@@ -81,9 +81,9 @@ def keyed(*elements: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_a_delta_is_seen_after_the_commit_and_not_before(tables: Tables) -> None:
     tables.commit(tables.write(SOLUTION, "first", keyed((1, "a"), (2, "b"))))
     delta = tables.write(SOLUTION, "delta", keyed((2, "c"), (3, "d")))
-    assert tables.look_up(SOLUTION, 1, 2, 3) == [(1, "a"), (2, "b"), None]
+    assert tables.look_up(SOLUTION, 1, 2, 3) == [((1, "a"),), ((2, "b"),), ()]
     tables.commit(delta)
-    assert tables.look_up(SOLUTION, 1, 2, 3) == [(1, "a"), (2, "c"), (3, "d")]
+    assert tables.look_up(SOLUTION, 1, 2, 3) == [((1, "a"),), ((2, "c"),), ((3, "d"),)]
     assert sorted(tables.read(SOLUTION)) == [(1, "a"), (2, "c"), (3, "d")]
 
 
@@ -129,7 +129,7 @@ def test_a_new_attempt_begins_with_empty_tables_and_refuses_tasks_of_the_old_one
     tables.commit(tables.write(SOLUTION, "t", keyed((1, "a"))))
     before = tables.fence
     tables.begin(2)
-    assert tables.look_up(SOLUTION, 1) == [None]
+    assert tables.look_up(SOLUTION, 1) == [()]
     with pytest.raises(SlotLostError):
         tables.write(SOLUTION, "late", keyed((1, "z")), fence=before)
 
@@ -144,7 +144,7 @@ def test_writes_beyond_the_memory_wait_on_disk(tmp_path: Path) -> None:
 def test_a_solution_set_equals_a_dictionary(deltas: list[list[tuple[int, int]]]) -> None:
     tables, model = Tables(Path()), {}
     for number, delta in enumerate(deltas):
-        assert tables.look_up(SOLUTION, *range(10)) == [model.get(key) for key in range(10)]
+        assert tables.look_up(SOLUTION, *range(10)) == [(model[key],) if key in model else () for key in range(10)]
         tables.commit(tables.write(SOLUTION, str(number), keyed(*delta)))
         model.update({element[0]: element for element in delta})
     assert sorted(tables.read(SOLUTION)) == sorted(model.values())
@@ -169,14 +169,16 @@ def test_a_task_writes_and_reads_over_its_connection(server: SlotServer) -> None
     assert told(BeginTables(1, KINDS, 1 << 20)) is None
     task = TableAccess((server.address,), SECRET, Fence(1, 0))
     many = range(2 * ELEMENTS_PER_PART + 1)
-    writes = task.write_keyed(SOLUTION, ((n, (n, "x")) for n in many)), task.write_bag(BAG, many)
+    writes = task.new_write(SOLUTION), task.new_write(BAG)
+    task.write_part(writes[0], dumps(([*many], [(n, "x") for n in many])))
+    task.write_part(writes[1], dumps([*many]))
     assert told(CommitTables(task.fence, writes)) is None
     assert isinstance(told(CommitTables(task.fence, writes)), SlotLostError)  # the superstep is committed once
     with pytest.raises(SlotLostError):
         task.look_up(SOLUTION, [1])
     task = TableAccess((server.address,), SECRET, Fence(1, 1))
     reading = task.read(BAG)
-    assert [next(reading), task.look_up(SOLUTION, [1, -1]), next(reading)] == [0, [(1, "x"), None], 1]
+    assert [next(reading), task.look_up(SOLUTION, [1, -1]), next(reading)] == [0, [((1, "x"),), ()], 1]
     assert list(reading) == list(many)[2:]
     assert list(task.read(SOLUTION)) == [(n, "x") for n in many]
 

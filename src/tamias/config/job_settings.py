@@ -104,7 +104,7 @@ def job_settings(
         control=options.CONTROL.read(configuration),
         links=link_settings(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
-        heartbeat_timeout_ms=_heartbeat_timeout_ms(configuration),
+        heartbeat_timeout_ms=heartbeat_timeout_ms(configuration),
         epoch_stall_timeout_ms=options.EPOCH_STALL_TIMEOUT.read(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         epoch_target_ms=options.EPOCH_TARGET.read(configuration),
@@ -167,7 +167,12 @@ def _job_id(configuration: Configuration) -> JobID:
         raise ConfigurationError(f"cannot read the value of {options.JOB_ID.key!r}: {error}") from None
 
 
-def _heartbeat_timeout_ms(configuration: Configuration) -> int:
+def heartbeat_timeout_ms(configuration: Configuration) -> int:
+    """Return how long a slot may be silent.
+
+    Raises:
+        ConfigurationError: It is not longer than the time between two heartbeats.
+    """
     interval = options.HEARTBEAT_INTERVAL.read(configuration)
     timeout = options.HEARTBEAT_TIMEOUT.read(configuration)
     if not 0 < interval < timeout:

@@ -4,21 +4,40 @@ from tamias.batch.plan.specs import JoinHint, Order
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.execution_environment import ExecutionEnvironment
 from tamias.batch.program.grouping import Grouping
+from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet
 from tamias.functions.data_set_functions import (
     CrossFunction,
     GroupCombineFunction,
     GroupReduceFunction,
     MapPartitionFunction,
 )
+from tamias.functions.iterations import (
+    Aggregator,
+    ConvergenceCriterion,
+    DoubleSumAggregator,
+    DoubleZeroConvergence,
+    IterationRuntimeContext,
+    LongSumAggregator,
+    LongZeroConvergence,
+)
 
 __all__ = [
+    "Aggregator",
+    "ConvergenceCriterion",
     "CrossFunction",
     "DataSet",
+    "DeltaIteration",
+    "DoubleSumAggregator",
+    "DoubleZeroConvergence",
     "ExecutionEnvironment",
     "GroupCombineFunction",
     "GroupReduceFunction",
     "Grouping",
+    "IterationRuntimeContext",
+    "IterativeDataSet",
     "JoinHint",
+    "LongSumAggregator",
+    "LongZeroConvergence",
     "MapPartitionFunction",
     "Order",
 ]

@@ -10,6 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tamias.batch.plan.iteration_specs import (
+    BulkIterationSpec,
+    DeltaIterationSpec,
+    IterationInputSpec,
+    TableCoGroupSpec,
+    TableJoinSpec,
+    WriteTablesSpec,
+)
 from tamias.batch.plan.keys import FieldPath, Keys
 
 __all__ = [
@@ -289,4 +297,10 @@ Spec = (
     | RebalanceSpec
     | PartitionHashSpec
     | UnionSpec
+    | IterationInputSpec
+    | BulkIterationSpec
+    | DeltaIterationSpec
+    | TableJoinSpec
+    | TableCoGroupSpec
+    | WriteTablesSpec
 )

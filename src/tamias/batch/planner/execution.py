@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tamias.batch.iterations.iteration_runner import IterationRunner
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.specs import CountSpec
 from tamias.batch.planner.stages import Stages
@@ -70,11 +71,12 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
     job_id = uuid.uuid4().hex
     facts = JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
     stages = Stages(context, facts)
+    iterations = IterationRunner(context, facts)
     reports: dict[tuple[int, int], Report] = {}
     records = []
     with _in_job_group(context, job_id, settings.job_name):
         try:
-            flows = Translation(stages, plan).flows
+            flows = Translation(stages, plan, iterations=iterations).flows
             for sink in plan.sinks:
                 reader = BlobReader(stages.written(flows[sink], _exit_of(sink)).collect())
                 records.append(list(reader.records(FIRST)))
@@ -82,9 +84,11 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
         except Exception as error:
             raise explained(error, context, settings.job_name) from None
         finally:
+            iterations.close()
             with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
                 stages.release()
-    merged = merge_accumulators(report.accumulators for report in reports.values())
+    reports |= iterations.reports
+    merged = merge_accumulators([*iterations.accumulators, *[report.accumulators for report in reports.values()]])
     results = {name: each if isinstance(each, Exception) else each.get_local_value() for name, each in merged.items()}
     runtime_ms = int((time.monotonic() - started) * 1000)
     return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results))

@@ -19,7 +19,7 @@ from tamias.batch.tasks.group_operators import (
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.functions.data_set_functions import GroupCombineFunction
 
-__all__ = ["are_together", "combining", "gathered", "group_reduced", "grouped", "reduced"]
+__all__ = ["are_together", "combining", "gathered", "group_reduced", "grouped", "in_partitions", "reduced"]
 
 
 def reduced(stages: Stages, operator: PlanOperator, spec: ReduceSpec, flow: Flow) -> Flow:
@@ -73,6 +73,15 @@ def are_together(flow: Flow, keys: Keys, parallelism: int) -> bool:
 def grouped(stages: Stages, operator: PlanOperator, flow: Flow, keys: Keys) -> Flow:
     """Return the records of a flow after a shuffle by the hash of their keys."""
     return stages.exchanged(flow, KeyedExit(operator.name, keys, operator.parallelism), Partitioning(keys))
+
+
+def in_partitions(stages: Stages, operator: PlanOperator, flow: Flow) -> Flow:
+    """Return a flow with as many partitions as an operator has subtasks. Flink deals records out in turn too."""
+    if flow.partitions == operator.parallelism:
+        return flow
+    if flow.partitions > operator.parallelism:
+        return stages.fewer(flow, operator.parallelism)
+    return stages.exchanged(flow, DealingExit(operator.name, operator.parallelism), None)
 
 
 def gathered(stages: Stages, operator: PlanOperator, flow: Flow) -> Flow:

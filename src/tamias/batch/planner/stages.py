@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from tamias.batch.plan.partitioning import Partitioning
@@ -49,14 +48,21 @@ class Flow:
 
 
 class Stages:
-    """Builds the RDDs of one job."""
+    """Builds the RDDs of one job.
 
-    def __init__(self, context: Any, facts: JobFacts) -> None:
+    Args:
+        context: Spark's context.
+        facts: The job.
+        first_number: The number of the first operator. Supersteps of an iteration give equal operators equal numbers.
+    """
+
+    def __init__(self, context: Any, facts: JobFacts, first_number: int = 0) -> None:
         local = context.master.startswith("local")
         self._context = DriverPythonContext(context) if local else context
         self._facts = facts
         self._local = local
-        self._numbers = count()
+        self.next_number = first_number
+        self._shuffles: list[Any] = []
         self._kept: list[Any] = []
         self.memory_mb = _megabytes(context.getConf().get("spark.python.worker.memory", "512m"))
 
@@ -69,7 +75,8 @@ class Stages:
 
     def then(self, flow: Flow, operator: TaskOperator) -> Flow:
         """Return a flow with one more operator in its stage. What is known of its partitions stays."""
-        operator.number = next(self._numbers)
+        operator.number = self.next_number
+        self.next_number += 1
         if len(flow.chain) >= _LONGEST_CHAIN:
             flow = self._cut(flow)
         return replace(flow, chain=(*flow.chain, operator))
@@ -117,6 +124,17 @@ class Stages:
         while self._kept:
             self._kept.pop().unpersist()
 
+    def drop_shuffles(self) -> None:
+        """Remove the files of all shuffles, which nothing reads any more.
+
+        Spark removes them when the JVM collects garbage. A thousand supersteps may pass before it does.
+        """
+        cleaner = self._context._jsc.sc().cleaner()
+        while self._shuffles:
+            shuffle_id = self._shuffles.pop().rdd().dependencies().head().shuffleId()
+            if cleaner.isDefined():
+                cleaner.get().doCleanupShuffle(shuffle_id, False)
+
     def written(self, flow: Flow, leaving: Exit) -> Any:
         """Return the RDD of the blobs that a stage writes."""
         if not flow.chain and flow.reads == "blobs" and type(leaving) is ForwardExit and leaving.side == flow.side:
@@ -147,6 +165,7 @@ class Stages:
         jvm = self._context._jvm
         paired = jvm.PairwiseRDD(pairs._jrdd.rdd()).asJavaPairRDD()
         moved = paired.partitionBy(jvm.PythonPartitioner(leaving.partitions, _PARTITIONER))
+        self._shuffles.append(moved)
         return RDD(jvm.PythonRDD.valueOfPair(moved), pairs.ctx, NoOpSerializer())
 
     def _union(self, rdds: list[Any]) -> Any:

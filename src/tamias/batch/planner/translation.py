@@ -7,8 +7,16 @@ superstep: `flows` then holds what the body reads from outside it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Protocol, assert_never
 
+from tamias.batch.plan.iteration_specs import (
+    BulkIterationSpec,
+    DeltaIterationSpec,
+    IterationInputSpec,
+    TableCoGroupSpec,
+    TableJoinSpec,
+    WriteTablesSpec,
+)
 from tamias.batch.plan.keys import FieldPath
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import ForwardedFields, Partitioning, after
@@ -28,7 +36,7 @@ from tamias.batch.plan.specs import (
     SourceSpec,
     UnionSpec,
 )
-from tamias.batch.planner import groups
+from tamias.batch.planner import groups, tables
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import DealingExit, KeyedExit
 from tamias.batch.tasks.record_operators import (
@@ -48,6 +56,14 @@ _UNCHANGED = ForwardedFields(everything=True)
 _UNKNOWN = ForwardedFields()
 
 
+class Iterations(Protocol):
+    """Runs the iterations of a plan while it is translated."""
+
+    def run(self, operator: PlanOperator, stages: Stages, flows: Mapping[PlanOperator, Flow]) -> Flow:
+        """Run an iteration to its end; return the flow of its result."""
+        ...
+
+
 class Translation:
     """Translates a plan for one run.
 
@@ -55,10 +71,18 @@ class Translation:
         stages: Builds the RDDs.
         plan: The plan.
         flows: The flows of operators that are translated already.
+        iterations: Runs iterations; None for the plan of a superstep, which has none.
     """
 
-    def __init__(self, stages: Stages, plan: Plan, flows: Mapping[PlanOperator, Flow] | None = None) -> None:
+    def __init__(
+        self,
+        stages: Stages,
+        plan: Plan,
+        flows: Mapping[PlanOperator, Flow] | None = None,
+        iterations: Iterations | None = None,
+    ) -> None:
         self.stages = stages
+        self._iterations = iterations
         self.flows: dict[PlanOperator, Flow] = dict(flows or {})
         consumers = plan.consumers()
         for operator in plan.operators():
@@ -107,6 +131,17 @@ class Translation:
                 return self._narrow(operator, groups.combining(operator, spec))
             case UnionSpec():
                 return self.stages.union(inputs)
+            case BulkIterationSpec() | DeltaIterationSpec():
+                assert self._iterations is not None, "iterations are not nested"
+                return self._iterations.run(operator, self.stages, self.flows)
+            case IterationInputSpec():
+                raise AssertionError("the program refuses to use an iteration's data outside of it")
+            case TableJoinSpec() as spec:
+                return tables.joined(self.stages, operator, spec, inputs[0])
+            case TableCoGroupSpec() as spec:
+                return tables.co_grouped(self.stages, operator, spec, inputs[0])
+            case WriteTablesSpec() as spec:
+                return tables.written(self.stages, operator, spec, inputs[0])
             case _:
                 assert_never(operator.spec)
 
@@ -114,13 +149,5 @@ class Translation:
         """Return a flow with an operator that works on each partition by itself."""
         if forwarded is None:
             forwarded = operator.forwarded[0] if operator.forwarded else _UNKNOWN
-        flow = self._in_partitions(self.flows[operator.inputs[0]], operator)
+        flow = groups.in_partitions(self.stages, operator, self.flows[operator.inputs[0]])
         return self.stages.then(flow, task).partitioned(after(flow.partitioning, forwarded))
-
-    def _in_partitions(self, flow: Flow, operator: PlanOperator) -> Flow:
-        """Return a flow with as many partitions as an operator has subtasks. Flink deals records out in turn too."""
-        if flow.partitions == operator.parallelism:
-            return flow
-        if flow.partitions > operator.parallelism:
-            return self.stages.fewer(flow, operator.parallelism)
-        return self.stages.exchanged(flow, DealingExit(operator.name, operator.parallelism), None)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
+from tamias.batch.plan.keys import FieldKeys
 from tamias.batch.plan.partitioning import ForwardedFields
 from tamias.batch.plan.specs import (
     CollectSpec,
@@ -22,6 +23,7 @@ from tamias.batch.plan.specs import (
     UnionSpec,
 )
 from tamias.batch.program.call_site import call_site
+from tamias.batch.program.iteration_scope import scope_of
 from tamias.batch.program.key_arguments import checked_keys
 from tamias.batch.program.operator_settings import OperatorSettings
 from tamias.errors import InvalidProgramError
@@ -41,6 +43,7 @@ from tamias.types.type_information import TypeInformation
 if TYPE_CHECKING:
     from tamias.batch.program.execution_environment import ExecutionEnvironment
     from tamias.batch.program.grouping import Grouping
+    from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet, SolutionSet
 
 __all__ = ["DataSet"]
 
@@ -56,7 +59,11 @@ class DataSet(OperatorSettings):
         spec: What its operator does.
         inputs: The data sets that its operator reads.
         site: The line of the program that drew it.
+        scope: The iteration that it is inside of.
+        solution_keys: The keys of a solution set; None for any other data set.
     """
+
+    solution_keys: FieldKeys | None = None
 
     def __init__(
         self,
@@ -70,6 +77,7 @@ class DataSet(OperatorSettings):
         self.spec = spec
         self.inputs = inputs
         self.site = call_site()
+        self.scope = scope_of(kind, spec, inputs)
         super().__init__(f"{kind} at {self.site}", known_type)
 
     @property
@@ -171,6 +179,72 @@ class DataSet(OperatorSettings):
         """Put records with equal keys into one partition, by the hash of the key."""
         checked = checked_keys("partition_by_hash", keys, self._known_type)
         return self._next("PartitionByHash", PartitionHashSpec(checked), self._known_type)
+
+    # ------------------------------------------------------------------------------ iterations
+
+    @overload
+    def iterate(self, max_iterations: int, step: None = None) -> IterativeDataSet: ...
+
+    @overload
+    def iterate(self, max_iterations: int, step: Callable[[IterativeDataSet], DataSet]) -> DataSet: ...
+
+    def iterate(
+        self, max_iterations: int, step: Callable[[IterativeDataSet], DataSet] | None = None
+    ) -> IterativeDataSet | DataSet:
+        """Begin a bulk iteration: each superstep makes a new data set of the whole last one.
+
+        Args:
+            max_iterations: The largest number of supersteps.
+            step: If given, it is called once with the data set inside the iteration, and returns the result of a
+                superstep. The iteration is then closed with it, and `iterate` returns the final result.
+        """
+        iteration = self.environment.kinds.bulk_iteration(self, max_iterations)
+        return iteration if step is None else iteration.close_with(step(iteration))
+
+    def iterate_with_termination(
+        self, max_iterations: int, step: Callable[[IterativeDataSet], tuple[DataSet, DataSet]]
+    ) -> DataSet:
+        """Run a bulk iteration that ends when the second data set that `step` returns is empty."""
+        iteration = self.environment.kinds.bulk_iteration(self, max_iterations)
+        return iteration.close_with(*step(iteration))
+
+    @overload
+    def iterate_delta(
+        self, work_set: DataSet, max_iterations: int, *key_fields: int | str, step: None = None
+    ) -> DeltaIteration: ...
+
+    @overload
+    def iterate_delta(
+        self,
+        work_set: DataSet,
+        max_iterations: int,
+        *key_fields: int | str,
+        step: Callable[[SolutionSet, DataSet], tuple[DataSet, DataSet]],
+    ) -> DataSet: ...
+
+    def iterate_delta(
+        self,
+        work_set: DataSet,
+        max_iterations: int,
+        *key_fields: int | str,
+        step: Callable[[SolutionSet, DataSet], tuple[DataSet, DataSet]] | None = None,
+    ) -> DeltaIteration | DataSet:
+        """Begin a delta iteration: each superstep changes some elements of this data set, the solution set.
+
+        Args:
+            work_set: The work set of the first superstep.
+            max_iterations: The largest number of supersteps.
+            *key_fields: The fields that identify an element of the solution set.
+            step: If given, it is called once with the solution set and the work set, and returns the delta and the
+                next work set. The iteration is then closed with them, and `iterate_delta` returns the final result.
+        """
+        keys = checked_keys("iterate_delta", key_fields, self._known_type)
+        if not isinstance(keys, FieldKeys):
+            raise InvalidProgramError("iterate_delta() takes fields as keys, not a key selector")
+        iteration = self.environment.kinds.delta_iteration(self, work_set, max_iterations, keys)
+        if step is None:
+            return iteration
+        return iteration.close_with(*step(iteration.get_solution_set(), iteration.get_workset()))
 
     # ------------------------------------------------------------------------------ results
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.iterations import IterationResult
 
 __all__ = ["drawn_plan"]
 
@@ -40,10 +41,14 @@ def _inputs_first(sink: DataSet, made: dict[DataSet, PlanOperator]) -> Iterator[
 
 def _operator(data_set: DataSet, made: dict[DataSet, PlanOperator], parallelism: int) -> PlanOperator:
     own = data_set.get_parallelism()
+    if isinstance(data_set, IterationResult):
+        spec, inputs = data_set.drawn(made)
+    else:
+        spec, inputs = data_set.spec, tuple([made[each] for each in data_set.inputs])
     return PlanOperator(
         name=data_set.get_name(),
-        spec=data_set.spec,
-        inputs=tuple([made[each] for each in data_set.inputs]),
+        spec=spec,
+        inputs=inputs,
         parallelism=parallelism if own == -1 else own,
         type_info=data_set.get_type(),
         declares_type=data_set.declares_type,

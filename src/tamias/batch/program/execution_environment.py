@@ -145,10 +145,12 @@ class ExecutionEnvironment:
 
     def add_sink(self, sink: DataSet) -> None:
         """Let the next `execute` run a sink."""
+        sink.scope.refuse_outside(sink.get_name())
         self._sinks.append(sink)
 
     def run_now(self, sink: DataSet) -> list[Any]:
         """Run one sink and return what it sent to the driver."""
+        sink.scope.refuse_outside(sink.get_name())
         return self._run((sink,), None)[0][0]
 
     def plan(self, sinks: Iterable[DataSet] | None = None) -> Plan:

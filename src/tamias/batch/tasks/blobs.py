@@ -32,6 +32,8 @@ class Report(NamedTuple):
 
     source: tuple[int, int]  # the operator's number in the job, and the subtask
     accumulators: dict[str, Any]
+    aggregates: dict[str, Any] = {}  # in a superstep: the values of an iteration's aggregators
+    fields: bytes | None = None  # in a superstep: the fields of function objects, if they changed
 
 
 class BlobSize:

@@ -11,7 +11,8 @@ from pyspark import TaskContext
 from tamias.batch.tasks.blame import TaskFailed, user_error
 from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, Report
 from tamias.batch.tasks.exits import DealingExit
-from tamias.batch.tasks.task_context import JobFacts, TaskRuntimeContext
+from tamias.batch.tasks.superstep import FunctionFields, task_context
+from tamias.batch.tasks.task_context import JobFacts
 from tamias.batch.tasks.task_operator import TaskOperator
 
 __all__ = ["StageTask"]
@@ -59,7 +60,8 @@ class StageTask:
         if isinstance(leaving, DealingExit):
             leaving.start = index
         attempt = TaskContext.get().attemptNumber()
-        contexts = [TaskRuntimeContext(self._facts, each, index, self._parallelism, attempt) for each in operators]
+        contexts = [task_context(self._facts, each, index, self._parallelism, attempt) for each in operators]
+        fields = [FunctionFields(self._facts.superstep, each, index) for each in operators]
         reader = BlobReader(elements if self._reads != "splits" else ())
         try:
             for operator, context in zip(operators, contexts, strict=True):
@@ -70,11 +72,11 @@ class StageTask:
             raise
         _close(operators)
         reader.pass_over()
-        reports = reader.reports + [
-            Report((each.number, index), context.accumulators)
-            for each, context in zip(operators, contexts, strict=True)
-            if context.accumulators
-        ]
+        reports = list(reader.reports)
+        for operator, context, of_functions in zip(operators, contexts, fields, strict=True):
+            report = Report((operator.number, index), context.accumulators, context.aggregates, of_functions.changed())
+            if any(report[1:]):
+                reports.append(report)
         if reports:
             yield from leaving.write_reports(reports)
 

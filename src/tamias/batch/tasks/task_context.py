@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.config.configuration import Configuration
@@ -13,6 +13,9 @@ from tamias.errors import AccumulatorError, InvalidProgramError, StateNotKeyed
 from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
 from tamias.functions.runtime_context import DistributedCache, RuntimeContext
 from tamias.metrics.metricbase import MetricGroup
+
+if TYPE_CHECKING:
+    from tamias.batch.tasks.superstep import Superstep
 
 __all__ = ["JobFacts", "TaskRuntimeContext"]
 
@@ -27,6 +30,7 @@ class JobFacts:
     job_name: str
     configuration: dict[str, str] = field(default_factory=dict)
     job_parameters: dict[str, str] = field(default_factory=dict)
+    superstep: Superstep | None = None  # of the iteration that the task belongs to
 
 
 class TaskRuntimeContext(RuntimeContext):
@@ -40,6 +44,14 @@ class TaskRuntimeContext(RuntimeContext):
         self._attempt = attempt
         self._metrics = MetricGroup()
         self.accumulators: dict[str, Accumulator[Any, Any]] = {}
+
+    @property
+    def aggregates(self) -> dict[str, Any]:
+        """Return the values that the function gave to aggregators of an iteration, by name."""
+        return {}
+
+    def __reduce__(self) -> Any:
+        return type(None), ()  # a function that is pickled in a task leaves its context there
 
     def get_task_name(self) -> str:
         return self._operator.name

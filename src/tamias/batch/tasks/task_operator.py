@@ -7,7 +7,7 @@ finds the operator and the record in the frames of the traceback, at no cost per
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tamias.functions.record_functions import Function
@@ -45,9 +45,9 @@ class TaskOperator:
             self._opened.pop().close()
 
     @property
-    def has_functions(self) -> bool:
-        """Return whether there is a function that can use a runtime context."""
-        return bool(self._functions)
+    def functions(self) -> Sequence[Function]:
+        """Return the functions that can use a runtime context."""
+        return self._functions
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         """Yield the records that the records of the input become."""

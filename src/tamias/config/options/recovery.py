@@ -55,6 +55,12 @@ EXPONENTIAL_ATTEMPTS = count(
     2**31 - 1,
     "The largest number of failures before the delay is reset.",
 )
+ITERATION_ATTEMPTS = count(
+    "tamias.dataset.iteration-attempts",
+    4,
+    "How often an iteration of a DataSet program is begun before a lost slot or executor fails the program.",
+    least=1,
+)
 FAILOVER_STRATEGY: ConfigOption[Literal["region", "full"]] = choice(
     "jobmanager.execution.failover-strategy",
     "region",

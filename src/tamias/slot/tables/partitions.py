@@ -7,7 +7,7 @@ Elements are kept as objects where they are looked up, and pickled where they ar
 from __future__ import annotations
 
 import pickle
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -45,8 +45,8 @@ class Partition(Protocol):
     def apply(self, write: Write) -> None:
         """Let a write take effect. The partition owns the write from now on."""
 
-    def look_up(self, keys: list[Hashable]) -> list[Any]:
-        """Return what is kept for each key."""
+    def look_up(self, keys: list[Hashable]) -> list[Sequence[Any]]:
+        """Return the elements of each key."""
 
     def part(self, number: int) -> bytes:
         """Return one part of the elements, pickled; empty after the last."""
@@ -56,7 +56,7 @@ class Partition(Protocol):
 
 
 class SolutionPartition:
-    """The last element of each key: a partition of the solution set. An absent key has the element None."""
+    """The last element of each key: a partition of the solution set."""
 
     def __init__(self) -> None:
         self._elements: dict[Hashable, Any] = {}
@@ -70,9 +70,9 @@ class SolutionPartition:
             self._elements.update(zip(keys, elements, strict=True))
         write.close()
 
-    def look_up(self, keys: list[Hashable]) -> list[Any]:
-        get = self._elements.get
-        return [get(key) for key in keys]
+    def look_up(self, keys: list[Hashable]) -> list[Sequence[Any]]:
+        elements = self._elements
+        return [(elements[key],) if key in elements else () for key in keys]
 
     def part(self, number: int) -> bytes:
         if self._read is None or number != self._next:  # another task reads from another place
@@ -102,7 +102,7 @@ class IndexPartition:
                     found.append(element)
         write.close()
 
-    def look_up(self, keys: list[Hashable]) -> list[Any]:
+    def look_up(self, keys: list[Hashable]) -> list[Sequence[Any]]:
         get = self._elements.get
         return [get(key, ()) for key in keys]
 
@@ -123,7 +123,7 @@ class BagPartition:
         self.close()
         self._write = write
 
-    def look_up(self, keys: list[Hashable]) -> list[Any]:
+    def look_up(self, keys: list[Hashable]) -> list[Sequence[Any]]:
         raise TypeError("a bag has no keys")
 
     def part(self, number: int) -> bytes:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from tamias.engine.spark.task_side.slot_links import drop_link, link_to
@@ -27,8 +26,6 @@ from tamias.slot.tables.table_messages import (
 )
 from tamias.types.by_value import dumps
 
-ELEMENTS_PER_MESSAGE = 1000
-
 
 @dataclass(frozen=True)
 class TableAccess:
@@ -38,9 +35,9 @@ class TableAccess:
     secret: bytes = field(repr=False)
     fence: Fence
 
-    def look_up(self, target: TablePartition, keys: list[Hashable]) -> list[Any]:
-        """Return what a partition keeps for each key: an element or None, or the elements of an index."""
-        found: list[Any] = pickle.loads(self._ask(target, LookUp(self.fence, target, dumps(keys))))
+    def look_up(self, target: TablePartition, keys: list[Hashable]) -> list[Sequence[Any]]:
+        """Return the elements that a partition keeps for each key."""
+        found: list[Sequence[Any]] = pickle.loads(self._ask(target, LookUp(self.fence, target, dumps(keys))))
         return found
 
     def read(self, target: TablePartition) -> Iterator[Any]:
@@ -59,22 +56,6 @@ class TableAccess:
     def write_part(self, write: NamedWrite, part: bytes) -> None:
         """Add a part to a write."""
         self._ask(write.target, WriteTable(self.fence, write, part))
-
-    def write_keyed(self, target: TablePartition, elements: Iterable[tuple[Hashable, Any]]) -> NamedWrite:
-        """Write elements with their keys to a partition of a solution set or an index."""
-        write = self.new_write(target)
-        rest = iter(elements)
-        while chunk := list(islice(rest, ELEMENTS_PER_MESSAGE)):
-            self.write_part(write, dumps(tuple(zip(*chunk, strict=True))))
-        return write
-
-    def write_bag(self, target: TablePartition, elements: Iterable[Any]) -> NamedWrite:
-        """Write elements to a partition of a bag."""
-        write = self.new_write(target)
-        rest = iter(elements)
-        while chunk := list(islice(rest, ELEMENTS_PER_MESSAGE)):
-            self.write_part(write, dumps(chunk))
-        return write
 
     def _ask(self, target: TablePartition, request: TableRequest) -> memoryview:
         slot = target.partition % len(self.addresses)

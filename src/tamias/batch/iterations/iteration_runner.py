@@ -1,0 +1,211 @@
+"""Runs iterations on Spark: the loop over supersteps, and its repetition when a slot is lost.
+
+An attempt writes the initial data to resident tables, then runs one Spark job for each superstep. What the tasks of a
+job wrote takes effect when the job has ended, so all tasks of a superstep see the data of the last one, and a task that
+Spark repeats changes nothing. If a slot is lost, with it its partitions, the next attempt begins at the initial data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tamias.batch.iterations.iteration_tables import IterationTables, TableSource
+from tamias.batch.iterations.step_plan import StepPlan
+from tamias.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_aggregates
+from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
+from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.plan.partitioning import Partitioning
+from tamias.batch.planner.stages import Flow, Stages
+from tamias.batch.planner.translation import Translation
+from tamias.batch.tasks.blame import carried_error
+from tamias.batch.tasks.blobs import FIRST, BlobReader, Report
+from tamias.batch.tasks.exits import ForwardExit
+from tamias.batch.tasks.record_operators import ReadSplits
+from tamias.batch.tasks.superstep import Superstep
+from tamias.batch.tasks.table_operators import Written
+from tamias.batch.tasks.task_context import JobFacts
+from tamias.config import options
+from tamias.config.configuration import Configuration
+from tamias.config.job_settings import heartbeat_timeout_ms
+from tamias.config.link_settings import link_settings
+from tamias.config.python_dependencies import python_dependencies
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.slots.slot_pool import SlotPool
+from tamias.engine.spark.driver_side.slot_start import slots_beside
+from tamias.errors import SlotLostError
+from tamias.functions.accumulators import Accumulator
+
+__all__ = ["IterationRunner"]
+
+_log = logging.getLogger(__name__)
+
+Flows = Mapping[PlanOperator, Flow]
+
+
+@dataclass
+class _Progress:
+    """What an attempt of an iteration hands on from one superstep to the next."""
+
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    fields: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    accumulators: list[Mapping[str, Accumulator[Any, Any]]] = field(default_factory=list)
+
+
+class IterationRunner:
+    """Runs the iterations of one job.
+
+    Args:
+        context: Spark's context.
+        facts: The job.
+
+    Attributes:
+        reports: What operators outside of iterations reported in jobs of iterations.
+        accumulators: The accumulators of functions inside iterations.
+    """
+
+    def __init__(self, context: Any, facts: JobFacts) -> None:
+        self._context = context
+        self._facts = facts
+        self._configuration = Configuration.from_dict(facts.configuration)
+        self._running: list[IterationTables] = []
+        self.reports: dict[tuple[int, int], Report] = {}
+        self.accumulators: list[Mapping[str, Accumulator[Any, Any]]] = []
+
+    def run(self, operator: PlanOperator, stages: Stages, flows: Flows) -> Flow:
+        """Run an iteration to its end; return the flow of its result, which can be read until `close`."""
+        spec = operator.spec
+        assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
+        tables = IterationTables()
+        plan = StepPlan(operator, tables)
+        tables.start(self._slots(operator.parallelism), options.SLOT_MEMORY.read(self._configuration))
+        self._running.append(tables)
+        in_superstep = set(plan.superstep.operators())
+        given = {each: stages.kept(flows[each]) if each in in_superstep else flows[each] for each in operator.inputs}
+        attempts = options.ITERATION_ATTEMPTS.read(self._configuration)
+        for attempt in range(1, attempts + 1):
+            try:
+                progress = self._attempt(plan, tables, operator, stages, given)
+                break
+            except Exception as error:
+                if attempt == attempts or not _is_loss(error, tables):
+                    raise
+                _log.warning("iteration %r begins anew, attempt %d failed: %s", operator.name, attempt, tables.lost())
+        self.accumulators += progress.accumulators
+        splits = TableSource(tables, plan.result_table).splits(operator.parallelism)
+        result = stages.source(splits, operator.parallelism, ReadSplits(operator.name))
+        return result.partitioned(Partitioning(spec.keys)) if isinstance(spec, DeltaIterationSpec) else result
+
+    def close(self) -> None:
+        """End the slots of all iterations."""
+        while self._running:
+            self._running.pop().close()
+
+    def _attempt(
+        self, plan: StepPlan, tables: IterationTables, operator: PlanOperator, stages: Stages, given: Flows
+    ) -> _Progress:
+        spec = operator.spec
+        assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
+        limits = spec.limits
+        with _own_job_group(self._context):
+            tables.begin()
+        written, _ = self._run(plan.beginning, stages, given)
+        tables.commit(written)
+        progress = _Progress()
+        first_number = stages.next_number
+        number = 0
+        while True:
+            number += 1
+            superstep = Superstep(number, limits.aggregators, progress.aggregates, progress.fields)
+            self._context.setJobDescription(f"{operator.name}: superstep {number}")
+            step = Stages(self._context, replace(self._facts, superstep=superstep), first_number)
+            try:
+                written, reports = self._run(plan.superstep, step, given)
+            finally:
+                with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
+                    step.release()
+                    step.drop_shuffles()
+            tables.commit(written)
+            self._take(reports, first_number, progress)
+            of_subtasks = (reports[source].aggregates for source in sorted(reports))
+            progress.aggregates = merged_aggregates(limits.aggregators, of_subtasks)
+            if is_last(SuperstepEnd(number, progress.aggregates, _goes_on_with(plan, spec, written)), limits):
+                _log.info("iteration %r ended after superstep %d", operator.name, number)
+                return progress
+
+    def _run(self, plan: Plan, stages: Stages, flows: Flows) -> tuple[list[Written], dict[tuple[int, int], Report]]:
+        """Run a plan as one Spark job; return what its tasks wrote and reported."""
+        (sink,) = plan.sinks
+        flow = Translation(stages, plan, flows).flows[sink]
+        reader = BlobReader(stages.written(flow, ForwardExit(sink.name)).collect())
+        written: list[Written] = list(reader.records(FIRST))
+        return written, {report.source: report for report in reader.reports}
+
+    def _take(self, reports: dict[tuple[int, int], Report], first_number: int, progress: _Progress) -> None:
+        """Keep what the functions of a superstep reported."""
+        for source, report in reports.items():
+            if source[0] < first_number:  # an operator outside of the iteration, whose result Spark kept
+                self.reports[source] = report
+                continue
+            if report.fields is not None:
+                progress.fields[source] = report.fields
+            if report.accumulators:
+                progress.accumulators.append(report.accumulators)
+
+    def _slots(self, parallelism: int) -> SlotPool:
+        configuration = self._configuration
+        heartbeat = Heartbeat(
+            interval_s=options.HEARTBEAT_INTERVAL.read(configuration) / 1000,
+            timeout_s=heartbeat_timeout_ms(configuration) / 1000,
+        )
+        pool = slots_beside(
+            self._context,
+            min(parallelism, self._context.defaultParallelism),
+            python_dependencies(configuration),
+            heartbeat,
+            link_settings(configuration),
+        )
+        group = self._context.getLocalProperty("spark.jobGroup.id")
+
+        def cancel(number: int) -> None:
+            with contextlib.suppress(Exception):  # no job runs, or the session is gone
+                self._context.cancelJobGroup(group)  # its tasks wait for an answer that will not come
+
+        pool.on_lost = cancel
+        return pool
+
+
+def _goes_on_with(plan: StepPlan, spec: BulkIterationSpec | DeltaIterationSpec, written: list[Written]) -> int | None:
+    """Return how many records there are for the next superstep, if their number can end the iteration."""
+    if isinstance(spec, BulkIterationSpec):
+        if spec.criterion is None:
+            return None
+        return sum(each.record_count for each in written if not each.writes)
+    return sum(
+        each.record_count for each in written if any(write.target.table == plan.work_table for write in each.writes)
+    )
+
+
+def _is_loss(error: Exception, tables: IterationTables) -> bool:
+    """Return whether an attempt failed because a slot is gone, and not because of the program."""
+    if isinstance(error, SlotLostError):
+        return True
+    carried = carried_error(str(error))
+    if carried is not None:
+        return carried.original_type == SlotLostError.__qualname__
+    return tables.lost() is not None
+
+
+@contextlib.contextmanager
+def _own_job_group(context: Any) -> Iterator[None]:
+    """Put back the job group of this thread, which the start of slots on a cluster replaces."""
+    keys = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+    before = {key: context.getLocalProperty(key) for key in keys}
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            context.setLocalProperty(key, value)

@@ -1,0 +1,23 @@
+"""Runs in the driver: chooses where slots run that are needed beside Spark jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tamias.config.link_settings import LinkSettings
+from tamias.config.python_dependencies import PythonDependencies
+from tamias.engine.slots.local_pool import LocalSlotPool
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.slots.slot_pool import SlotPool
+from tamias.engine.spark.driver_side.cluster import cluster_slots
+
+
+def slots_beside(
+    context: Any, count: int, python: PythonDependencies, heartbeat: Heartbeat, links: LinkSettings
+) -> SlotPool:
+    """Return a pool of slots on the machines that run Spark's tasks. Slots on this machine start at once."""
+    if not context.master.startswith("local"):
+        return cluster_slots(count, context, python, heartbeat, links)
+    pool = LocalSlotPool(count, python, heartbeat=heartbeat)
+    pool.begin_start()
+    return pool
