@@ -10,6 +10,11 @@
     tamias savepoint dispose PATH
     tamias savepoint sign PATH [--key-file FILE]
     tamias savepoint verify PATH [--key-file FILE]
+    tamias state show PATH [--uid UID] [--sample N]
+    tamias state get PATH UID KEY
+    tamias state diff OLD NEW [--uid UID]
+    tamias state export PATH UID DIRECTORY [--state NAME | --timers]
+    tamias state edit PATH UID FILE:FUNCTION NEW
     tamias --version
 
 Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments, 130 for an interrupt. `run` exits with the code of
@@ -26,6 +31,7 @@ from typing import Any
 import tamias
 from tamias.cli import job_commands as jobs
 from tamias.cli import savepoint_commands as savepoints
+from tamias.cli import state_commands as states
 from tamias.cli.run_command import run_program
 from tamias.config import options
 from tamias.config.configuration import Configuration
@@ -62,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
     _add_jobs(commands)
     _add_savepoint(commands.add_parser("savepoint", help="trigger, list, show, dispose of, sign and verify savepoints"))
+    _add_state(commands.add_parser("state", help="show, compare, export and edit the state in savepoints"))
     return parser
 
 
@@ -222,3 +229,43 @@ def _dispose_or_explain(parser: argparse.ArgumentParser, path: str | None) -> in
     if path is None:
         parser.error("a command is missing: trigger, list, show, dispose, sign or verify")
     return savepoints.dispose(path)
+
+
+_UID = "the uid of the operator, or its id of 32 hex digits"
+
+
+def _add_state(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    show = commands.add_parser("show", help="count the entries of every state, and show some of them")
+    show.add_argument("path", metavar="PATH", help="a savepoint or checkpoint")
+    show.add_argument("--uid", help=_UID)
+    show.add_argument("--sample", metavar="N", type=int, default=3, help="entries to show of each state; 3 by default")
+    show.set_defaults(command=lambda given: states.show(given.path, given.uid, given.sample))
+    get = commands.add_parser("get", help="print all state of a key")
+    get.add_argument("path", metavar="PATH", help="a savepoint or checkpoint")
+    get.add_argument("uid", metavar="UID", help=_UID)
+    get.add_argument("key", metavar="KEY", help="a literal of Python, such as 7 or ('a', 1); any other text is a str")
+    get.set_defaults(command=lambda given: states.get(given.path, given.uid, given.key))
+    diff = commands.add_parser("diff", help="print the entries that were added, removed or changed between two")
+    diff.add_argument("old", metavar="OLD", help="a savepoint or checkpoint")
+    diff.add_argument("new", metavar="NEW", help="a savepoint or checkpoint")
+    diff.add_argument("--uid", help=_UID)
+    diff.set_defaults(command=lambda given: states.diff(given.old, given.new, given.uid))
+    export = commands.add_parser("export", help="write the keyed state of an operator as Parquet files")
+    export.add_argument("path", metavar="PATH", help="a savepoint or checkpoint")
+    export.add_argument("uid", metavar="UID", help=_UID)
+    export.add_argument("directory", metavar="DIRECTORY", help="a new local directory")
+    what = export.add_mutually_exclusive_group()
+    what.add_argument("--state", metavar="NAME", help="one state, a row for each of its entries")
+    what.add_argument("--timers", action="store_true", help="the registered timers")
+    export.set_defaults(
+        command=lambda given: states.export(
+            given.path, given.uid, given.directory, state=given.state, timers=given.timers
+        )
+    )
+    edit = commands.add_parser("edit", help="change keyed state by a function of Python, into a new savepoint")
+    edit.add_argument("path", metavar="PATH", help="a savepoint or checkpoint, which is not changed")
+    edit.add_argument("uid", metavar="UID", help=_UID)
+    edit.add_argument("function", metavar="FILE:FUNCTION", help="called with each key and a dict of its states")
+    edit.add_argument("new", metavar="NEW", help="the directory of the new savepoint")
+    edit.set_defaults(command=lambda given: states.edit(given.path, given.uid, given.function, given.new))

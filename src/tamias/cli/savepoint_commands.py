@@ -16,7 +16,7 @@ from tamias.config.starting_configuration import starting_configuration
 from tamias.errors import ConfigurationError
 from tamias.storage.locations import plain, scheme_of, shown
 
-__all__ = ["absolute", "dispose", "list_all", "print_table", "show", "sign", "verify"]
+__all__ = ["absolute", "configured_key", "dispose", "list_all", "print_table", "show", "sign", "verify"]
 
 
 def absolute(path: str) -> str:
@@ -27,7 +27,7 @@ def absolute(path: str) -> str:
 
 def list_all(directory: str) -> int:
     """Print a line for each savepoint and completed checkpoint. The exit code is 1 if there is none."""
-    rows = [_row(found) for found in find_checkpoints(absolute(directory), key=_configured_key())]
+    rows = [_row(found) for found in find_checkpoints(absolute(directory), key=configured_key())]
     if not rows:
         print(f"no savepoints and no completed checkpoints below {shown(directory)}", file=sys.stderr)
         return 1
@@ -58,13 +58,13 @@ def _row(found: Found) -> tuple[str, str, str, str, str, str]:
 
 def show(path: str) -> int:
     """Print the contents of a savepoint or checkpoint."""
-    print(describe(absolute(path), _configured_key()))
+    print(describe(absolute(path), configured_key()))
     return 0
 
 
 def dispose(path: str) -> int:
     """Delete a savepoint or checkpoint."""
-    key = _configured_key()
+    key = configured_key()
     metadata = resolve(absolute(path), key)[1]
     dispose_savepoint(absolute(path), key)
     print(f"disposed of {metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r}, {shown(path)}")
@@ -89,12 +89,12 @@ def verify(path: str, key_file: str | None) -> int:
 
 
 def _needed_key(key_file: str | None) -> SigningKey:
-    key = read_signing_key(key_file, "--key-file") if key_file is not None else _configured_key()
+    key = read_signing_key(key_file, "--key-file") if key_file is not None else configured_key()
     if key is None:
         raise ConfigurationError(f"no key: give --key-file FILE, or set {options.SIGNING_KEY_FILE.key} in config.yaml")
     return key
 
 
-def _configured_key() -> SigningKey | None:
+def configured_key() -> SigningKey | None:
     """Return the key that the configuration file names: the commands refuse what jobs refuse."""
     return read_signing_key(options.SIGNING_KEY_FILE.read(starting_configuration()))

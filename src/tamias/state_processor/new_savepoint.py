@@ -14,14 +14,15 @@ from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, enc
 from tamias.checkpoint.signing import SigningKey
 from tamias.clock import SystemClock
 from tamias.errors import CheckpointError
+from tamias.state.canonical_format import PAYLOAD_BYTES
 from tamias.state.declared import merged
 from tamias.state.snapshots import OperatorSnapshot, StateFile, SubtaskSnapshot
-from tamias.state.state_files import copy_state
+from tamias.state.state_files import copy_state, write_state
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.locations import plain, scheme_of, split_last
 
-__all__ = ["NewSavepoint", "new_directory", "operator_of"]
+__all__ = ["NewSavepoint", "WrittenFiles", "new_directory", "new_file_name", "operator_of"]
 
 _COPIES_AT_ONCE = 8
 
@@ -112,6 +113,27 @@ class NewSavepoint:
             self.files.delete(name)
         self.files.publish(METADATA, encode_metadata(metadata, self.key))
         return metadata
+
+
+class WrittenFiles:
+    """Writes state files into the directory of a savepoint: a `SnapshotTarget` outside of a job."""
+
+    def __init__(self, files: FileStore, *, hashed: bool) -> None:
+        self.bytes_written = 0
+        self.payload_bytes = PAYLOAD_BYTES
+        self._files = files
+        self._hashed = hashed
+
+    def shared(self, label: str) -> str:
+        return new_file_name()
+
+    def exclusive(self, label: str) -> str:
+        return new_file_name()
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        file = write_state(self._files, path, payload, 0, hashed=self._hashed)
+        self.bytes_written += file.size
+        return file
 
 
 def new_file_name() -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tamias.graph.operator_ids import id_of_uid
 
-__all__ = ["OperatorIdentifier", "identified"]
+__all__ = ["OperatorIdentifier", "identified", "is_operator_id"]
 
 _UID_HASH = re.compile(r"[0-9a-f]{32}")
 
@@ -34,7 +34,7 @@ class OperatorIdentifier:
     @staticmethod
     def for_uid_hash(uid_hash: str) -> OperatorIdentifier:
         """Name an operator by its id, the 32 hex digits that a savepoint lists."""
-        if not isinstance(uid_hash, str) or not _UID_HASH.fullmatch(uid_hash):
+        if not is_operator_id(uid_hash):
             raise ValueError(
                 f"a uid hash must be 32 lower-case hex digits, as a savepoint lists them, got {uid_hash!r}"
             )
@@ -47,3 +47,8 @@ class OperatorIdentifier:
 def identified(operator: OperatorIdentifier | str) -> OperatorIdentifier:
     """Return the identifier that a program gave, in either form."""
     return operator if isinstance(operator, OperatorIdentifier) else OperatorIdentifier.for_uid(operator)
+
+
+def is_operator_id(text: object) -> bool:
+    """Return whether a text has the form of an operator id."""
+    return isinstance(text, str) and _UID_HASH.fullmatch(text) is not None

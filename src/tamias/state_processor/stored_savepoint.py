@@ -102,6 +102,10 @@ class StoredSavepoint:
         """Return all operators, in the order of the job graph."""
         return [StoredOperator(self.address, self.metadata.checkpoint_id, each) for each in self.metadata.operators]
 
+    def operator_by_id(self, operator_id: str) -> StoredOperator:
+        """Return the operator with an id that the savepoint is known to have."""
+        return self.operator(OperatorIdentifier(operator_id))
+
     def operator(self, identifier: OperatorIdentifier | str) -> StoredOperator:
         """Return one operator.
 

@@ -26,13 +26,20 @@ def read_instance(
 
     The entries are read from the instance while they are asked for, before the next state.
     """
+    with opened_instance(part, store) as instance:
+        yield from read_states(instance, max_parallelism, key_groups.overlap(part.key_groups))
+
+
+@contextlib.contextmanager
+def opened_instance(part: KeyedFiles, store: FileStore) -> Iterator[RocksStore]:
+    """Fetch the files of an instance and open it to be read."""
     settings = RocksDBSettings()
     with contextlib.closing(LocalFolder(tempfile.gettempdir(), "tamias-restore-")) as scratch:
         folder = os.path.join(scratch.path, "db")
         fetch(part, store, folder, settings.transfer_threads)
         instance = RocksStore(folder, settings, create=False, read_only=True)
         try:
-            yield from read_states(instance, max_parallelism, key_groups.overlap(part.key_groups))
+            yield instance
         finally:
             instance.close()
 

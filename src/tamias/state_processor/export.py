@@ -1,0 +1,63 @@
+"""Exports keyed state as Parquet files, one for each part of the savepoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from tamias.connectors.formats.arrow_columns import arrow_column, load_arrow, nullable
+from tamias.errors import StateError
+from tamias.state_processor.state_rows import StateTable
+from tamias.types.data_types import RowType
+
+__all__ = ["arrow_batches", "export_parquet"]
+
+_BATCH_ROWS = 10_000
+
+
+def export_parquet(table: StateTable, directory: str | os.PathLike[str], row_type: RowType | None = None) -> int:
+    """Write a table of state to a new local directory; return the number of rows.
+
+    Args:
+        table: The table.
+        directory: The directory, with a file `part-00000.parquet` and so on for each part.
+        row_type: The types of the columns; by default those that were declared, or that the first rows have.
+
+    Raises:
+        StateError: The directory has files already, or a value does not fit its column.
+    """
+    arrow = load_arrow("an export")
+    import pyarrow.parquet
+
+    os.makedirs(directory, exist_ok=True)
+    if os.listdir(directory):
+        raise StateError(f"{os.fspath(directory)!r} has files already: an export writes to a new directory")
+    columns = row_type or table.row_type()
+    schema = _arrow_schema(arrow, columns)
+    count = 0
+    for part in range(len(table.stored.parts())):
+        with pyarrow.parquet.ParquetWriter(os.path.join(directory, f"part-{part:05}.parquet"), schema) as writer:
+            for batch in arrow_batches(table, part, columns):
+                writer.write_batch(batch)
+                count += batch.num_rows
+    return count
+
+
+def _arrow_schema(arrow: Any, row_type: RowType) -> Any:
+    return arrow.schema([arrow.field(f.name, arrow_column(f.data_type, utc=True).type) for f in row_type])
+
+
+def arrow_batches(table: StateTable, part: int, row_type: RowType) -> Iterator[Any]:
+    """Yield the rows of a part as record batches of Arrow."""
+    arrow = load_arrow("an export")
+    schema = _arrow_schema(arrow, row_type)
+    converters = [nullable(arrow_column(t, utc=True).to_arrow) for t in row_type.field_types()]
+    rest = table.rows(part, row_type)
+    while rows := list(islice(rest, _BATCH_ROWS)):
+        arrays = [
+            arrow.array([convert(row[number]) for row in rows], field.type)
+            for number, (convert, field) in enumerate(zip(converters, schema, strict=True))
+        ]
+        yield arrow.record_batch(arrays, schema=schema)

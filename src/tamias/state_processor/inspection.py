@@ -1,0 +1,176 @@
+"""Looks into savepoints: what they hold, the state of a key, and the differences between two of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tamias.errors import StateError
+from tamias.keygroups import state_key
+from tamias.state.declared import Described
+from tamias.state.keyed_backend import RestoredTables
+from tamias.state.operator_state_files import Mode
+from tamias.state.snapshots import WINDOWED, StateInfo
+from tamias.state_processor.entries import Address, Values, address_of, pieces_of, tables_of, tables_with
+from tamias.state_processor.stand_ins import load_value
+from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint
+
+__all__ = ["Difference", "Found", "StateSummary", "differences", "find_key", "operators_in_both", "summaries"]
+
+
+class StateSummary(NamedTuple):
+    """One state of an operator: how many entries it has, and some of them as text."""
+
+    info: StateInfo
+    entries: int
+    sample: tuple[str, ...]
+
+
+def summaries(stored: StoredOperator, sample: int = 0) -> list[StateSummary]:
+    """Count the entries of each state of an operator, and show the first ones."""
+    counts: Counter[StateInfo] = Counter()
+    samples: dict[StateInfo, list[str]] = {info: [] for info in stored.metadata.states}
+    listed = {info.name: info for info in stored.keyed_states}
+    for part in stored.parts():
+        for tables in pieces_of(stored, part):
+            for name, (found, entries) in tables.items():
+                info = listed.get(name, found)
+                shown = samples.setdefault(info, [])
+                counts[info] += len(entries)
+                values = Values(info)
+                for at, kept in entries.items():
+                    if len(shown) >= sample:
+                        break
+                    shown.append(_entry_text(info, address_of(info, at), values.load(kept)))
+    of_subtask = {info.name: info for info in stored.metadata.states if info.of_subtask}
+    for states in stored.operator_states():
+        for name, (mode, elements) in (states or {}).items():
+            info = of_subtask[name]
+            counts[info] += len(elements)
+            texts = [_element_text(info, mode, each) for each in elements[: max(0, sample - len(samples[info]))]]
+            samples[info] += texts
+    return [StateSummary(info, counts[info], tuple(shown)) for info, shown in samples.items()]
+
+
+def _entry_text(info: StateInfo, address: Address, value: Any) -> str:
+    if info.kind == "timers":
+        return f"{address.key!r} at {address.namespace!r}"
+    window = "" if address.namespace is None else f" in {address.namespace!r}"
+    return f"{address.key!r}{window}: {value!r}"
+
+
+def _element_text(info: StateInfo, mode: Mode, element: Any) -> str:
+    described = Described.decode(info.schema, info.name)
+    if any(isinstance(schema, dict) and "serializer" in schema for schema in (described.value, described.map_key)):
+        return f"{element!r}"  # the bytes of a serializer of the program
+    if mode == "broadcast":
+        return f"{load_value(element[0])!r}: {load_value(element[1])!r}"
+    return repr(load_value(element))
+
+
+# -------------------------------------------------------------------------------------------------------------- a key
+
+
+class Found(NamedTuple):
+    """One entry of a key: its state, its window or time if any, its value and the time of its last access."""
+
+    info: StateInfo
+    namespace: Any
+    value: Any
+    stamps: Any
+
+
+def find_key(stored: StoredOperator, key: Any) -> list[Found]:
+    """Return all entries of a key, those of windows and timers included. Only the files with its key group are read."""
+    wanted = state_key(key)
+    found: list[Found] = []
+    for info, entries in tables_with(stored, key).values():
+        values = Values(info)
+        if not info.namespaced:
+            if wanted in entries:
+                kept = entries[wanted]
+                found.append(Found(info, None, values.load(kept), values.stamps(kept)))
+            continue
+        for at, kept in entries.items():
+            if at[0] == wanted:
+                stamps = None if info.kind == "timers" else values.stamps(kept)
+                found.append(Found(info, at[1], values.load(kept), stamps))
+    return found
+
+
+# -------------------------------------------------------------------------------------------------------- differences
+
+
+class Difference(NamedTuple):
+    """An entry that two savepoints do not share. `before` or `after` is None if it has none there.
+
+    Attributes:
+        state: The description of the state.
+        address: The key, and the window or the time of a timer.
+        change: `added`, `removed` or `changed`.
+        before: The value in the first savepoint.
+        after: The value in the second one.
+    """
+
+    state: StateInfo
+    address: Address
+    change: str
+    before: Any
+    after: Any
+
+
+def differences(one: StoredOperator, other: StoredOperator) -> Iterator[Difference]:
+    """Yield the entries of keyed state that were added, removed or changed. The time of the last access is no change.
+
+    Raises:
+        StateError: The two have different numbers of key groups.
+    """
+    if one.metadata.max_parallelism != other.metadata.max_parallelism:
+        raise StateError(
+            f"operator {one.label} has {one.metadata.max_parallelism} key groups in one savepoint and "
+            f"{other.metadata.max_parallelism} in the other; their keys cannot be compared part by part"
+        )
+    ranges = [part.key_groups for part in one.parts()]
+    if sorted(ranges) != sorted(part.key_groups for part in other.parts()):
+        ranges = [one.all_key_groups]  # whole files are compared, so that no key needs its key group
+    for key_groups in ranges:
+        yield from _differences(tables_of(one, key_groups), tables_of(other, key_groups))
+
+
+def _differences(before: RestoredTables, after: RestoredTables) -> Iterator[Difference]:
+    for name in dict.fromkeys((*before, *after)):
+        info = (after.get(name) or before[name]).info
+        old = before[name].entries if name in before else {}
+        new = after[name].entries if name in after else {}
+        load_old = Values(before[name].info).load if name in before else None
+        load_new = Values(after[name].info).load if name in after else None
+        for at in dict.fromkeys((*old, *new)):
+            if at not in new and load_old is not None:
+                yield Difference(info, address_of(info, at), "removed", load_old(old[at]), None)
+            elif at not in old and load_new is not None:
+                yield Difference(info, address_of(info, at), "added", None, load_new(new[at]))
+            elif _without_stamps(info, old[at]) != _without_stamps(info, new[at]):
+                assert load_old is not None and load_new is not None
+                yield Difference(info, address_of(info, at), "changed", load_old(old[at]), load_new(new[at]))
+
+
+def _without_stamps(info: StateInfo, kept: Any) -> Any:
+    if not info.ttl:
+        return kept
+    match info.kind.removeprefix(WINDOWED):
+        case "list":
+            return [value for _, value in kept]
+        case "map":
+            return {key: value for key, (_, value) in kept.items()}
+        case _:
+            return kept[1]
+
+
+def operators_in_both(one: StoredSavepoint, other: StoredSavepoint) -> list[tuple[StoredOperator, StoredOperator]]:
+    """Return the operators that both savepoints have."""
+    return [
+        (stored, other.operator_by_id(stored.metadata.operator_id))
+        for stored in one.operators()
+        if other.metadata.operator(stored.metadata.operator_id) is not None
+    ]
