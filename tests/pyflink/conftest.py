@@ -6,6 +6,10 @@ import sys
 import pytest
 
 from tamias.program.pyflink_alias import uninstall
+from tests.services.kafka.broker import kafka
+from tests.services.pyflink_examples import pyflink_examples
+
+__all__ = ["kafka", "pyflink_examples"]
 
 
 @pytest.fixture

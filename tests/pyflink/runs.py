@@ -62,7 +62,7 @@ EXAMPLES = [
         "windowing/tumbling_time_window.py",
     )
 ]
-# The rest of PyFlink's examples, and what they need that the tests do not have.
+# The rest of PyFlink's examples: test_kafka_examples.py runs those of Kafka, the others are refused with a reason.
 OTHER_EXAMPLES = {
     "streaming_word_count.py": "its source is a table, and it never ends",
     "asyncio/remote_model_inference.py": "its source is a table, and it never ends",

@@ -1,10 +1,7 @@
 """Unmodified PyFlink scripts print what PyFlink printed."""
 
-import os
 import subprocess
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -15,23 +12,6 @@ from tamias.testing.process_engine import on_process_engine
 from tests.pyflink.runs import EXAMPLES, HERE, OTHER_EXAMPLES, OURS, is_fresh, lines_of, recorded
 
 SCRIPTS = HERE / "scripts"
-ROOT = HERE.parent.parent
-
-
-def installed_examples():
-    """Return the folder of PyFlink's examples, or None.
-
-    PyFlink is searched in this environment, where `make bench` puts it, and in PYFLINK_FOLDER.
-    """
-    here = find_spec("pyflink")
-    found = [Path(location) for location in (here.submodule_search_locations or [])] if here is not None else []
-    found += ROOT.glob(".venvs/flink/lib/python*/site-packages/pyflink")
-    found += [Path(os.environ["PYFLINK_FOLDER"])] if "PYFLINK_FOLDER" in os.environ else []
-    return next((p / "examples" / "datastream" for p in found if (p / "examples" / "datastream").is_dir()), None)
-
-
-EXAMPLES_FOLDER = installed_examples()
-needs_examples = pytest.mark.skipif(EXAMPLES_FOLDER is None, reason="apache-flink is not installed")
 
 
 def names(run):
@@ -51,22 +31,27 @@ class TestInThisProcess:
             run_script(str(SCRIPTS / run.script), run.arguments)
         assert lines_of(capsys.readouterr().out) == recorded()[run.name]
 
-    @needs_examples
     @pytest.mark.parametrize("run", EXAMPLES, ids=names)
-    def test_an_example_of_pyflinks_prints_the_same(self, run, capsys):
+    def test_an_example_of_pyflinks_prints_the_same(self, run, pyflink_examples, capsys):
         with on_local_engine():
-            run_script(str(EXAMPLES_FOLDER / run.script), run.arguments)
+            run_script(str(pyflink_examples / run.script), run.arguments)
         assert lines_of(capsys.readouterr().out) == recorded()[run.name]
 
-    @needs_examples
-    @pytest.mark.parametrize("script", ["streaming_word_count.py", "asyncio/remote_model_inference.py"])
-    def test_an_example_with_tables_says_what_is_missing(self, script):
-        with pytest.raises(ImportError, match=r"Tamias has no pyflink\.table"):
-            run_script(str(EXAMPLES_FOLDER / script))
+    @pytest.mark.parametrize(
+        ("script", "says"),
+        [
+            ("streaming_word_count.py", r"Tamias has no pyflink\.table"),
+            ("asyncio/remote_model_inference.py", r"Tamias has no pyflink\.table"),
+            ("connectors/elasticsearch.py", r"no pyflink\..*\.elasticsearch; extend SinkFunction .* or use JdbcSink"),
+            ("connectors/pulsar.py", r"no pyflink\..*\.pulsar; use KafkaSource and KafkaSink"),
+        ],
+    )
+    def test_an_example_of_what_is_missing_says_what_to_use_instead(self, script, says, pyflink_examples):
+        with pytest.raises(ImportError, match=says):
+            run_script(str(pyflink_examples / script))
 
-    @needs_examples
-    def test_every_example_is_run_or_left_out_for_a_reason(self):
-        found = {str(path.relative_to(EXAMPLES_FOLDER)) for path in EXAMPLES_FOLDER.rglob("*.py")}
+    def test_every_example_is_run_or_refused_for_a_reason(self, pyflink_examples):
+        found = {str(path.relative_to(pyflink_examples)) for path in pyflink_examples.rglob("*.py")}
         assert found == {run.script for run in EXAMPLES} | OTHER_EXAMPLES.keys()
 
     def test_arguments_and_the_script_s_own_name(self, tmp_path, capsys):

@@ -18,7 +18,7 @@ from tests.spark.spark_pipelines import LINES
 __all__ = ["kafka"]
 
 RECORDS = 2_000
-FILES = 10
+FILES = 5
 
 
 class Driver:
