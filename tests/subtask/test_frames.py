@@ -16,7 +16,7 @@ number = st.integers(0, 2**32 - 1)
 
 @given(number, number, number, number, st.lists(st.integers()))
 def test_a_blob_is_decoded_as_it_was_encoded(exchange, sender, target, sequence, values):
-    frames = [(RECORDS, values, None), (WATERMARK, 5), (END,)]
+    frames = [(RECORDS, values, None), (WATERMARK, 5), (END, False)]
     sent = Blob(exchange, sender, target, sequence, dumps(frames))
     data = b"".join(sent.encode())
     blob = Blob.decode(data)

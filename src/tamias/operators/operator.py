@@ -174,7 +174,10 @@ class RuntimeOperator(ABC):
         """Advance processing time and emit what is due."""
 
     def begin_epoch(self, order: EpochOrder) -> None:  # noqa: B027
-        """Prepare for an epoch, before its first record."""
+        """Take the order of an epoch: before its first record or, where jobs run continuously, at its mark."""
+
+    def emit_periodic_watermark(self) -> None:  # noqa: B027
+        """Emit the watermark that is due: at the end of an epoch or, where jobs run continuously, by the interval."""
 
     def end_epoch(self) -> None:  # noqa: B027
         """Complete an epoch, after its last record."""

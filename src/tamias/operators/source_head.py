@@ -76,6 +76,10 @@ class SourceHead(RuntimeOperator):
     def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         """Yield runs of records, and events between them, until the budget is spent or no records are available."""
 
+    def periodic_events(self) -> Iterator[SourceEvent]:
+        """Yield the watermark that is due, after a `read` that did not end the source."""
+        return iter(())
+
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         """Stop the source, and yield what it had handed over until then. It continues after `after_snapshot`."""
         return iter(())

@@ -108,16 +108,15 @@ class SplitSourceOperator(SourceHead):
                 if mine:
                     self._readers[split.id] = (split, self._connection.create_reader(split, None))
 
-    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-        yield from self._read_splits(budget, progress)
-        if self.watermarks is not None and not progress.finished:
+    def periodic_events(self) -> Iterator[SourceEvent]:
+        if self.watermarks is not None:
             yield from self.watermarks.emit_periodic()
             held = self._held.check(self.watermarks.by_split(), self.environment.clock.monotonic())
             if held is not None:
                 reader = f"{self.operator.name!r} (subtask {self.environment.index})"
                 _log.warning("split %r of %s %s", held.input, reader, held)
 
-    def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         clock = self.environment.clock
         deadline = clock.monotonic() + budget.max_ms / 1000
         if self._next_discovery is not None and clock.monotonic() >= self._next_discovery:

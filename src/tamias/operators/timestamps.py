@@ -48,7 +48,7 @@ class WatermarkEmitter(WatermarkOutput):
 class TimestampsOperator(RuntimeOperator):
     """`assign_timestamps_and_watermarks`: replaces the watermarks from upstream by its own.
 
-    Periodic watermarks are emitted at the end of every epoch. In BATCH mode only timestamps are assigned.
+    In BATCH mode only timestamps are assigned.
     """
 
     holds_watermarks = True
@@ -80,7 +80,7 @@ class TimestampsOperator(RuntimeOperator):
             on_event, output = code.bind(self._generator.on_event, "on_event"), code.bind(self.emitter, "output")
             code.line(f"{on_event}({value}, {event_time}, {output})")
 
-    def end_epoch(self) -> None:
+    def emit_periodic_watermark(self) -> None:
         if self._generates and self._periodic:
             self._generator.on_periodic_emit(self.emitter)
 

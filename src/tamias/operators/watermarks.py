@@ -1,7 +1,8 @@
 """The generation of watermarks: idleness, the splits of a source, the job's time characteristic.
 
-Periodic watermarks are emitted at the end of every epoch, not by the clock: the same input cut into the same epochs
-has the same watermarks, and a small bounded input has none before its end.
+On the epochs engine, periodic watermarks are emitted at the end of every epoch, not by the clock: the same input cut
+into the same epochs has the same watermarks, and a small bounded input has none before its end. Where jobs run
+continuously, they are emitted at `pipeline.auto-watermark-interval`, as in Flink.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class SplitWatermarks:
             yield Batch(values[first:], None if times is None else times[first:])
 
     def emit_periodic(self) -> Iterator[SourceEvent]:
-        """Ask the generators for watermarks, at the end of an epoch or of a run of aligned sources."""
+        """Ask the generators for watermarks: when they are due, and after each run of aligned sources."""
         if not self._periodic:
             return
         for generator, output in self._splits.values():

@@ -1,4 +1,8 @@
-"""Reading the input of one epoch: from the source at the head of the chain, or from blobs of other subtasks."""
+"""Reading the input of a subtask: from the source at the head of the chain, or from blobs of other subtasks.
+
+`read` reads the input of one epoch. Where jobs run continuously (`continuous.py`), the parts of `read` are called one by
+one: a blob at a time, or a few records of a source.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from tamias.subtask.input_channels import InputChannels
 from tamias.subtask.intake import Intake
 from tamias.subtask.outbox import Emitted, Outbox
 from tamias.subtask.time_flow import TimeFlow
-from tamias.subtask.wire.frames import END, IDLE, RECORDS, WATERMARK, Frame, ReceivedBlob, in_order
+from tamias.subtask.wire.frames import END, EPOCH, IDLE, RECORDS, WATERMARK, Frame, ReceivedBlob, in_order
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 _log = logging.getLogger(__name__)
@@ -28,6 +32,7 @@ class EpochInput(Protocol):
     """The input of a subtask."""
 
     ended: bool  # nothing will ever follow
+    is_drained: bool  # the input was ended by a request to stop, with more to read
 
     @property
     def watermark_ms(self) -> int:
@@ -51,12 +56,13 @@ class ChannelInput:
     ) -> None:
         graph, vertex = environment.graph, environment.vertex
         exchanges = graph.inputs_of(vertex.id)
-        self.ended = False
-        self._channels = InputChannels(
+        self.ended = self.is_drained = False
+        self.channel_ids = tuple(
             ChannelId(exchange.id, sender)
             for exchange in exchanges
             for sender in senders_of(exchange, graph.vertices[exchange.source], vertex, environment.index)
         )
+        self._channels = InputChannels(self.channel_ids)
         self._input_of = {exchange.id: exchange.input_index for exchange in exchanges}
         self._environment = environment
         self._sender_of = {exchange.id: graph.vertices[exchange.source].name for exchange in exchanges}
@@ -72,17 +78,26 @@ class ChannelInput:
 
     def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Emitted]:
         for blob in in_order(blobs, self._read_first):
-            channel, input_index = blob.channel, self._input_of[blob.exchange]
-            for frame in blob.frames():
-                if frame[0] == RECORDS:
-                    self._intake.process(frame[1], frame[2], input_index)
-                else:
-                    self._take_mark(channel, frame)  # exactly where its sender put it: between two runs
+            self.take(blob)
             if not self.ended:
                 yield from self._outbox.take_full()
-        self._warn_if_held()
+        self.warn_if_held()
 
-    def _warn_if_held(self) -> None:
+    def take(self, blob: ReceivedBlob) -> EpochOrder | None:
+        """Push one blob through the chain; return the order of the epoch that the blob ends, if it ends one."""
+        channel, input_index = blob.channel, self._input_of[blob.exchange]
+        for frame in blob.frames():
+            if frame[0] == RECORDS:
+                self._intake.process(frame[1], frame[2], input_index)
+            elif frame[0] == EPOCH:
+                order: EpochOrder = frame[1]
+                return order
+            else:
+                self._take_mark(channel, frame)  # exactly where its sender put it: between two runs
+        return None
+
+    def warn_if_held(self) -> None:
+        """Log a warning if one channel has held the watermark back for long. Asked once an epoch."""
         held = self._held.check(self._channels.active(), self._environment.clock.monotonic())
         if held is not None:
             sender = f"{self._sender_of[held.input.exchange]!r} (subtask {held.input.sender})"
@@ -98,6 +113,7 @@ class ChannelInput:
             if self._channels.idle is not was_idle:
                 self._time_flow.set_idle(self._channels.idle)
         elif kind == END:
+            self.is_drained = self.is_drained or frame[1]
             self.ended = self._channels.end(channel)
 
     def _advance(self, watermark_ms: int | None) -> None:
@@ -123,7 +139,7 @@ class SourceInput:
         ended_before: bool,
     ) -> None:
         settings, clock = environment.graph.settings, environment.clock
-        self.ended = False
+        self.ended = self.is_drained = False
         self.watermark_ms = MIN_TIMESTAMP
         self._head = head
         self._ended_before = ended_before
@@ -135,21 +151,54 @@ class SourceInput:
     def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Emitted]:
         if self.ended:
             return
-        progress = SourceProgress(finished=self._ended_before)
-        if not self._ended_before and not order.drain:
+        progress = SourceProgress()
+        self.is_drained = order.drain and not self._ended_before
+        if not order.drain:
             budget = Budget(order.max_records, order.max_source_ms, order.max_source_bytes, order.group_watermarks)
-            yield from self._take_all(self._head.read(budget, progress))
+            yield from self.poll(budget, progress)
+            if not progress.finished:
+                self.emit_periodic_watermark()
         if order.checkpoint_id is not None or order.drain:
-            yield from self._take_all(self._head.cut(progress))  # the source stands still until its state is captured
-        for event in self._source_time.end_epoch():
-            self._take_event(event)
+            yield from self.cut(progress)
+        self.advance_ingestion_time()
         ack.backlog = progress.backlog
         if progress.finished or order.drain:
-            self._time_flow.set_idle(False)  # the last watermark also counts for a source that was idle
-            self._time_flow.advance(MAX_TIMESTAMP)
-            self.ended = True
+            self.end()
         else:
-            ack.group_watermarks = self._head.group_watermarks()
+            ack.group_watermarks = self.group_watermarks()
+
+    def poll(self, budget: Budget, progress: SourceProgress) -> Iterator[Emitted]:
+        """Read what is available, up to a budget; note in `progress` what was read."""
+        if self._ended_before:
+            progress.finished = True
+        else:
+            yield from self._take_all(self._head.read(budget, progress))
+
+    def emit_periodic_watermark(self) -> None:
+        """Emit the source's own watermark."""
+        for item in self._head.periodic_events():
+            for part in self._source_time.apply(item):
+                if isinstance(part, SourceEvent):
+                    self._take_event(part)
+
+    def advance_ingestion_time(self) -> None:
+        """Emit the watermark of ingestion time, if that is the job's time."""
+        for event in self._source_time.end_epoch():
+            self._take_event(event)
+
+    def cut(self, progress: SourceProgress) -> Iterator[Emitted]:
+        """Stop the source until its state is captured, and take what it had handed over until then."""
+        yield from self._take_all(self._head.cut(progress))
+
+    def end(self) -> None:
+        """End event time, after the last record."""
+        self._time_flow.set_idle(False)  # the last watermark also counts for a source that was idle
+        self._time_flow.advance(MAX_TIMESTAMP)
+        self.ended = True
+
+    def group_watermarks(self) -> dict[str, int]:
+        """Return the watermark of the source's alignment group; empty without a group, or while idle."""
+        return self._head.group_watermarks()
 
     def _take_all(self, items: Iterable[Batch | SourceEvent]) -> Iterator[Emitted]:
         for item in items:

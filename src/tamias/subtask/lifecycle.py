@@ -84,14 +84,25 @@ class OperatorLifecycle:
     # ------------------------------------------------------------------------------------------------ an epoch
 
     def begin_epoch(self, order: EpochOrder) -> None:
+        """Give every operator the order of an epoch."""
         self._head_first(lambda operator: operator.begin_epoch(order))
 
     def advance_clock(self) -> None:
         """Tell every operator the processing time."""
         self._head_first(lambda operator: operator.on_clock(self._environment.clock.now_ms()))
 
-    def end_epoch(self) -> None:
+    def emit_periodic_watermarks(self) -> None:
+        self._head_first(lambda operator: operator.emit_periodic_watermark())
+
+    def end_epoch(self, *, emits_watermarks: bool = True) -> None:
+        """Complete an epoch.
+
+        Args:
+            emits_watermarks: Whether periodic watermarks are emitted now. Each operator emits before it completes.
+        """
         for operator in self.operators:
+            if emits_watermarks:
+                operator.emit_periodic_watermark()
             operator.end_epoch()
             if operator.backend is not None:
                 operator.backend.end_epoch()

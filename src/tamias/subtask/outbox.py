@@ -308,12 +308,17 @@ class Outbox:
 
     def flush(self) -> Iterator[Emitted]:
         """Yield all remaining blobs, at the end of an epoch."""
+        yield from self.take_all()
+        for writer in self.writers.values():
+            writer.restart()
+
+    def take_all(self) -> Iterator[Emitted]:
+        """Yield all remaining blobs."""
         self._raise_failure()
         yield from self._take_waiting()
         yield from self._driver_output.take_full()
         for writer in self.writers.values():
             yield from writer.take_all()
-            writer.restart()
 
     def taken(self) -> Taken:
         """Return what has left since the last call."""
@@ -329,9 +334,9 @@ class Outbox:
         for writer in self.writers.values():
             writer.broadcast(frame)
 
-    def end(self) -> None:
-        """Send END over all exchanges: no frame follows."""
-        self.mark((END,))
+    def end(self, *, is_drained: bool) -> None:
+        """Send END over all exchanges: no record follows."""
+        self.mark((END, is_drained))
 
 
 class Router:

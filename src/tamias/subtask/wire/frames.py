@@ -24,7 +24,8 @@ from tamias.graph.addresses import ChannelId
 RECORDS: Final = 0  # (RECORDS, values, timestamps | None)
 WATERMARK: Final = 1  # (WATERMARK, timestamp_ms)
 IDLE: Final = 2  # (IDLE, is_idle)
-END: Final = 3  # (END,): no frame follows on this channel, in this epoch or later
+END: Final = 3  # (END, is_drained): no record follows on this channel; drained: the source had more to read
+EPOCH: Final = 4  # (EPOCH, order): the mark that ends an epoch, where jobs run continuously; the last frame of its blob
 
 Frame = tuple[Any, ...]
 
