@@ -47,7 +47,7 @@ STANDS_FOR = {
 }
 
 
-def run(program, capsys):
+def run(program, capsys, *, continuous=False):
     """Run a program on the local engine and return its outcome."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
@@ -56,7 +56,7 @@ def run(program, capsys):
     def lines_since():
         return capsys.readouterr().out.splitlines()
 
-    with on_local_engine():
+    with on_local_engine(continuous=continuous):
         return outcome.run(program, env, lines_since)
 
 

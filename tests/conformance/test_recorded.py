@@ -24,11 +24,12 @@ def job_failures_as_what_user_code_raised(monkeypatch):
 
 
 @pytest.mark.usefixtures("job_failures_as_what_user_code_raised")
+@pytest.mark.parametrize("continuous", [False, True], ids=["epochs", "continuous"])
 @pytest.mark.parametrize("name", programs.names())
-def test_a_program_gives_what_pyflink_gave(name, capsys):
+def test_a_program_gives_what_pyflink_gave(name, continuous, capsys):
     recording, program = recording_of(name), programs.load(name, "tamias")
     assert recording["sha256"] == programs.sha256(name), "the program was changed after it was recorded"
-    found = run(program, capsys)
+    found = run(program, capsys, continuous=continuous)
     different = differences(recording, found, program.ordered)
     if program.quirk:
         assert found.get("error") not in ("AssertionError", "KeyError", "AttributeError"), found

@@ -14,7 +14,7 @@ from tamias.driver.job_checkpoints import JobCheckpoints
 from tamias.driver.job_metrics import JobMetrics
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
-from tamias.driver.pacing import EpochPacer, PacingSettings
+from tamias.driver.pacing import EpochPacer, MarkPacer, PacingSettings
 from tamias.driver.retained_checkpoints import RetainedCheckpoints
 from tamias.driver.savepoint_stop import SavepointStop
 from tamias.engine.protocol import Engine
@@ -66,16 +66,20 @@ class AttemptRunner:
         self.epochs.begin_attempt()
         self._publish_running(attempt)
         pacer = EpochPacer(self._pacing())
+        marks = None if self.engine.mark_interval_ms is None else MarkPacer(self.engine.mark_interval_ms)
         while True:
             self.between.attend()
             self.between.wait_for_reader()
             stop = self.between.stop
             if stop is not None and self.stop.perform(stop, pacer.pace.budget):
                 break
-            epoch = self.epochs.run(pacer.pace.budget)
+            epoch = self.epochs.run(pacer.pace.budget, holds_sources=self.between.reader_is_behind)
             if epoch.finished:
                 self.final_checkpoint.take(EpochPacer(self._pacing()).pace.budget)
                 break
+            if marks is not None:
+                self.between.wait_for_mark(marks.next_ms())
+                continue
             self.between.idle(pacer.observe(epoch.report).idle_wait_ms, epoch.acks)
             if epoch.order.checkpoint_id is not None:
                 self.between.wait_for_checkpoint(epoch.order.checkpoint_id)
@@ -118,6 +122,7 @@ class AttemptRunner:
             hashed_files=checkpoints.signing_key_file is not None,
             write_buffer=checkpoints.write_buffer_bytes,
             local_copies=checkpoints.local_copies,
+            buffer_timeout_ms=settings.buffer_timeout_ms,
             restore=plan,
             only=region,
         )

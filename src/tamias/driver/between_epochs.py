@@ -82,6 +82,23 @@ class BetweenEpochs:
                 return
             self._engine.wait(left_s)
 
+    def wait_for_mark(self, interval_ms: int) -> None:
+        """Wait before the next epoch of a job that runs continuously, but not past a checkpoint that is due."""
+        steady, checkpoints = self._job.steady, self._checkpoints
+        until_ms = steady.now_ms() + interval_ms
+
+        def is_time() -> bool:
+            now_ms = steady.now_ms()
+            due_ms = checkpoints.next_due_ms(now_ms)
+            return now_ms >= until_ms or self.stop is not None or (due_ms is not None and due_ms <= now_ms)
+
+        self.wait_until(is_time)
+
+    @property
+    def reader_is_behind(self) -> bool:
+        """Whether so many collected records wait for the program that a source need not read more now."""
+        return 2 * self._job.handle.collected_bytes >= self._job.settings.collect_buffer_bytes
+
     def idle(self, wait_ms: int, acks: list[Ack]) -> None:
         """Wait before the next epoch, but not past a timer, a checkpoint that is due, or a report of a slot."""
         buffer_timeout_ms = self._job.settings.buffer_timeout_ms

@@ -62,15 +62,19 @@ class EpochRunner:
         region, self._failed_region = self._failed_region, None
         return region
 
-    def run(self, budget: EpochBudget) -> Epoch:
+    def run(self, budget: EpochBudget, *, holds_sources: bool = False) -> Epoch:
         """Run one epoch. It carries a checkpoint if one is due.
+
+        Args:
+            budget: How much the sources may read.
+            holds_sources: Where jobs run continuously: the sources read nothing behind this epoch until the next one.
 
         Raises:
             AttemptFailed: A subtask or a slot failed.
             Cancelled: The job was cancelled while the epoch ran.
         """
         due = self._checkpoints.start_due(Cut(self._number, self._output.records_read), backlog=self._backlog)
-        order = self._order(budget)
+        order = replace(self._order(budget), holds_sources=holds_sources)
         if due is not None:
             order = replace(
                 order,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tamias.errors import ConfigurationError
 
-__all__ = ["EpochBudget", "EpochPacer", "EpochReport", "Pace", "PacingSettings"]
+__all__ = ["EpochBudget", "EpochPacer", "EpochReport", "MarkPacer", "Pace", "PacingSettings"]
 
 FIRST_RECORDS = 1_000  # a small first epoch shows the first results at once
 MOST_RECORDS = 10_000_000
@@ -20,6 +20,7 @@ SHORTEST_TARGET_MS = 50
 IDLE_SOURCE_MS = 50  # how long sources read in an epoch without backlog
 SHORTEST_WAIT_MS = 10
 LONGEST_WAIT_MS = 50
+FIRST_MARK_MS = 10
 GUESSED_FIXED_MS = 100.0
 LEARNING_RATE = 0.3  # of the fixed cost: one unusual epoch must not change it by much
 MEMORY = 0.9  # the weight of an epoch in the fitted line, for each epoch after it
@@ -170,6 +171,24 @@ class EpochPacer:
 
     def _plan(self, *, source_ms: int) -> Pace:
         return Pace(EpochBudget(self._records, source_ms, self._settings.max_bytes), self._wait_ms)
+
+
+class MarkPacer:
+    """Decides when the next epoch of a job that runs continuously ends: soon at first, so that short jobs end soon.
+
+    >>> pacer = MarkPacer(200)
+    >>> [pacer.next_ms() for _ in range(7)]
+    [10, 20, 40, 80, 160, 200, 200]
+    """
+
+    def __init__(self, interval_ms: int) -> None:
+        self._interval_ms = interval_ms
+        self._wait_ms = FIRST_MARK_MS
+
+    def next_ms(self) -> int:
+        """Return the time until the next mark."""
+        wait_ms, self._wait_ms = min(self._wait_ms, self._interval_ms), self._wait_ms * 2
+        return wait_ms
 
 
 class _FittedLine:

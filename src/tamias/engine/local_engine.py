@@ -47,6 +47,10 @@ class LocalEngine:
         return True
 
     @property
+    def mark_interval_ms(self) -> int | None:
+        return None
+
+    @property
     def slot_pids(self) -> tuple[int, ...]:
         return ()
 

@@ -46,6 +46,10 @@ class Engine(Protocol):
         """Whether the subtasks run in the driver's own process and so share its memory."""
 
     @property
+    def mark_interval_ms(self) -> int | None:
+        """The time between two epochs of jobs that run continuously; None: an epoch reads what its order allows."""
+
+    @property
     def slot_pids(self) -> tuple[int, ...]:
         """The process ids of the slots, by slot number. Empty while no slot process runs."""
 

@@ -46,8 +46,9 @@ class AsyncWaitOperator(RuntimeOperator):
         self._sent = 0  # requests whose results have not all left
         self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
         self.requests: Requests | None = None
-        # Most answers come within this time, and then need not wait for the next epoch.
-        self._linger_s = environment.graph.settings.async_linger_ms / 1000
+        # Most answers come within this time, and then need not wait for the next epoch. No answer waits for an epoch
+        # where jobs run continuously.
+        self._linger_s = 0.0 if environment.continuous else environment.graph.settings.async_linger_ms / 1000
         self._hurried = False
 
     def functions(self) -> Iterable[Any]:

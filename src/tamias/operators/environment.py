@@ -44,6 +44,7 @@ class SubtaskEnvironment:
     incremental: bool = True
     reuses_restored: bool = False  # checkpoints go to the restored checkpoint's directory and may refer to its files
     feedback_queues: FeedbackQueues = field(default_factory=dict)  # of the slot, which hosts head and tail
+    continuous: bool = False  # the subtask runs without a pause between epochs
     scratch: Callable[[], str] | None = None  # makes a folder on local disk; removed with the job
 
     def scratch_root(self) -> str:

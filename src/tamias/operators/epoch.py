@@ -35,6 +35,9 @@ class EpochOrder:
     savepoint: SavepointOrder | None = None
     savepoint_apart: bool = False  # the checkpoint is a savepoint, and the slot has its `SavepointOrder` already
     drain: bool = False  # sources end now, even if there is more to read
+    holds_sources: bool = (
+        False  # where jobs run continuously: sources read nothing behind the mark until the next order
+    )
 
     def without_address(self) -> EpochOrder:
         """Return the order as Spark's tasks carry it: an address with credentials must not pass through Spark."""

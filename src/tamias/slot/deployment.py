@@ -32,3 +32,5 @@ class Deployment:
     local_copies: LocalCopySettings = field(default_factory=LocalCopySettings)
     restore: RestorePlan | None = None
     only: frozenset[SubtaskId] | None = None  # subtasks to restart while the others go on; None: restart all
+    buffer_timeout_ms: int = 100  # where jobs run continuously: how long output may wait for more; -1: for a full blob
+    continuous: bool = False  # epochs are marks in the stream: subtasks run without a pause between them

@@ -137,6 +137,7 @@ class SlotHost:
             rocksdb=deployment.rocksdb,
             incremental=deployment.incremental,
             reuses_restored=_restores_its_own(deployment),
+            continuous=deployment.continuous,
             scratch=self._scratch,
             feedback_queues=self._feedback_queues,
         )
@@ -185,14 +186,26 @@ class SlotHost:
         subtask = self._subtasks[subtask_id]
         self._dirty.add(subtask_id)
         yield from subtask.run_epoch(order, blobs, send)
-        if order.checkpoint_id is not None and subtask_id not in order.settled:
-            taken = subtask.snapshot(order.checkpoint_id, savepoint, order.checkpoint_ms)
-            if isinstance(taken, Declined):
-                self._writer.decline(subtask_id, taken)
-            else:
-                self._writer.add(taken)
+        self._capture(subtask_id, order, savepoint)
         self._dirty.discard(subtask_id)
         yield subtask.ack
+
+    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> None:
+        """Capture the state of a subtask that runs continuously, if the epoch that it has ended carries a checkpoint.
+
+        Raises:
+            SlotLostError: The slot was not told where a savepoint goes.
+        """
+        self._capture(subtask_id, order, self._savepoint_of(order))
+
+    def _capture(self, subtask_id: SubtaskId, order: EpochOrder, savepoint: SavepointOrder | None) -> None:
+        if order.checkpoint_id is None or subtask_id in order.settled:
+            return
+        taken = self._subtasks[subtask_id].snapshot(order.checkpoint_id, savepoint, order.checkpoint_ms)
+        if isinstance(taken, Declined):
+            self._writer.decline(subtask_id, taken)
+        else:
+            self._writer.add(taken)
 
     def _savepoint_of(self, order: EpochOrder) -> SavepointOrder | None:
         if not order.savepoint_apart:

@@ -33,6 +33,25 @@ class RunEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class Attach:
+    """From the task of a subtask that runs continuously: carry blobs in both directions from now on, at the same time.
+
+    An empty message from the slot says that the subtask has finished and nothing follows.
+    """
+
+    subtask: SubtaskId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEpoch:
+    """From the driver: let the sources of this slot put the mark of an epoch into the stream."""
+
+    attempt: int
+    order: EpochOrder
+
+
+@dataclass(frozen=True, slots=True)
 class Deploy:
     """From the driver: open these subtasks. The deployment is pickled with the user's code in it."""
 
@@ -95,6 +114,8 @@ class Exit:
 
 Request = (
     RunEpoch
+    | Attach
+    | OrderEpoch
     | Deploy
     | KeepFile
     | BeginSavepoint

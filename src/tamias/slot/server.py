@@ -10,7 +10,7 @@ import threading
 from typing import NamedTuple, assert_never
 
 from tamias.clock import SystemClock
-from tamias.errors import DeploymentError, SpoolError
+from tamias.errors import DeploymentError, SlotLostError, SpoolError
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, OutputPart
@@ -19,11 +19,13 @@ from tamias.slot.garbage import SlotGarbage
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Address, Link
 from tamias.slot.listener import Listener
+from tamias.slot.mailbox import Mailbox
 from tamias.slot.messages import (
     ACK,
     FAILED,
     OUTPUT,
     Aborted,
+    Attach,
     BeginSavepoint,
     CloseSubtasks,
     Completed,
@@ -32,15 +34,17 @@ from tamias.slot.messages import (
     Done,
     Exit,
     KeepFile,
+    OrderEpoch,
     Request,
     RunEpoch,
     Subscribe,
 )
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
 from tamias.slot.spool import Spool, StoredMessage
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
+from tamias.slot.turn import Turn
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.wire.frames import Blob
@@ -82,12 +86,14 @@ class SlotServer:
     def __init__(self, config: SlotConfig, garbage: SlotGarbage | None = None) -> None:
         self._config = config
         self._garbage = garbage or SlotGarbage()
-        self._events: queue.SimpleQueue[SlotEvent] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[SlotEvent | FlowEvent] = queue.SimpleQueue()
         self._host = SlotHost(
             config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}")
         )
         self._tables = TableHost(config.slot, self._host.existing_folder)
-        self._turn = threading.Lock()  # one request at a time: user code is never called concurrently
+        self._turn = Turn()  # one request at a time: user code is never called concurrently
+        self._mailbox = Mailbox(self._host, self._turn, SystemClock(), self._events.put)
+        self._mailbox.failed = self._subtask_failed
         self._listener = Listener(
             config.address, config.secret, self._serve_connection, "slot-connection", config.certificate
         )
@@ -115,7 +121,8 @@ class SlotServer:
         if not isinstance(self._config.address, tuple):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._config.address)
-        if self._turn.acquire(timeout=3.0):  # do not wait for a request that hangs in user code
+        self._mailbox.stop()
+        if self._turn.acquire(timeout_s=3.0):  # do not wait for a request that hangs in user code
             self._host.shutdown()
             self._tables.close()
 
@@ -134,6 +141,9 @@ class SlotServer:
         match request:
             case RunEpoch():
                 self._run_epoch(link, request)
+            case Attach():
+                self._serve_task(link, request)
+                return False
             case Subscribe():
                 link.send(dumps(Done()))
                 self._publish_events(link)
@@ -145,7 +155,16 @@ class SlotServer:
                 link.send(dumps(Done(self._perform_on_tables(request))))
             case WriteTable() | LookUp() | ReadTable():
                 self._answer_about_table(link, request)
-            case Deploy() | KeepFile() | BeginSavepoint() | Completed() | Aborted() | CloseSubtasks() | Discard():
+            case (
+                Deploy()
+                | OrderEpoch()
+                | KeepFile()
+                | BeginSavepoint()
+                | Completed()
+                | Aborted()
+                | CloseSubtasks()
+                | Discard()
+            ):
                 if isinstance(request, Deploy | Discard):
                     self._hang_up()
                 link.send(dumps(Done(self._perform(request))))
@@ -153,17 +172,36 @@ class SlotServer:
                 assert_never(request)
         return True
 
+    def _serve_task(self, link: Link, request: Attach) -> None:
+        try:
+            self._mailbox.serve(request.subtask, request.attempt, link)
+        except SlotLostError as refusal:
+            link.send(FAILED, dumps(refusal))
+
+    def _subtask_failed(self, subtask: SubtaskId, error: Exception) -> None:
+        """Report the failure of a subtask that runs continuously."""
+        attempt = self._host.attempt
+        if attempt is not None:
+            self._events.put(SubtaskFailed(attempt, subtask, dumps(_picklable(error))))
+
     def _perform(
-        self, request: Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
+        self, request: Deploy | OrderEpoch | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
     ) -> BaseException | None:
         with self._turn:
             try:
                 match request:
                     case Deploy(data, subtasks):
                         self._forget_answers()
+                        self._mailbox.end(in_order=False)
                         self._garbage.deploying()
-                        self._host.deploy(decode_deployment(data), subtasks)
+                        deployment = decode_deployment(data)
+                        self._host.deploy(deployment, subtasks)
                         self._garbage.deployed()
+                        if deployment.continuous:
+                            self._mailbox.begin(deployment)
+                    case OrderEpoch(attempt, order):
+                        if attempt == self._host.attempt:
+                            self._mailbox.order(order)
                     case KeepFile(number, file, part, last, first):
                         self._host.files.receive(number, file, part, last=last, first=first)
                     case BeginSavepoint(checkpoint_id, savepoint):
@@ -173,8 +211,10 @@ class SlotServer:
                     case Aborted(checkpoint_id):
                         self._host.checkpoint_aborted(checkpoint_id)
                     case CloseSubtasks():
+                        self._mailbox.end(in_order=True)
                         self._host.close_subtasks()
                     case Discard():
+                        self._mailbox.end(in_order=False)
                         self._host.discard()
             except Exception as error:  # travels to the driver, which decides what it means
                 return _picklable(error)
@@ -313,9 +353,17 @@ class SlotServer:
             try:
                 message = dumps(self._events.get(timeout=max(due - clock.monotonic(), 0.0)))
             except queue.Empty:
-                message = dumps(SlotActivity(self._epoch, self._answered, self._messages, self._in_user_code))
+                message = dumps(self._activity())
                 due = clock.monotonic() + self._config.heartbeat_s
             link.send(message)
+
+    def _activity(self) -> SlotActivity:
+        """Return what the slot is doing, whichever way its subtasks run."""
+        mailbox = self._mailbox
+        if mailbox.epoch > self._epoch:
+            return SlotActivity(mailbox.epoch, mailbox.answered, mailbox.messages, mailbox.in_step)
+        messages, in_user_code = self._messages + mailbox.messages, self._in_user_code or mailbox.in_step
+        return SlotActivity(self._epoch, self._answered, messages, in_user_code)
 
 
 class TaskGone(EOFError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tamias.errors import UserFunctionError
 from tamias.graph.addresses import SubtaskId
+from tamias.operators.epoch import Ack, OutputPart
 from tamias.state.snapshots import SubtaskSnapshot
 
 
@@ -50,4 +51,30 @@ class SlotActivity:
     in_user_code: bool
 
 
-SlotEvent = SnapshotWritten | SnapshotNotWritten
+@dataclass(frozen=True, slots=True)
+class EpochAcknowledged:
+    """A subtask that runs continuously has ended its part of an epoch."""
+
+    attempt: int
+    ack: Ack
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLeft:
+    """A part of the driver's output has left a subtask that runs continuously."""
+
+    attempt: int
+    part: OutputPart
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskFailed:
+    """A subtask that runs continuously has failed. The error stays pickled: only the driver may know its class."""
+
+    attempt: int
+    subtask: SubtaskId
+    pickled_error: bytes
+
+
+SlotEvent = SnapshotWritten | SnapshotNotWritten  # for the job loop
+FlowEvent = EpochAcknowledged | OutputLeft | SubtaskFailed  # for the engine, where jobs run continuously

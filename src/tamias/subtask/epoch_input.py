@@ -1,7 +1,7 @@
 """Reading the input of a subtask: from the source at the head of the chain, or from blobs of other subtasks.
 
-`read` reads the input of one epoch. Where jobs run continuously (`continuous.py`), the parts of `read` are called one by
-one: a blob at a time, or a few records of a source.
+`read` reads the input of one epoch. Where jobs run continuously (`continuous.py`), the parts of `read` are called one
+by one: a blob at a time, or a few records of a source.
 """
 
 from __future__ import annotations
@@ -195,6 +195,11 @@ class SourceInput:
         self._time_flow.set_idle(False)  # the last watermark also counts for a source that was idle
         self._time_flow.advance(MAX_TIMESTAMP)
         self.ended = True
+
+    def drain(self) -> None:
+        """End event time although there is more to read."""
+        self.is_drained = not self._ended_before
+        self.end()
 
     def group_watermarks(self) -> dict[str, int]:
         """Return the watermark of the source's alignment group; empty without a group, or while idle."""

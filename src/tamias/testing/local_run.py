@@ -14,15 +14,27 @@ from functools import partial
 from typing import Any
 
 from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.engine.continuous_local_engine import ContinuousLocalEngine
+from tamias.engine.execution import reason_for_epochs
 from tamias.engine.local_engine import LocalEngine
+from tamias.graph.job_graph import JobGraph
 from tamias.program.data_stream import DataStream
 
 
 @contextmanager
-def on_local_engine() -> Iterator[None]:
-    """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in this process."""
-    with jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine)):
+def on_local_engine(*, continuous: bool = False) -> Iterator[None]:
+    """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in this process.
+
+    Args:
+        continuous: Run jobs as the continuous engine does, except for those that need epochs.
+    """
+    make = _local_engine if continuous else LocalEngine
+    with jobs_submitted_by(partial(submit, engine_for=lambda settings: make)):
         yield
+
+
+def _local_engine(graph: JobGraph) -> LocalEngine:
+    return ContinuousLocalEngine(graph) if reason_for_epochs(graph) is None else LocalEngine(graph)
 
 
 def collect_locally(stream: DataStream) -> list[Any]:

@@ -19,16 +19,12 @@ from typing import TypeAlias
 
 from tamias.config.job_settings import JobSettings
 from tamias.config.link_settings import LinkSettings
-from tamias.config.python_dependencies import PythonDependencies
 from tamias.driver.submit import heartbeat_of, jobs_submitted_by, submit
+from tamias.engine.execution import reason_for_epochs
 from tamias.engine.protocol import EpochResult, Failure
-from tamias.engine.slots.link_certificate import certificate_for
-from tamias.engine.slots.local_pool import LocalSlotPool
-from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_engine import SlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
-from tamias.engine.spark.task_side.launch_slots import launch_slots
 from tamias.engine.spark.task_side.run_subtask import SubtaskCall
 from tamias.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from tamias.errors import DeploymentError, SlotLostError
@@ -39,8 +35,9 @@ from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import RunEpoch
-from tamias.slot.slot_config import DriverContact
 from tamias.subtask.wire.frames import destination_of
+from tamias.testing.continuous_process_engine import ContinuousProcessEngine
+from tamias.testing.slot_processes import slot_processes
 from tamias.types.by_value import dumps
 
 __all__ = ["ProcessEngine", "on_process_engine"]
@@ -71,8 +68,7 @@ class ProcessEngine(SlotEngine):
         pool: SlotPool | None = None,
     ) -> None:
         heartbeat = heartbeat or Heartbeat()
-        slots = _registering_slots if registering else _local_slots
-        pool = pool or slots(graph.slot_count, heartbeat, links or LinkSettings())
+        pool = pool or slot_processes(graph.slot_count, heartbeat, links or LinkSettings(), registering=registering)
         super().__init__(graph, pool, heartbeat.stall_timeout_s)
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
@@ -174,26 +170,24 @@ class ProcessEngine(SlotEngine):
         self._threads.shutdown(wait=False)
 
 
-def _local_slots(count: int, heartbeat: Heartbeat, links: LinkSettings) -> SlotPool:
-    return LocalSlotPool(count, PythonDependencies(), heartbeat=heartbeat)
-
-
-def _registering_slots(count: int, heartbeat: Heartbeat, links: LinkSettings) -> SlotPool:
-    def launch(driver: DriverContact, numbers: list[int]) -> None:
-        for _ in launch_slots(driver, numbers):
-            pass
-
-    certificate = certificate_for(links, "127.0.0.1")
-    return RegisteringSlotPool(count, "127.0.0.1", launch, heartbeat, certificate=certificate)
-
-
 @contextmanager
-def on_process_engine(*, registering: bool = False) -> Iterator[None]:
-    """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in slot processes, not on Spark."""
+def on_process_engine(*, registering: bool = False, continuous: bool = False) -> Iterator[None]:
+    """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in slot processes, not on Spark.
 
-    def engine_for(settings: JobSettings) -> Callable[[JobGraph], ProcessEngine]:
+    Args:
+        registering: Start the slots as on a cluster.
+        continuous: Run jobs continuously, except for those that need epochs.
+    """
+
+    def engine_for(settings: JobSettings) -> Callable[[JobGraph], SlotEngine]:
         heartbeat = heartbeat_of(settings)
-        return lambda graph: ProcessEngine(graph, heartbeat, registering=registering, links=settings.links)
+
+        def make(graph: JobGraph) -> SlotEngine:
+            if continuous and reason_for_epochs(graph) is None:
+                return ContinuousProcessEngine(graph, heartbeat, registering=registering, links=settings.links)
+            return ProcessEngine(graph, heartbeat, registering=registering, links=settings.links)
+
+        return make
 
     with jobs_submitted_by(partial(submit, engine_for=engine_for)):
         yield

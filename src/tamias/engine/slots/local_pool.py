@@ -16,7 +16,7 @@ from tamias.engine.slots.interpreter import prepare_interpreter
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
 from tamias.storage.scratch_folders import LocalFolder
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class LocalSlotPool:
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
         self._heartbeat = heartbeat or Heartbeat()
-        self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
         self._count = count
         self._scratch = _short_folder()
         self.folder = self._scratch.path

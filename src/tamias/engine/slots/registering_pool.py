@@ -29,7 +29,7 @@ from tamias.slot.link import Address, Link
 from tamias.slot.listener import Listener
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import DriverContact, Registration, Welcome
-from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
 from tamias.types.by_value import dumps
 
 
@@ -108,7 +108,7 @@ class RegisteringSlotPool:
         register_s: float = 120.0,
     ) -> None:
         self.secret = secrets.token_bytes(32)
-        self.events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
         self.slots: list[SlotHandle] = []
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None

@@ -21,7 +21,7 @@ from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
-from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
 
 
 class SlotEngine(ABC):
@@ -41,6 +41,10 @@ class SlotEngine(ABC):
     @property
     def in_process(self) -> bool:
         return False
+
+    @property
+    def mark_interval_ms(self) -> int | None:
+        return None
 
     @property
     def slot_pids(self) -> tuple[int, ...]:
@@ -227,15 +231,22 @@ class SlotEngine(ABC):
         with contextlib.suppress(queue.Empty):
             while True:
                 event = self.pool.events.get_nowait()
-                if event is not None:
+                if isinstance(event, SlotEvent):
                     found.append(event)
+                elif event is not None:
+                    self._take_flow(event)
         return found
 
     def wait(self, timeout_s: float) -> None:
         with contextlib.suppress(queue.Empty):
             event = self.pool.events.get(timeout=max(timeout_s, 0.0))
-            if event is not None:
+            if isinstance(event, SlotEvent):
                 self._held.append(event)
+            elif event is not None:
+                self._take_flow(event)
+
+    def _take_flow(self, event: FlowEvent) -> None:  # noqa: B027
+        """Take an event of subtasks that run continuously. An engine of epochs has none."""
 
     def wake(self) -> None:
         self.pool.events.put(None)

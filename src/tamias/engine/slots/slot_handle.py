@@ -18,7 +18,7 @@ from typing import Protocol
 from tamias.errors import SlotLostError
 from tamias.slot.link import Address, Link, connect
 from tamias.slot.messages import Done, Exit, Request, Subscribe
-from tamias.slot.slot_events import SlotActivity, SlotEvent
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
 from tamias.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class SlotHandle:
 
     def connect(
         self,
-        on_event: Callable[[SlotEvent], None],
+        on_event: Callable[[SlotEvent | FlowEvent], None],
         on_activity: Callable[[int, SlotActivity], None],
         on_lost: Callable[[int], None],
         heartbeat: Heartbeat,
@@ -101,14 +101,14 @@ class SlotHandle:
     def _listen(
         self,
         link: Link,
-        on_event: Callable[[SlotEvent], None],
+        on_event: Callable[[SlotEvent | FlowEvent], None],
         on_activity: Callable[[int, SlotActivity], None],
         on_lost: Callable[[int], None],
     ) -> None:
         """Pass on the slot's events and activity until the slot is gone or silent for too long."""
         try:
             while True:
-                report: SlotEvent | SlotActivity = pickle.loads(link.receive())
+                report: SlotEvent | FlowEvent | SlotActivity = pickle.loads(link.receive())
                 if isinstance(report, SlotActivity):  # a heartbeat
                     on_activity(self.number, report)
                 else:

@@ -1,0 +1,180 @@
+"""The local engine for jobs that run continuously: the subtasks of the continuous engine, without processes.
+
+Every epoch the sources read once and then put the mark of the epoch into the stream, so the same records share an epoch
+as on `LocalEngine`. With `chance` given, subtasks take turns in an order that it draws, and sources read on behind the
+mark: channels get ahead of each other, and marks have to be aligned, as they are between processes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+from tamias.clock import Clock
+from tamias.engine.local_engine import LocalEngine
+from tamias.engine.protocol import EpochResult, Failure
+from tamias.engine.subtask_outcome import add_output
+from tamias.errors import SlotLostError
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
+from tamias.operators.epoch import Ack, EpochOrder, OutputPart
+from tamias.slot.deployment import Deployment
+from tamias.slot.host import SlotHost
+from tamias.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
+from tamias.subtask.outbox import Emitted
+from tamias.subtask.subtask import Subtask
+from tamias.subtask.wire.frames import ReceivedBlob
+from tamias.types.by_value import dumps
+
+__all__ = ["ContinuousLocalEngine"]
+
+_READ_AHEAD = 4  # turns that a source may take behind a mark that is on its way
+
+
+class ContinuousLocalEngine(LocalEngine):
+    """Runs one job inside the calling process, with epochs that are marks in the stream.
+
+    Args:
+        graph: The job.
+        clock: The clock of the subtasks.
+        chance: Draws the order in which subtasks take turns; None: level by level.
+    """
+
+    def __init__(self, graph: JobGraph, clock: Clock | None = None, chance: Random | None = None) -> None:
+        super().__init__(graph, clock)
+        self._chance = chance
+        self._targets = {e.id: e.target for e in graph.exchanges}
+        self._running: dict[SubtaskId, ContinuousChannels | ContinuousSource] = {}  # level by level
+        self._acks: list[Ack] = []
+        self._parts: list[OutputPart] = []  # since the last acknowledgement of their subtask
+        self.held_blobs = 0  # blobs that had to wait for the marks of other channels
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        failure = super().deploy(replace(deployment, continuous=True))
+        if failure is not None:
+            return failure
+        self._running.clear()
+        for level in self._graph.levels:
+            for vertex in level:
+                for index in range(vertex.parallelism):
+                    host, subtask_id = self.hosts[self._graph.slot_of(vertex, index)], SubtaskId(vertex.id, index)
+                    surroundings = _Surroundings(self, host, subtask_id)
+                    self._running[subtask_id] = run_continuously(host.subtasks[subtask_id], surroundings)
+        return None
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        self._acks, self._parts = [], []
+        step = self._take_turns if self._chance is None else self._take_turns_by_chance
+        for subtask_id, subtask in self._running.items():
+            failure = self._turn(subtask_id, subtask.advance_clock)
+            if failure is not None:
+                return EpochResult(failure=failure)
+        return step(order)
+
+    def _take_turns(self, order: EpochOrder) -> EpochResult:
+        for subtask_id, subtask in self._running.items():
+
+            def run(subtask: ContinuousChannels | ContinuousSource = subtask) -> None:
+                if isinstance(subtask, ContinuousSource):
+                    _read(subtask, order)
+                    subtask.give(order)
+                else:
+                    subtask.emit_periodic_watermarks()
+                while subtask.has_input:
+                    subtask.take()
+
+            failure = self._turn(subtask_id, run)
+            if failure is not None:
+                return EpochResult(failure=failure)
+        return self._result()
+
+    def _take_turns_by_chance(self, order: EpochOrder) -> EpochResult:
+        assert self._chance is not None
+        sources = {of: each for of, each in self._running.items() if isinstance(each, ContinuousSource)}
+        turns_left = dict.fromkeys(sources, _READ_AHEAD)
+        not_read = set(sources)
+        while len(self._acks) < len(self._running):
+            may_turn = [of for of, each in self._running.items() if each.has_input]
+            may_turn += [of for of, each in sources.items() if turns_left[of] and not each.has_input]
+            chosen = self._chance.choice(may_turn)
+            subtask = self._running[chosen]
+            if subtask.has_input:
+                failure = self._turn(chosen, subtask.take)
+            else:
+                source = sources[chosen]
+                turns_left[chosen] -= 1
+                failure = self._turn(chosen, partial(_read, source, order))
+                if chosen in not_read:
+                    not_read.discard(chosen)
+                    source.give(order)
+            if failure is not None:
+                return EpochResult(failure=failure)
+        return self._result()
+
+    def _turn(self, subtask_id: SubtaskId, call: Callable[[], None]) -> Failure | None:
+        """Give a subtask a turn; return the failure if it raised an exception. Every subtask restarts then."""
+        slot = self._graph.slot_of(self._graph.vertices[subtask_id.vertex], subtask_id.subtask)
+        if self._cancelled:
+            return Failure(SlotLostError(0, "the job was cancelled"))
+        try:
+            call()
+        except Exception as error:
+            return Failure(error, slot)
+        return None
+
+    def _result(self) -> EpochResult:
+        return EpochResult(sorted(self._acks, key=lambda a: (a.vertex, a.subtask)))
+
+    # ------------------------------------------------------------------------------------------ from the subtasks
+
+    def deliver(self, item: Emitted) -> None:
+        """Take what leaves a subtask."""
+        if isinstance(item, OutputPart):
+            self._parts.append(pickle.loads(dumps(item)))
+            return
+        target = self._running[SubtaskId(self._targets[item.exchange], item.target)]
+        assert isinstance(target, ContinuousChannels), "a source has no input channels"
+        target.give(item)
+
+    def acknowledged(self, ack: Ack) -> None:
+        """Take the acknowledgement of a subtask, and the parts of its output that came before."""
+        mine = [part for part in self._parts if (part.vertex, part.subtask) == (ack.vertex, ack.subtask)]
+        self._parts = [part for part in self._parts if part not in mine]
+        own: Ack = pickle.loads(dumps(ack))
+        add_output([own], mine)
+        self._acks.append(own)
+
+
+class _Surroundings:
+    """The surroundings of a subtask: other subtasks of the same process."""
+
+    def __init__(self, engine: ContinuousLocalEngine, host: SlotHost, subtask_id: SubtaskId) -> None:
+        self._engine = engine
+        self._host = host
+        self._subtask_id = subtask_id
+        self.send = engine.deliver
+        self.acknowledge = engine.acknowledged
+
+    def taken(self, blob: ReceivedBlob) -> None:
+        """Do nothing: no queue is bounded here."""
+
+    def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
+        self._engine.held_blobs += 1
+        return blob
+
+    def released(self) -> None:
+        """Do nothing: blobs wait in memory here."""
+
+    def capture(self, subtask: Subtask, order: EpochOrder) -> None:
+        self._host.capture(self._subtask_id, order)
+
+
+def _read(source: ContinuousSource, order: EpochOrder) -> None:
+    """Let a source read as much as an epoch reads, with its periodic watermark."""
+    if source.may_read and not order.drain:
+        source.poll(order.max_records, order.max_source_ms, order.max_source_bytes)
+        source.emit_periodic_watermarks()
+        source.flush()

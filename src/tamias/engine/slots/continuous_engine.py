@@ -1,0 +1,124 @@
+"""The base of engines with slot processes that run jobs continuously: everything but how blobs move between the slots.
+
+An attempt is one flow of blobs through all subtasks. An epoch is an order to the sources, and an answer of every
+subtask once the mark of the epoch has passed through it. A failure anywhere ends the attempt.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from abc import abstractmethod
+from dataclasses import replace
+from typing import assert_never
+
+from tamias.engine.protocol import EpochResult, Failure
+from tamias.engine.slots.slot_engine import SlotEngine
+from tamias.engine.slots.slot_pool import SlotPool
+from tamias.engine.subtask_outcome import add_output
+from tamias.errors import DeploymentError, SlotLostError
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
+from tamias.operators.epoch import Ack, EpochOrder, OutputPart
+from tamias.slot.deployment import Deployment
+from tamias.slot.messages import OrderEpoch
+from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, OutputLeft, SubtaskFailed
+
+__all__ = ["MARK_INTERVAL_MS", "ContinuousSlotEngine"]
+
+MARK_INTERVAL_MS = 200
+_POLL_S = 0.05  # how often a lost slot is looked for while an epoch runs
+_PATIENCE_S = 1.0  # how long a more telling failure is waited for after a broken connection
+
+
+class ContinuousSlotEngine(SlotEngine):
+    """Hosts a job in slot processes that run it continuously. A subclass carries the blobs."""
+
+    def __init__(self, graph: JobGraph, pool: SlotPool, stall_timeout_s: float) -> None:
+        super().__init__(graph, pool, stall_timeout_s)
+        self._subtasks = frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))
+        self._acks: dict[SubtaskId, Ack] = {}
+        self._parts: dict[SubtaskId, list[OutputPart]] = {}  # since the last acknowledgement of the subtask
+        self._failure: Failure | None = None  # of the attempt
+
+    @property
+    def mark_interval_ms(self) -> int | None:
+        return MARK_INTERVAL_MS
+
+    @abstractmethod
+    def _start_flow(self, deployment: Deployment) -> None:
+        """Carry blobs between the slots from now on."""
+
+    @abstractmethod
+    def _end_flow(self) -> None:
+        """Carry no more blobs: the attempt is over."""
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        """Start an attempt: every subtask restarts, since each may have passed the mark of the last epoch."""
+        self._end_flow()
+        self._acks.clear()
+        self._parts.clear()
+        self._failure = None
+        deployment = replace(deployment, continuous=True, only=None)
+        failure = super().deploy(deployment)
+        if failure is None:
+            self._start_flow(deployment)
+        return failure
+
+    def _run_levels(self, order: EpochOrder) -> EpochResult:
+        """Order the mark of an epoch, and wait until it has passed through every subtask."""
+        assert self._deployment is not None, "deploy comes before the first epoch"
+        failure = self._failure or self._ask_each(OrderEpoch(self._deployment.attempt, order))
+        while failure is None and len(self._acks) < len(self._subtasks):
+            self.wait(_POLL_S)
+            failure = self.lost()
+        if failure is not None:
+            return EpochResult(failure=self._with_reason(failure))
+        acks = [self._acks.pop(subtask) for subtask in sorted(self._subtasks)]
+        assert all(ack.epoch == order.number for ack in acks), "a subtask acknowledges each mark once, in order"
+        return EpochResult(acks)
+
+    def lost(self) -> Failure | None:
+        return self._failure or super().lost()
+
+    def close_subtasks(self) -> Failure | None:
+        failure = super().close_subtasks()
+        self._end_flow()
+        return failure
+
+    def shutdown(self) -> None:
+        self._end_flow()
+        super().shutdown()
+
+    # ------------------------------------------------------------------------------------------- from the slots
+
+    def _take_flow(self, event: FlowEvent) -> None:
+        if self._deployment is None or event.attempt != self._deployment.attempt:
+            return
+        match event:
+            case EpochAcknowledged(_, ack):
+                subtask = SubtaskId(ack.vertex, ack.subtask)
+                add_output([ack], self._parts.pop(subtask, ()))
+                self._acks[subtask] = ack
+            case OutputLeft(_, part):
+                self._parts.setdefault(SubtaskId(part.vertex, part.subtask), []).append(part)
+            case SubtaskFailed(_, _, pickled):
+                self._fail(pickle.loads(pickled))
+            case _:
+                assert_never(event)
+
+    def _fail(self, error: BaseException) -> None:
+        """Note the failure of the attempt. An error of the user's code says more than a connection that broke then."""
+        if self._failure is None or isinstance(self._failure.error, (SlotLostError, DeploymentError)):
+            self._failure = Failure(error)
+
+    def _with_reason(self, failure: Failure) -> Failure:
+        """Return the failure, or the one that was its reason: a connection breaks when something else has failed."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while isinstance(failure.error, (SlotLostError, DeploymentError)) and time.monotonic() < deadline:
+            lost = self._lost_slot()
+            if lost is not None:
+                return Failure(lost, lost.slot)
+            self.wait(_POLL_S)
+            failure = self._failure or failure
+        return failure

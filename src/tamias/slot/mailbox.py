@@ -1,0 +1,296 @@
+"""Runs the subtasks of a slot continuously: one thread that takes turns between them.
+
+In each round every subtask gets at most one step: an order, a blob or a poll of its source; and its timers and periodic
+watermarks when they are due. A subtask whose output waits to be sent gets none, so that no slot ever waits for another
+one inside a step. If a round found nothing to do, the thread sleeps until something arrives or is due.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from tamias.clock import Clock
+from tamias.errors import SlotLostError
+from tamias.faults import point
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import Vertex
+from tamias.operators.epoch import Ack, EpochOrder, OutputPart
+from tamias.slot.conduit import Conduit
+from tamias.slot.deployment import Deployment
+from tamias.slot.host import SlotHost
+from tamias.slot.link import Link
+from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, OutputLeft
+from tamias.slot.spool import Spool
+from tamias.slot.turn import Turn
+from tamias.slot.waiting_blobs import WaitingBlob
+from tamias.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
+from tamias.subtask.outbox import Emitted
+from tamias.subtask.subtask import Subtask
+from tamias.subtask.wire.frames import Blob, ReceivedBlob
+
+__all__ = ["Mailbox"]
+
+_POLL_RECORDS = 4096  # that a source reads in one step
+_POLL_MS = 5  # how long a source reads in one step
+_SHORTEST_PAUSE_S = 0.0005  # before a source that had nothing to read is asked again
+_LONGEST_PAUSE_S = 0.004
+_CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
+_LONGEST_SLEEP_S = 0.5
+OnFailure = Callable[[SubtaskId, Exception], None]
+
+
+class Mailbox:
+    """The subtasks of one slot in one attempt, and the thread that runs them."""
+
+    def __init__(self, host: SlotHost, turn: Turn, clock: Clock, report: Callable[[FlowEvent], None]) -> None:
+        self._host = host
+        self._turn = turn
+        self._clock = clock
+        self._report = report
+        self._wake = threading.Event()
+        self._desks: dict[SubtaskId, _Desk] = {}
+        self._thread: threading.Thread | None = None
+        self._ended = False
+        self._past_messages = 0
+        self.failed: OnFailure = lambda subtask, error: None
+        self.in_step = False
+        self.epoch = -1  # the newest that a subtask has ended
+        self.answered: frozenset[SubtaskId] = frozenset()  # the subtasks that have ended it
+
+    @property
+    def messages(self) -> int:
+        """How many blobs have been received and sent."""
+        return self._past_messages + sum(desk.messages for desk in list(self._desks.values()))
+
+    def begin(self, deployment: Deployment) -> None:
+        """Run the subtasks of the host from now on, each as soon as its task has called. Called in the turn."""
+        self._desks = {of: _Desk(self, self._host, of, deployment) for of in self._host.subtasks}
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="mailbox", daemon=True)
+            self._thread.start()
+
+    def end(self, *, in_order: bool) -> None:
+        """Run no subtask any more. Called in the turn.
+
+        Args:
+            in_order: The subtasks have finished: their tasks get what waits, and end. Else their connections break.
+        """
+        desks, self._desks = self._desks, {}
+        for desk in desks.values():
+            self._past_messages += desk.messages
+            desk.leave(in_order=in_order)
+
+    def stop(self) -> None:
+        """End the thread after its step."""
+        self._ended = True
+        self._wake.set()
+
+    def serve(self, subtask_id: SubtaskId, attempt: int, link: Link) -> None:
+        """Carry blobs between a subtask and its task, until the connection ends.
+
+        Raises:
+            SlotLostError: The slot does not run the subtask, or a task has called for it already.
+        """
+        desk = self._desks.get(subtask_id)
+        if desk is None or desk.attempt != attempt or desk.conduit is not None:
+            raise SlotLostError(self._host.slot, f"it waits for no task of attempt {attempt} for {subtask_id}")
+        desk.attach(link).receive_all(desk.give_blob)
+
+    def order(self, order: EpochOrder) -> None:
+        """Let the sources put the mark of an epoch into the stream."""
+        for desk in self._desks.values():
+            desk.give_order(order)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the thread look for something to do. Thread-safe."""
+        self._wake.set()
+
+    def acknowledge(self, subtask_id: SubtaskId, attempt: int, ack: Ack) -> None:
+        """Report the end of a subtask's epoch to the driver."""
+        if ack.epoch > self.epoch:
+            self.epoch, self.answered = ack.epoch, frozenset()
+        self.answered |= {subtask_id}
+        self._report(EpochAcknowledged(attempt, ack))
+
+    def put_out(self, attempt: int, part: OutputPart) -> None:
+        """Send a part of a subtask's output to the driver."""
+        self._report(OutputLeft(attempt, part))
+
+    # -------------------------------------------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        while not self._ended:
+            self._wake.clear()
+            self._turn.acquire_after_requests()
+            try:
+                pause_s = self._round()
+            finally:
+                self.in_step = False
+                self._turn.release()
+            if pause_s > 0:
+                self._wake.wait(pause_s)
+
+    def _round(self) -> float:
+        """Give every subtask a step; return how long nothing is due, or 0 if something was done."""
+        now = self._clock.monotonic()
+        pause_s = _LONGEST_SLEEP_S
+        self.in_step = True
+        for subtask_id, desk in list(self._desks.items()):
+            try:
+                pause_s = min(pause_s, desk.step(now))
+            except Exception as error:  # the driver decides what it means; the attempt is over in any case
+                self.failed(subtask_id, error)
+                self.end(in_order=False)
+                return pause_s
+        return pause_s
+
+
+class _Desk:
+    """One subtask in its slot: what surrounds it, and when it gets a step."""
+
+    def __init__(self, mailbox: Mailbox, host: SlotHost, subtask_id: SubtaskId, deployment: Deployment) -> None:
+        subtask = host.subtasks[subtask_id]
+        self.attempt = deployment.attempt
+        self.conduit: Conduit | None = None
+        self._mailbox = mailbox
+        self._host = host
+        self._id = subtask_id
+        self._clock = subtask.environment.clock
+        self._running: ContinuousChannels | ContinuousSource = run_continuously(subtask, self)
+        self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
+        self._flush_s = _buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
+        self._next_watermark = self._next_poll = self._next_clock = self._flushed = 0.0
+        self._poll_pause_s = _SHORTEST_PAUSE_S
+        self._held: Spool | None = None  # the blobs of channels that are ahead
+
+    @property
+    def messages(self) -> int:
+        return 0 if self.conduit is None else self.conduit.messages
+
+    def attach(self, link: Link) -> Conduit:
+        """Begin to run the subtask: its task has called."""
+        conduit = Conduit(link, self._mailbox.wake, self._lost)
+        self._next_watermark = self._clock.monotonic() + self._watermark_s
+        self.conduit = conduit
+        self._mailbox.wake()
+        return conduit
+
+    def leave(self, *, in_order: bool) -> None:
+        """Run the subtask no more."""
+        if self._held is not None:
+            self._held.close()
+        if self.conduit is not None:
+            self.conduit.finish() if in_order else self.conduit.abort()
+
+    def _lost(self) -> None:
+        self._mailbox.failed(self._id, SlotLostError(self._host.slot, f"the task of {self._id} is gone"))
+
+    def give_blob(self, blob: Blob) -> None:
+        assert isinstance(self._running, ContinuousChannels), "a source has no input channels"
+        self._running.give(blob)
+
+    def give_order(self, order: EpochOrder) -> None:
+        if isinstance(self._running, ContinuousSource):
+            self._running.give(order)
+
+    # ----------------------------------------------------------------------------------------------------- a step
+
+    def step(self, now: float) -> float:
+        """Do what is due; return how long nothing is due, or 0 if something was done."""
+        if self.conduit is None or self.conduit.is_full:
+            return _LONGEST_SLEEP_S  # a call, or room in the queue, wakes the mailbox
+        running = self._running
+        pause_s = self._follow_clock(now)
+        if running.has_input:
+            point("step", self._host.slot)
+            running.take()
+            self._flush_if_due(now)
+            return 0.0
+        if isinstance(running, ContinuousSource) and running.may_read:
+            return min(pause_s, self._poll(running, now))
+        return pause_s
+
+    def _follow_clock(self, now: float) -> float:
+        """Fire timers and emit periodic watermarks, if they are due; return how long none is."""
+        running, pause_s = self._running, _LONGEST_SLEEP_S
+        if self._watermark_s > 0:
+            if now >= self._next_watermark:
+                running.emit_periodic_watermarks()
+                running.flush()
+                self._next_watermark = now + self._watermark_s
+            pause_s = self._next_watermark - now
+        if now >= self._next_clock:
+            timer_ms = running.next_timer_ms()
+            if timer_ms is not None and timer_ms <= self._clock.now_ms():
+                running.advance_clock()
+                running.flush()
+                self._next_clock = now + _CLOCK_S
+                timer_ms = running.next_timer_ms()
+            if timer_ms is not None:
+                pause_s = min(pause_s, max(_CLOCK_S, (timer_ms - self._clock.now_ms()) / 1000))
+            return pause_s
+        return min(pause_s, self._next_clock - now)
+
+    def _poll(self, source: ContinuousSource, now: float) -> float:
+        if now < self._next_poll:
+            return self._next_poll - now
+        progress = source.poll(_POLL_RECORDS, _POLL_MS)
+        if progress.backlog:
+            self._flush_if_due(now)
+        else:
+            self._flushed = now
+        if progress.records or progress.finished:
+            self._poll_pause_s, self._next_poll = _SHORTEST_PAUSE_S, 0.0
+            return 0.0
+        self._next_poll = now + self._poll_pause_s
+        self._poll_pause_s = min(2 * self._poll_pause_s, _LONGEST_PAUSE_S)
+        return self._next_poll - now
+
+    def _flush_if_due(self, now: float) -> None:
+        """Send what has waited for the buffer timeout, although more is coming."""
+        if not self._running.has_input:
+            self._flushed = now  # `take` has sent everything
+        elif self._flush_s is not None and now - self._flushed >= self._flush_s:
+            self._running.flush()
+            self._flushed = now
+
+    # ------------------------------------------------------------------------------------- for the running subtask
+
+    def send(self, item: Emitted) -> None:
+        if isinstance(item, OutputPart):
+            self._mailbox.put_out(self.attempt, item)
+        else:
+            assert self.conduit is not None, "a subtask runs once its task has called"
+            self.conduit.send(item)
+
+    def taken(self, blob: ReceivedBlob) -> None:
+        if isinstance(blob, Blob) and self.conduit is not None:
+            self.conduit.taken(blob.size_bytes)
+
+    def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
+        if not isinstance(blob, Blob):
+            return blob  # it waited for the last mark already
+        if self._held is None:
+            self._held = self._host.spool()
+        return WaitingBlob(blob, self._held.add(*blob.encode()))
+
+    def released(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
+
+    def capture(self, subtask: Subtask, order: EpochOrder) -> None:
+        point("mark", self._host.slot)
+        self._host.capture(self._id, order)
+
+    def acknowledge(self, ack: Ack) -> None:
+        self._mailbox.acknowledge(self._id, self.attempt, ack)
+
+
+def _buffer_timeout_s(vertex: Vertex, default_ms: int) -> float | None:
+    """Return how long output may wait while more is coming; None: until a blob is full."""
+    set_ms = [operator.buffer_timeout_ms for operator in vertex.operators if operator.buffer_timeout_ms is not None]
+    timeout_ms = set_ms[-1] if set_ms else default_ms
+    return None if timeout_ms < 0 else timeout_ms / 1000

@@ -1,0 +1,102 @@
+"""An engine with real slot processes that run jobs continuously, and no JVM: the driver carries the blobs.
+
+It stands for Spark's tasks: one connection for each subtask, and a thread that passes on what leaves the subtask. A
+thread waits while the target does not take a blob, as Spark's shuffle does.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from tamias.config.link_settings import LinkSettings
+from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.slots.slot_pool import SlotPool
+from tamias.errors import DeploymentError, SlotLostError
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
+from tamias.slot.deployment import Deployment
+from tamias.slot.link import Link, connect
+from tamias.slot.messages import Attach
+from tamias.subtask.wire.frames import destination_of, is_blob
+from tamias.testing.slot_processes import slot_processes
+from tamias.types.by_value import dumps
+
+__all__ = ["ContinuousProcessEngine"]
+
+
+class ContinuousProcessEngine(ContinuousSlotEngine):
+    """Runs one job continuously in slot processes of this machine.
+
+    Args:
+        graph: The job.
+        heartbeat: When a silent slot is given up.
+        registering: Start the slots as on a cluster.
+        links: Which connections of registering slots are encrypted.
+        pool: The slots, if they are to be started in another way.
+    """
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        heartbeat: Heartbeat | None = None,
+        *,
+        registering: bool = False,
+        links: LinkSettings | None = None,
+        pool: SlotPool | None = None,
+    ) -> None:
+        heartbeat = heartbeat or Heartbeat()
+        pool = pool or slot_processes(graph.slot_count, heartbeat, links or LinkSettings(), registering=registering)
+        super().__init__(graph, pool, heartbeat.stall_timeout_s)
+        self._targets = {e.id: e.target for e in graph.exchanges}
+        self._carriers: dict[SubtaskId, _Carrier] = {}
+
+    def _start_flow(self, deployment: Deployment) -> None:
+        for subtask in sorted(self._subtasks):
+            slot = self._graph.slot_of(self._graph.vertices[subtask.vertex], subtask.subtask)
+            link = connect(self.pool.slots[slot].address, self.pool.secret)
+            link.send(dumps(Attach(subtask, deployment.attempt)))
+            self._carriers[subtask] = _Carrier(link)
+        for subtask, carrier in self._carriers.items():
+            arguments = carrier, dict(self._carriers)
+            threading.Thread(target=self._carry, args=arguments, name=f"carrier {subtask}", daemon=True).start()
+
+    def _carry(self, mine: _Carrier, carriers: dict[SubtaskId, _Carrier]) -> None:
+        try:
+            while message := mine.link.receive():
+                assert is_blob(message), "a slot that refuses a task has failed already"
+                exchange, target = destination_of(message)
+                carriers[SubtaskId(self._targets[exchange], target)].send(message)
+        except (OSError, EOFError, AssertionError):
+            for carrier in carriers.values():  # as Spark, which fails a job with all of its tasks
+                carrier.link.shut_down()
+
+    def _end_flow(self) -> None:
+        for carrier in self._carriers.values():
+            carrier.link.close()
+        self._carriers.clear()
+
+    def cancel_epoch(self) -> None:
+        self._stop(DeploymentError("the epoch was cancelled"))
+
+    def _slot_lost(self, number: int) -> None:
+        self._stop(SlotLostError(number, "it was given up"))
+
+    def _epoch_stalled(self) -> None:
+        self._stop(DeploymentError("the epoch has stalled"))
+
+    def _stop(self, error: Exception) -> None:
+        self._fail(error)
+        self.wake()
+
+
+class _Carrier:
+    """The connection of one subtask. Several threads send to it."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._lock = threading.Lock()
+
+    def send(self, message: bytes) -> None:
+        with self._lock:
+            self.link.send(message)
