@@ -54,6 +54,7 @@ class JobSettings:
     heartbeat_interval_ms: int = 10_000
     heartbeat_timeout_ms: int = 50_000
     epoch_stall_timeout_ms: int = 60_000
+    execution: Literal["epochs", "continuous", "auto"] = "epochs"
     buffer_timeout_ms: int = 100  # -1: output waits until a blob is full
     epoch_source_bytes: int = 64 << 20  # how much a source subtask may read in one epoch
     epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
@@ -106,6 +107,7 @@ def job_settings(
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
         heartbeat_timeout_ms=heartbeat_timeout_ms(configuration),
         epoch_stall_timeout_ms=options.EPOCH_STALL_TIMEOUT.read(configuration),
+        execution=options.EXECUTION.read(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         epoch_target_ms=options.EPOCH_TARGET.read(configuration),
         collect_buffer_bytes=options.COLLECT_BUFFER.read(configuration),

@@ -43,11 +43,13 @@ def spark_engine(settings: JobSettings) -> EngineFactory:
     """Return the factory of the engine that runs jobs on Spark."""
 
     def make(graph: JobGraph) -> Engine:
-        from tamias.engine.spark.driver_side.spark_engine import SparkEngine
+        from tamias.engine.spark.driver_side.engine_choice import engine_on_spark
 
-        return SparkEngine(
+        return engine_on_spark(
             graph,
+            settings.execution,
             dict(settings.configuration),
+            job_name=settings.job_name,
             job_label=str(settings.job_id)[:8],
             python=settings.python,
             heartbeat=heartbeat_of(settings),

@@ -85,10 +85,6 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
     def _epoch_stalled(self) -> None:
         self._stop(DeploymentError("the epoch has stalled"))
 
-    def _stop(self, error: Exception) -> None:
-        self._fail(error)
-        self.wake()
-
 
 class _Carrier:
     """The connection of one subtask. Several threads send to it."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tamias.config.option import ConfigOption
-from tamias.config.options.kinds import at_least, count, flag, millis, within
+from tamias.config.options.kinds import at_least, choice, count, flag, millis, within
 from tamias.config.value_text import parse_memory_bytes
 
+EXECUTION: ConfigOption[Literal["epochs", "continuous", "auto"]] = choice(
+    "tamias.execution",
+    "epochs",
+    ("epochs", "continuous", "auto"),
+    "How Spark runs a job: one Spark job per epoch; one for each attempt, with milliseconds from source to sink; or "
+    "continuously if Spark 4.3, the session and the job allow it. BATCH and loops always run in epochs.",
+)
 BUFFER_TIMEOUT = millis(
     "execution.buffer-timeout.interval",
     100,

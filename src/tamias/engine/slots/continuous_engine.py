@@ -112,6 +112,11 @@ class ContinuousSlotEngine(SlotEngine):
         if self._failure is None or isinstance(self._failure.error, (SlotLostError, DeploymentError)):
             self._failure = Failure(error)
 
+    def _stop(self, error: Exception) -> None:
+        """End the attempt. Thread-safe."""
+        self._fail(error)
+        self.wake()
+
     def _with_reason(self, failure: Failure) -> Failure:
         """Return the failure, or the one that was its reason: a connection breaks when something else has failed."""
         deadline = time.monotonic() + _PATIENCE_S

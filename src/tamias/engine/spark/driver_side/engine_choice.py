@@ -1,0 +1,83 @@
+"""Runs in the driver: starts Spark and the slots of a job, and chooses the engine that runs it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any, Literal
+
+from tamias.config.environment_variables import SPARK_MASTER, variable
+from tamias.config.link_settings import LinkSettings
+from tamias.config.python_dependencies import PythonDependencies
+from tamias.engine.execution import reason_for_epochs
+from tamias.engine.slots.slot_engine import SlotEngine
+from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
+from tamias.engine.spark.driver_side.on_spark import start_with_slots
+from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, unfit_session
+from tamias.engine.spark.driver_side.spark_engine import SparkEngine
+from tamias.errors import DeploymentError
+from tamias.graph.job_graph import JobGraph
+
+__all__ = ["engine_on_spark"]
+
+_log = logging.getLogger(__name__)
+_PLACES = 32  # for tasks, of a session that tamias starts: later jobs use it too
+
+
+def engine_on_spark(
+    graph: JobGraph,
+    execution: Literal["epochs", "continuous", "auto"],
+    configuration: dict[str, str],
+    *,
+    job_name: str,
+    job_label: str,
+    python: PythonDependencies,
+    heartbeat: Heartbeat,
+    links: LinkSettings,
+    session: Any,
+) -> SlotEngine:
+    """Start Spark unless it runs, and the slots; return the engine that `tamias.execution` asks for.
+
+    Raises:
+        DeploymentError: Spark does not start, or the session cannot run the job continuously as the option demands.
+    """
+    reason = None if execution != "epochs" else "tamias.execution is epochs"
+    reason = reason or reason_for_epochs(graph)
+    task_count = sum(vertex.parallelism for vertex in graph.vertices)
+    if reason is None:
+        configuration = _for_pipelined_jobs(configuration, task_count)
+    context, pool = start_with_slots(
+        graph.slot_count,
+        configuration=configuration,
+        python=python,
+        heartbeat=heartbeat,
+        links=links,
+        session=session,
+    )
+    if reason is None:
+        reason = unfit_session(context, task_count)
+        if reason is not None and execution == "continuous":
+            pool.shutdown()
+            raise DeploymentError(f"the job cannot run continuously: {reason}; {_ADVICE}")
+    if reason is None:
+        return ContinuousSparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
+    if execution != "epochs":
+        _log.info("job %s runs in epochs: %s", job_name, reason)
+    return SparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
+
+
+_ADVICE = (
+    "let tamias start the session, or start it with "
+    + ", ".join(f"{key}={value}" for key, value in SESSION_SETTINGS.items())
+    + " and a place for every task (spark.master=local[N]), or set tamias.execution to epochs"
+)
+
+
+def _for_pipelined_jobs(configuration: dict[str, str], task_count: int) -> dict[str, str]:
+    """Return the settings of a job with what a new session needs in order to run all of its tasks at the same time."""
+    settings = SESSION_SETTINGS | configuration
+    if not configuration.get("spark.master") and not variable(SPARK_MASTER):
+        places = max(_PLACES, 2 * task_count, os.cpu_count() or 1)  # more than cores: a task mostly waits
+        settings["spark.master"] = f"local[{places}]"
+    return settings

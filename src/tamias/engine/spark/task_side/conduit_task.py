@@ -1,0 +1,152 @@
+"""Runs in Spark's Python worker as long as an attempt does: carries blobs between Spark's shuffle and a slot.
+
+Blobs go both ways at the same time. A thread sends those that arrive to the slot, and the worker's own thread yields
+those that leave it. Spark hands a row to Python when it has seen the next row, so an empty row follows every row.
+Nothing here looks inside a blob. See docs/decisions/0031-continuous.md.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tamias.engine.spark.task_side.level_task import HostedSubtask, Route
+from tamias.engine.spark.task_side.rows import ShuffleRow, decode
+from tamias.errors import SlotLostError
+from tamias.slot.link import Link, connect
+from tamias.slot.messages import Attach
+from tamias.subtask.wire.frames import destination_of, is_blob
+from tamias.types.by_value import dumps
+
+__all__ = ["SCHEMA", "ConduitTask"]
+
+SCHEMA = "via int, row binary"
+_ROWS_AHEAD = 16  # that wait for Spark; each may be a full blob
+
+
+@dataclass(frozen=True)
+class ConduitTask:
+    """One level of an attempt. Spark calls it once for each partition."""
+
+    level: int
+    subtasks: tuple[HostedSubtask, ...]  # by partition
+    next_partitions: int  # partitions of the next level; 1 after the last level
+    routes: dict[int, Route]  # by exchange
+    secret: bytes = field(repr=False)
+    attempt: int
+    passes_rows_on: bool  # whether rows for deeper levels come through this one
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None, "Spark sets it in its tasks"
+        subtask = self.subtasks[context.partitionId()]
+        link = connect(subtask.address, self.secret)
+        try:
+            link.send(dumps(Attach(subtask.id, self.attempt)))
+            for row in self._rows(batches, link, subtask):
+                yield _batch(row)
+        finally:
+            link.close()
+
+    def _rows(self, batches: Iterable[Any], link: Link, subtask: HostedSubtask) -> Iterator[ShuffleRow]:
+        if self.passes_rows_on:
+            yield from _Merged(self, batches, link, subtask)
+            return
+        feeder = _Feeder(self, batches, link, None)
+        yield from self.rows_from(link, subtask)
+        feeder.join()
+
+    def rows_from(self, link: Link, subtask: HostedSubtask) -> Iterator[ShuffleRow]:
+        """Yield what leaves the subtask, until it has finished.
+
+        Raises:
+            SlotLostError: The slot is gone, has failed, or refuses the task.
+        """
+        try:
+            while message := link.receive():
+                if not is_blob(message):
+                    refusal: SlotLostError = pickle.loads(message[1:])
+                    raise refusal
+                exchange, target = destination_of(message)
+                route = self.routes[exchange]
+                yield self.row(route.level, route.first_partition + target, message)
+        except (OSError, EOFError) as error:
+            raise SlotLostError(subtask.slot, str(error) or type(error).__name__) from error
+
+    def row(self, level: int, partition: int, data: bytes | memoryview) -> ShuffleRow:
+        """Return a row on its way to a partition of a level, by way of the next level."""
+        via = partition if level == self.level + 1 else partition % self.next_partitions
+        return ShuffleRow(via, level, partition, data)
+
+
+class _Feeder(threading.Thread):
+    """Sends what arrives for a subtask to its slot, and puts what is for deeper levels into a queue."""
+
+    def __init__(
+        self, task: ConduitTask, batches: Iterable[Any], link: Link, onward: queue.Queue[ShuffleRow | None] | None
+    ) -> None:
+        super().__init__(name="conduit-feeder", daemon=True)
+        self._task = task
+        self._batches = batches
+        self._link = link
+        self._onward = onward
+        self.start()
+
+    def run(self) -> None:
+        task, sending = self._task, True
+        for batch in self._batches:
+            for value in batch.column(1) if task.level > 0 else ():
+                encoded = value.as_py()
+                if not encoded:
+                    continue
+                level, partition, data = decode(encoded)
+                if level != task.level:
+                    assert self._onward is not None, "the driver knows which levels pass rows on"
+                    self._onward.put(task.row(level, partition, data))
+                elif sending:
+                    try:
+                        self._link.send(data)
+                    except OSError:  # `rows_from` reports that the slot is gone, or has finished
+                        sending = False
+
+
+class _Merged:
+    """The rows that leave a subtask and those that pass through its level, in the order in which they come."""
+
+    def __init__(self, task: ConduitTask, batches: Iterable[Any], link: Link, subtask: HostedSubtask) -> None:
+        self._task = task
+        self._link = link
+        self._subtask = subtask
+        self._rows: queue.Queue[ShuffleRow | None] = queue.Queue(_ROWS_AHEAD)
+        self._error: SlotLostError | None = None
+        self._feeder = _Feeder(task, batches, link, self._rows)
+
+    def __iter__(self) -> Iterator[ShuffleRow]:
+        threading.Thread(target=self._take, name="conduit-taker", daemon=True).start()
+        while (row := self._rows.get()) is not None:
+            yield row
+        if self._error is not None:
+            raise self._error
+
+    def _take(self) -> None:
+        try:
+            for row in self._task.rows_from(self._link, self._subtask):
+                self._rows.put(row)
+            self._feeder.join()  # rows of others may still pass
+        except SlotLostError as error:
+            self._error = error
+        self._rows.put(None)
+
+
+def _batch(row: ShuffleRow) -> Any:
+    """Return a row as Spark takes it, and the empty row that makes Spark hand it on at once."""
+    import pyarrow as pa
+
+    targets, blobs = pa.array([row.via, row.via], pa.int32()), pa.array([row.encode(), b""], pa.binary())
+    return pa.record_batch([targets, blobs], names=["via", "row"])
