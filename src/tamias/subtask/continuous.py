@@ -4,7 +4,7 @@ The subtask takes one thing at a time, on one thread: a blob that arrived, a few
 clock. Records leave as soon as nothing more waits to be taken; none waits for the end of an epoch. The mark of an epoch
 begins at the sources, which get the order from the driver, and travels in every channel. A subtask that has it on every
 channel has processed exactly what belongs to the epoch: it passes the mark on, captures its state if the epoch carries
-a checkpoint, and acknowledges. See docs/decisions/0031-continuous.md.
+a checkpoint, and acknowledges. See docs/decisions/0033-continuous.md.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from tamias.clock import Clock, ManualClock
 from tamias.config.job_settings import JobSettings
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import JobLoop
+from tamias.engine.continuous_local_engine import ContinuousLocalEngine
 from tamias.engine.local_engine import LocalEngine
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.errors import SlotLostError
@@ -128,6 +129,7 @@ class Script:
         kill: A crash drops the subtasks without closing them, as when a process is killed. If false, they are
             closed as after an exception.
         driver_dies: A crash ends the driver too: `run_scripted` raises `DriverDied`.
+        turns: The seed of the order in which subtasks take turns, for a job that runs continuously; None: in epochs.
         deeds: Functions that are called with the job's handle after the n-th epoch of all (from 1).
     """
 
@@ -139,6 +141,7 @@ class Script:
     backlog_epochs: int = 0
     kill: bool = True
     driver_dies: bool = False
+    turns: int | None = None
     deeds: Mapping[int, Callable[[JobHandle], object]] = field(default_factory=dict)
 
 
@@ -260,6 +263,14 @@ class ScriptedEngine(LocalEngine):
         super().shutdown()
 
 
+class ContinuousScriptedEngine(ScriptedEngine, ContinuousLocalEngine):
+    """The local engine for jobs that run continuously, driven by a script."""
+
+    def __init__(self, graph: JobGraph, clock: ManualClock, script: Script) -> None:
+        super().__init__(graph, clock, script)
+        self._chance = Random(script.turns)
+
+
 class _ScriptedHost(SlotHost):
     """A slot that fails in the middle of an epoch or of a notification."""
 
@@ -281,6 +292,11 @@ class _ScriptedHost(SlotHost):
             if isinstance(item, Ack) and self._passes("in-epoch"):
                 raise SlotLostError(self.slot, "crashed in an epoch")
             yield item
+
+    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> None:
+        super().capture(subtask_id, order)
+        if self._passes("in-epoch"):
+            raise SlotLostError(self.slot, "crashed at a mark")
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         super().checkpoint_completed(checkpoint_id)
@@ -352,7 +368,8 @@ def start_scripted(
     engines: list[ScriptedEngine] = []
 
     def make_engine(graph: JobGraph) -> ScriptedEngine:
-        engines.append(ScriptedEngine(graph, clock, script or Script()))
+        kind = ScriptedEngine if script is None or script.turns is None else ContinuousScriptedEngine
+        engines.append(kind(graph, clock, script or Script()))
         engines[0].handle = handle
         return engines[0]
 

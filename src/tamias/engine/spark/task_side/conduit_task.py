@@ -2,7 +2,7 @@
 
 Blobs go both ways at the same time. A thread sends those that arrive to the slot, and the worker's own thread yields
 those that leave it. Spark hands a row to Python when it has seen the next row, so an empty row follows every row.
-Nothing here looks inside a blob. See docs/decisions/0031-continuous.md.
+Nothing here looks inside a blob. See docs/decisions/0033-continuous.md.
 """
 
 from __future__ import annotations
