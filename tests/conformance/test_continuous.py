@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamias.common.job_status import JobStatus
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
+from tamias.testing.scripted import ContinuousScriptedEngine, Crash, DriverDied, Script, run_scripted
 from tests.conformance.disturbed_jobs import (
     PROGRAMS,
     UNORDERED,
@@ -64,6 +64,7 @@ def test_channels_that_are_ahead_wait_for_the_others(turns):
     result.add_sink(TransactionalSink(system)).uid("sink")
     run = run_scripted(result, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
     assert counted(system.records) == counted(undisturbed("count"))
+    assert isinstance(run.engine, ContinuousScriptedEngine)
     assert run.engine.held_blobs > 0
 
 

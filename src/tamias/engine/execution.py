@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamias.graph.job_graph import JobGraph
-from tamias.graph.specs import FeedbackHeadSpec
+from tamias.graph.specs import FeedbackHeadSpec, SourceSpec
 
 __all__ = ["reason_for_epochs"]
 
@@ -12,6 +12,9 @@ def reason_for_epochs(graph: JobGraph) -> str | None:
     """Return why a job cannot run continuously, or None if it can."""
     if graph.settings.batch:
         return "the job runs in BATCH mode"
-    if any(isinstance(operator.spec, FeedbackHeadSpec) for vertex in graph.vertices for operator in vertex.operators):
+    specs = [operator.spec for vertex in graph.vertices for operator in vertex.operators]
+    if any(isinstance(spec, FeedbackHeadSpec) for spec in specs):
         return "the job has a loop (iterate), which goes round once an epoch"
+    if any(isinstance(spec, SourceSpec) and spec.source.reads_in_steps for spec in specs):
+        return "a source of the job reads in steps, which all of its subtasks end in the same epoch"
     return None

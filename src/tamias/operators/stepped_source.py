@@ -28,13 +28,13 @@ class SteppedSourceOperator(SplitSourceOperator):
         super().__init__(operator, spec, environment)
         self._step_group = f"steps of {operator.id}"
 
-    def _read_splits(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         step = budget.group_watermarks.get(self._step_group)
         if step is not None:
             for reader in self._stepped():
                 reader.allow(step)
         whole_steps = replace(budget, max_records=_NO_LIMIT, max_ms=_NO_LIMIT, max_bytes=_NO_LIMIT)
-        yield from super()._read_splits(whole_steps, progress)
+        yield from super().read(whole_steps, progress)
         progress.backlog = step is not None and any(reader.last_step() > step for reader in self._stepped())
 
     def group_watermarks(self) -> dict[str, int]:
