@@ -15,7 +15,7 @@ class BulkPart:
 
     def __init__(self, part: WrittenPart, factory: BulkWriterFactory, now_ms: int) -> None:
         self._part = part
-        self._stream = _PartStream(part, now_ms)
+        self._stream = PartStream(part, now_ms)
         self._writer: BulkWriter = factory.create(cast(IO[bytes], self._stream))
 
     @property
@@ -57,7 +57,7 @@ class BulkPart:
         self._part.delete()
 
 
-class _PartStream:
+class PartStream:
     """The part as a file that a format writes to. After the part is deleted, writes go nowhere.
 
     A writer that was never finished may write the end of its format when it is garbage, long after the part is gone.

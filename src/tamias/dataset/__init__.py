@@ -1,6 +1,8 @@
 """The DataSet API: batch programs as in Flink 1.x."""
 
+from tamias.batch.inputs.input_formats import InputFormat, NumberSequenceIterator, SplittableIterator
 from tamias.batch.plan.specs import JoinHint, Order
+from tamias.batch.program.csv_reader import CsvReader
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.execution_environment import ExecutionEnvironment
 from tamias.batch.program.grouping import Grouping
@@ -25,6 +27,7 @@ __all__ = [
     "Aggregator",
     "ConvergenceCriterion",
     "CrossFunction",
+    "CsvReader",
     "DataSet",
     "DeltaIteration",
     "DoubleSumAggregator",
@@ -33,11 +36,14 @@ __all__ = [
     "GroupCombineFunction",
     "GroupReduceFunction",
     "Grouping",
+    "InputFormat",
     "IterationRuntimeContext",
     "IterativeDataSet",
     "JoinHint",
     "LongSumAggregator",
     "LongZeroConvergence",
     "MapPartitionFunction",
+    "NumberSequenceIterator",
     "Order",
+    "SplittableIterator",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tamias.batch.plan.specs import Split
@@ -67,7 +67,7 @@ class TableSource:
     tables: IterationTables
     table: int
 
-    def splits(self, parallelism: int) -> Sequence[Split]:
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[Split]:
         """Return one split for each partition of the table."""
         access = self.tables.access()
         return [TableSplit(access, TablePartition(self.table, number)) for number in range(parallelism)]

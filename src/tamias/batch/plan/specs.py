@@ -6,7 +6,7 @@ A spec knows nothing of Spark. `planner/translation.py` has the page that lists 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -98,8 +98,8 @@ class Split(Protocol):
 class Source(Protocol):
     """An input. It is asked for its splits in the driver, each time that it is run."""
 
-    def splits(self, parallelism: int) -> Sequence[Split]:
-        """Return the splits: the tasks share them out."""
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[Split]:
+        """Return the splits: the tasks share them out. `parameters` is what `with_parameters` gave."""
         ...
 
 

@@ -100,7 +100,7 @@ class Translation:
         name, parameters = operator.name, operator.parameters
         match operator.spec:
             case SourceSpec() as spec:
-                splits = spec.source.splits(operator.parallelism)
+                splits = spec.source.splits(operator.parallelism, parameters)
                 return self.stages.source(splits, operator.parallelism, ReadSplits(name))
             case MapSpec() as spec:
                 return self._narrow(operator, MapOperator(name, spec.function, parameters))

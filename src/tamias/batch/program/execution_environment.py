@@ -10,6 +10,7 @@ from tamias.batch.plan.specs import SourceSpec
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_kinds import DataSetKinds
 from tamias.batch.program.drawn_plan import drawn_plan
+from tamias.batch.program.environment_inputs import EnvironmentInputs
 from tamias.batch.program.record_types import type_of_all
 from tamias.batch.program.sources import CollectionInput, SequenceInput
 from tamias.config import options
@@ -30,7 +31,7 @@ __all__ = ["ExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Tamias Batch Job"
 
 
-class ExecutionEnvironment:
+class ExecutionEnvironment(EnvironmentInputs):
     """Draws DataSet programs and runs them on Spark.
 
     Example:

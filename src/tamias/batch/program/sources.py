@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ class CollectionInput:
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = list(values)
 
-    def splits(self, parallelism: int) -> Sequence[PickledSplit]:
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[PickledSplit]:
         """Return one slice for each subtask."""
         values = self._values
         bounds = [len(values) * number // parallelism for number in range(parallelism + 1)]
@@ -44,7 +44,7 @@ class SequenceInput:
     first: int
     last: int
 
-    def splits(self, parallelism: int) -> Sequence[RangeSplit]:
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[RangeSplit]:
         """Return one range for each subtask."""
         count = max(self.last - self.first + 1, 0)
         bounds = [self.first + count * number // parallelism for number in range(parallelism + 1)]

@@ -69,7 +69,8 @@ class Container:
                 f"known are {', '.join(sorted(_UNPACKERS))}"
             )
         self._unpack = _UNPACKERS[codec]
-        document = json.loads(metadata["avro.schema"])
+        self.document = metadata["avro.schema"].decode()
+        document = json.loads(self.document)
         self.schema = parsed(without_logical_types(document))
 
     def find_block(self, start: int) -> int:
