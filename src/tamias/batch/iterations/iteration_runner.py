@@ -95,7 +95,7 @@ class IterationRunner:
                     raise
                 _log.warning("iteration %r begins anew, attempt %d failed: %s", operator.name, attempt, tables.lost())
         self.accumulators += progress.accumulators
-        splits = TableSource(tables, plan.result_table).splits(operator.parallelism)
+        splits = TableSource(tables, plan.result_table).splits(operator.parallelism, {})
         result = stages.source(splits, operator.parallelism, ReadSplits(operator.name))
         return result.partitioned(Partitioning(spec.keys)) if isinstance(spec, DeltaIterationSpec) else result
 
