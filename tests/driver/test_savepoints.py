@@ -578,6 +578,16 @@ def test_a_restart_goes_back_to_a_newer_savepoint_unless_checkpoints_are_preferr
     assert run.engine.restored_ids == [None, 1 if prefer else 2]
 
 
+@pytest.mark.parametrize("subdir", [True, False])
+def test_a_finished_job_leaves_no_note_of_its_savepoints(places, subdir):
+    checkpoints, savepoints = places
+    ask = Ask(savepoints)
+    script = Script(checkpoints=[False, True] + [False] * 99, deeds={2: ask})
+    run_scripted(counting(numbers(environment(checkpoints, create_subdir=subdir))), script)
+    assert [path for path in checkpoints.rglob("*") if path.is_file()] == []
+    assert (Path(ask.path) / "_metadata").exists(), "the savepoint is the user's"
+
+
 def test_a_savepoint_that_was_disposed_of_is_not_gone_back_to(places, caplog):
     checkpoints, savepoints = places
     ask = Ask(savepoints)

@@ -15,6 +15,7 @@ _ENDS = {
     JobStatus.FAILED: "failed",
     JobStatus.SUSPENDED: "was suspended",
 }
+_FIRST_DAY_MS = 24 * 3600 * 1000  # event time before the second of January 1970 counts something else
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def end_line(job_name: str, progress: JobProgress, seconds: float) -> str:
 
 def _lag(watermark: int | None, now_ms: int) -> str | None:
     """Return how far event time is behind the time of day; None if it is not the time of day at all."""
-    if watermark is None or not 0 <= now_ms - watermark < 100 * 365 * 86_400_000 or watermark < 86_400_000:
+    if watermark is None or not _FIRST_DAY_MS <= watermark <= now_ms:
         return None
     return _length((now_ms - watermark) / 1000)
 

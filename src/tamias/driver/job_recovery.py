@@ -118,8 +118,8 @@ class JobRecovery:
 
     def highest_id(self) -> int:
         """Return the highest number that a checkpoint or savepoint of the job, or what it starts from, has had."""
-        initial = self._initial.metadata.checkpoint_id if self._initial is not None else 0
-        return max(initial, self._directory.highest_id(), *self._notes.addresses())
+        initial = [self._initial.metadata.checkpoint_id] if self._initial is not None else []
+        return max((self._directory.highest_id(), *initial, *self._notes.addresses()))
 
     # --------------------------------------------------------------------------------------------- while the job runs
 
@@ -134,7 +134,7 @@ class JobRecovery:
             checkpoint_ids: The retained checkpoints of the job, oldest first.
         """
         self._notes.drop_below(checkpoint_ids[0])
-        if len(checkpoint_ids) >= max(1, self._settings.checkpoints.num_retained):
+        if len(checkpoint_ids) >= self._settings.checkpoints.num_retained:
             self._delete_claimed()
 
     def job_ended(self) -> None:
