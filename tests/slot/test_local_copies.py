@@ -173,7 +173,7 @@ def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
     settings = LocalCopySettings(write=True, read=True, directories=(str(tmp_path / "local"),))
     common: dict[str, Any] = {
         "checkpoint_directory": str(tmp_path / "remote"),
-        "inline_threshold": 0,
+        "inline_threshold_bytes": 0,
         "local_copies": settings,
     }
     subtasks = [SubtaskId(vertex.id, 0) for vertex in graph.vertices]

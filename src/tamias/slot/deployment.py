@@ -20,8 +20,8 @@ class Deployment:
     attempt: int
     term: int = 0  # number of the driver's claim on the checkpoint directory; part of every file name
     checkpoint_directory: str | None = None  # None keeps checkpoints in the driver's memory
-    inline_threshold: int = 20 * 1024
-    max_state_size: int = 5 * 1024 * 1024  # limit for one state that is kept in the driver's memory
+    inline_threshold_bytes: int = 20 * 1024
+    max_state_bytes: int = 5 * 1024 * 1024  # limit for one state that is kept in the driver's memory
     state_backend: str = "hashmap"
     rocksdb: RocksDBSettings | None = None
     incremental: bool = True

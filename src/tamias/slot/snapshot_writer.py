@@ -28,6 +28,8 @@ from tamias.subtask.capture import CapturedSubtask, Declined
 
 __all__ = ["SnapshotWriter"]
 
+_STOP_S = 10.0  # a snapshot that takes longer is left to the end of the process
+
 
 class SnapshotWriter:
     """Writes captured snapshots one after another: in the background, or at once where snapshots are synchronous."""
@@ -69,7 +71,7 @@ class SnapshotWriter:
         """Finish the snapshot that is being written, and end the thread."""
         self._deployment = None
         self._queue.put(None)
-        self._thread.join(timeout=10.0)
+        self._thread.join(_STOP_S)
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
@@ -143,7 +145,7 @@ class _CheckpointTarget(_Target):
             self._store,
             path,
             payload,
-            deployment.inline_threshold,
+            deployment.inline_threshold_bytes,
             compressed=deployment.compression,
             hashed=deployment.hashed_files,
         )
@@ -158,7 +160,7 @@ class _SavepointTarget(_Target):
         self._store = store
         # Flink: without a directory for checkpoints, state travels inside the metadata.
         in_memory = deployment.checkpoint_directory is None
-        self._threshold = deployment.max_state_size + 1 if in_memory else deployment.inline_threshold
+        self._threshold = deployment.max_state_bytes + 1 if in_memory else deployment.inline_threshold_bytes
         self.payload_bytes = max(self.payload_bytes, self._threshold)
 
     def shared(self, label: str) -> str:
@@ -186,7 +188,7 @@ class _MemoryTarget(_Target):
 
     def __init__(self, deployment: Deployment, captured: CapturedSubtask) -> None:
         super().__init__(deployment, captured)
-        self.payload_bytes = deployment.max_state_size + 1  # a state that would be cut is refused
+        self.payload_bytes = deployment.max_state_bytes + 1  # a state that would be cut is refused
 
     def shared(self, label: str) -> str:
         return label
@@ -195,7 +197,7 @@ class _MemoryTarget(_Target):
         return label
 
     def write(self, path: str, payload: bytes) -> StateFile:
-        limit = self._deployment.max_state_size
+        limit = self._deployment.max_state_bytes
         file = inline_state(payload, compressed=self._deployment.compression)
         if file.size > limit:
             raise CheckpointFailed(
