@@ -1,22 +1,25 @@
-"""Delta tables (`pip install tamias[delta]`), on a file system that all slots reach under the same path."""
+"""Delta tables (`pip install tamias[delta]`): on a file system that all slots reach under the same path, or on S3."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tamias.clock import SystemClock
-from tamias.connectors.file_addresses import local_path
 from tamias.connectors.formats.arrow_columns import arrow_column, load_arrow
 from tamias.connectors.formats.parquet_files import ParquetBulkWriters
 from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
-from tamias.connectors.lakes.data_files import DataFile, DataFileWriter
+from tamias.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
+from tamias.connectors.lakes.delta_location import DeltaLocation, load_delta
+from tamias.connectors.lakes.partitions import DeltaPartitions
 from tamias.errors import ConfigurationError
 from tamias.faults import point
 from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
 from tamias.functions.source_contract import Boundedness, Source, Split, SplitReader
+from tamias.storage.locations import masked
 from tamias.types.composite_types import RowTypeInfo
 from tamias.types.data_type_info import checked_row_type
 from tamias.types.data_types import RowType
@@ -32,16 +35,19 @@ class DeltaSink(GloballyCommittedSink[Any]):
     The table is created if it does not exist.
     """
 
-    def __init__(self, table_path: str | os.PathLike[str], row_type: RowType) -> None:
+    def __init__(
+        self, table_path: str | os.PathLike[str], row_type: RowType, partition_by: Sequence[str] | None = None
+    ) -> None:
         """Create the table if it does not exist; otherwise check that it has these columns.
 
         Args:
-            table_path: The folder of the table.
+            table_path: The folder of the table, as a path or as a URL of S3.
             row_type: The columns of the table and their types.
+            partition_by: The names of the columns by whose values the table is partitioned. None takes those of the
+                table, or none for a new one.
         """
-        self._path = local_path(table_path, "DeltaSink")
+        self._location = DeltaLocation.of(table_path, "DeltaSink")
         fields = checked_row_type(row_type, "DeltaSink()")
-        self._factory = ParquetBulkWriters.for_row_type(fields, utc_timestamp=True)
         pa = load_arrow("a Delta table")
         wanted = pa.schema(
             [
@@ -49,39 +55,50 @@ class DeltaSink(GloballyCommittedSink[Any]):
                 for each in fields
             ]
         )
-        delta = _deltalake()
-        delta.DeltaTable.create(self._path, wanted, mode="ignore")
-        table = delta.DeltaTable(self._path)
-        if table.metadata().partition_columns:
-            raise ConfigurationError(f"DeltaSink cannot write {self._path!r}: the table is partitioned")
+        by = DeltaPartitions(fields, partition_by).columns if partition_by else ()  # refuses a wrong column
+        delta = load_delta()
+        options = self._location.options
+        delta.DeltaTable.create(self._location.url, wanted, "ignore", partition_by=list(by), storage_options=options)
+        table = self._location.table()
         found, declared = table.schema().to_json(), delta.Schema.from_arrow(wanted).to_json()
         if _columns(found) != _columns(declared):
             raise ConfigurationError(
-                f"DeltaSink cannot write {self._path!r}: the table has the columns {_columns(found)}, "
+                f"DeltaSink cannot write {self._location.url!r}: the table has the columns {_columns(found)}, "
                 f"the row type has {_columns(declared)}"
             )
+        of_table = tuple(table.metadata().partition_columns)
+        if partition_by is not None and by != of_table:
+            raise ConfigurationError(
+                f"DeltaSink cannot write {self._location.url!r}: the table is partitioned by {list(of_table)}, not by "
+                f"{list(by)}"
+            )
+        self._partitions = DeltaPartitions(fields, of_table) if of_table else None
+        stored = fields if self._partitions is None else self._partitions.stored
+        self._factory = ParquetBulkWriters.for_row_type(stored, utc_timestamp=True)
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, DataFile]:
         """Create the writer of one subtask."""
-        return DataFileWriter(self._path, self._factory, context.subtask_index)
+        new_writer = partial(DataFileWriter, self._location.folder(), self._factory, context.subtask_index)
+        return new_writer() if self._partitions is None else PartitionedWriter(self._partitions, new_writer)
 
     def create_global_committer(self) -> GlobalCommitter[DataFile]:
         """Create the committer."""
-        return _DeltaCommitter(self._path)
+        return _DeltaCommitter(self._location, () if self._partitions is None else self._partitions.columns)
 
     def __repr__(self) -> str:
-        return f"DeltaSink({self._path!r})"
+        return f"DeltaSink({self._location.url!r})"
 
 
 class _DeltaCommitter(GlobalCommitter[DataFile]):
     """Adds files to the table. The version of an application transaction of the table shows what was added."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, location: DeltaLocation, partition_columns: Sequence[str]) -> None:
+        self._location = location
+        self._partition_columns = partition_columns
 
     def commit(self, commit_id: CommitId, committables: Sequence[DataFile]) -> None:
-        delta = _deltalake()
-        table, application = delta.DeltaTable(self._path), f"tamias-{commit_id.lineage}"
+        delta = load_delta()
+        table, application = self._location.table(), f"tamias-{commit_id.lineage}"
         last = table.transaction_version(application)
         if last is not None and last >= commit_id.number:
             return
@@ -89,7 +106,11 @@ class _DeltaCommitter(GlobalCommitter[DataFile]):
         # Delta refuses the second of two commits of one application that run at the same time.
         properties = delta.CommitProperties(app_transactions=[delta.Transaction(application, commit_id.number)])
         table.create_write_transaction(
-            [self._added(file) for file in committables], "append", table.schema(), commit_properties=properties
+            [self._added(file) for file in committables],
+            "append",
+            table.schema(),
+            partition_by=list(self._partition_columns) or None,
+            commit_properties=properties,
         )
         point("lake-committed")
 
@@ -97,8 +118,10 @@ class _DeltaCommitter(GlobalCommitter[DataFile]):
         from deltalake.transaction import AddAction
 
         stats = json.dumps({"numRecords": file["row_count"]})
-        name = os.path.relpath(file["path"], self._path)
-        return AddAction(name, file["size_bytes"], {}, SystemClock().now_ms(), True, stats)
+        # All files lie in the table's own folder: the log, and no name of a folder, says what their partition is.
+        name = file["path"].rpartition("/")[2]
+        partition = dict(zip(self._partition_columns, file.get("partition", ()), strict=True))
+        return AddAction(name, file["size_bytes"], partition, SystemClock().now_ms(), True, stats)
 
 
 class DeltaSource(Source):
@@ -106,8 +129,8 @@ class DeltaSource(Source):
 
     def __init__(self, table_path: str | os.PathLike[str], version: int | None = None) -> None:
         """List the files of a version of the table; None is the newest version."""
-        self._path = local_path(table_path, "DeltaSource")
-        dataset, self._version = _dataset(self._path, version)
+        self._location = DeltaLocation.of(table_path, "DeltaSource")
+        dataset, self._version = _dataset(self._location, version)
         self._type_info = row_type_of(dataset.schema)
         self._files = sorted(fragment.path for fragment in dataset.get_fragments())
 
@@ -126,41 +149,34 @@ class DeltaSource(Source):
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a file at its first row, or behind the rows that an earlier reader has read."""
-        return _FileReader(self._path, self._version, split.what, position)
+        return _FileReader(self._location, self._version, split.what, position)
 
     def __repr__(self) -> str:
-        return f"DeltaSource({self._path!r}, {self._version})"
+        return f"DeltaSource({self._location.url!r}, {self._version})"
 
 
 class _FileReader(ArrowRowReader):
-    def __init__(self, table_path: str, version: int, file: str, position: Any | None) -> None:
+    def __init__(self, location: DeltaLocation, version: int, file: str, position: Any | None) -> None:
         super().__init__(position)
-        self._table_path = table_path
+        self._location = location
         self._version = version
         self._file = file
 
     def open_batches(self) -> Iterator[Any]:
-        dataset, _ = _dataset(self._table_path, self._version)
+        dataset, _ = _dataset(self._location, self._version)
         fragment = next(each for each in dataset.get_fragments() if each.path == self._file)
         return iter(fragment.to_batches(schema=dataset.schema))
 
 
-def _dataset(path: str, version: int | None) -> tuple[Any, int]:
-    delta = _deltalake()
+def _dataset(location: DeltaLocation, version: int | None) -> tuple[Any, int]:
+    delta = load_delta()
     try:
-        table = delta.DeltaTable(path, version=version)
+        table = location.table(version)
         return table.to_pyarrow_dataset(), table.version()
     except delta.exceptions.DeltaError as error:
-        raise ConfigurationError(f"DeltaSource cannot read {path!r}: {error}") from None
+        text = masked(str(error), location.secrets)
+        raise ConfigurationError(f"DeltaSource cannot read {location.url!r}: {text}") from None
 
 
 def _columns(schema_json: str) -> dict[str, Any]:
     return {each["name"]: each["type"] for each in json.loads(schema_json)["fields"]}
-
-
-def _deltalake() -> Any:
-    try:
-        import deltalake
-    except ImportError:
-        raise ConfigurationError("Delta tables need deltalake, in every process: pip install 'tamias[delta]'") from None
-    return deltalake

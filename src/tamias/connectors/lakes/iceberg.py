@@ -1,10 +1,11 @@
-"""Iceberg tables (`pip install tamias[iceberg]`), on a file system that all slots reach under the same path."""
+"""Iceberg tables (`pip install tamias[iceberg]`): on a file system that all slots share, or where pyiceberg goes."""
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -12,7 +13,9 @@ from urllib.request import url2pathname
 from tamias.connectors.formats.arrow_columns import arrow_column, load_arrow
 from tamias.connectors.formats.parquet_files import ParquetBulkWriters
 from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
-from tamias.connectors.lakes.data_files import DataFile, DataFileWriter
+from tamias.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
+from tamias.connectors.lakes.data_folders import DataFolder, LocalFolder, TableFolder
+from tamias.connectors.lakes.partitions import IcebergPartitions
 from tamias.errors import ConfigurationError
 from tamias.faults import point
 from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
@@ -25,6 +28,7 @@ __all__ = ["IcebergSink", "IcebergSource"]
 
 _LINEAGE = "tamias.lineage"
 _NUMBER = "tamias.commit-number"
+_TRANSFORMS = ("year", "month", "day", "hour")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,12 @@ class IcebergSink(GloballyCommittedSink[Any]):
     """
 
     def __init__(
-        self, catalog_name: str, catalog_properties: Mapping[str, str], table_name: str, row_type: RowType
+        self,
+        catalog_name: str,
+        catalog_properties: Mapping[str, str],
+        table_name: str,
+        row_type: RowType,
+        partition_by: Sequence[str] | None = None,
     ) -> None:
         """Create the table and its namespace if they do not exist; otherwise check that it has these columns.
 
@@ -61,6 +70,8 @@ class IcebergSink(GloballyCommittedSink[Any]):
                 log, error or checkpoint.
             table_name: The table, with its namespace before a dot.
             row_type: The columns of the table and their types.
+            partition_by: The columns by whose values the table is partitioned, or transforms of columns: ``year(at)``,
+                ``month(at)``, ``day(at)``, ``hour(at)``. None takes those of the table, or none for a new one.
         """
         self._catalog = _Catalog(catalog_name, dict(catalog_properties))
         self._name = table_name
@@ -75,20 +86,27 @@ class IcebergSink(GloballyCommittedSink[Any]):
         )
         catalog = self._catalog.load()
         catalog.create_namespace_if_not_exists(table_name.rpartition(".")[0])
-        table = catalog.create_table_if_not_exists(table_name, wanted)
-        if table.spec().fields:
-            raise ConfigurationError(f"IcebergSink cannot write {table_name!r}: the table is partitioned")
+        table = _created(catalog, table_name, wanted, partition_by or ())
         found = _columns(table.schema().as_arrow())
         if found != _columns(wanted):
             raise ConfigurationError(
                 f"IcebergSink cannot write {table_name!r}: the table has the columns {found}, "
                 f"the row type has {_columns(wanted)}"
             )
-        self._folder = os.path.join(_path(table.location(), "IcebergSink"), "data")
+        _check_partitions(table, table_name, partition_by)
+        self._partitions = IcebergPartitions(fields, table) if table.spec().fields else None
+        self._data = f"{table.location().rstrip('/')}/data"
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, DataFile]:
         """Create the writer of one subtask."""
-        return DataFileWriter(self._folder, self._factory, context.subtask_index)
+        new_writer = partial(DataFileWriter, self._folder(), self._factory, context.subtask_index)
+        return new_writer() if self._partitions is None else PartitionedWriter(self._partitions, new_writer)
+
+    def _folder(self) -> DataFolder:
+        parts = urlsplit(self._data)
+        if parts.scheme in ("", "file"):
+            return LocalFolder(url2pathname(parts.path))
+        return TableFolder(self._catalog.load().load_table(self._name).io, self._data)
 
     def create_global_committer(self) -> GlobalCommitter[DataFile]:
         """Create the committer."""
@@ -114,7 +132,7 @@ class _IcebergCommitter(GlobalCommitter[DataFile]):
         point("lake-commit")
         # The catalog refuses the second of two commits that start from the same snapshot.
         table.add_files(
-            [f"file://{file['path']}" for file in committables],
+            [f"file://{path}" if path.startswith("/") else path for path in (file["path"] for file in committables)],
             snapshot_properties={_LINEAGE: commit_id.lineage, _NUMBER: str(commit_id.number)},
         )
         point("lake-committed")
@@ -188,8 +206,53 @@ def _columns(schema: Any) -> dict[str, str]:
     return {each.name: str(each.type).removeprefix("large_") for each in schema}
 
 
-def _path(location: str, taken_by: str) -> str:
-    parts = urlsplit(location)
-    if parts.scheme not in ("", "file"):
-        raise ConfigurationError(f"{taken_by} writes to file systems that slots reach by a path, not to {location!r}")
-    return url2pathname(parts.path)
+def _created(catalog: Any, name: str, columns: Any, partition_by: Sequence[str]) -> Any:
+    """Return the table; create it with its partitioning at once if it does not exist."""
+    from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+    from pyiceberg.transforms import parse_transform
+
+    steps = [_transform_of(text) for text in partition_by]
+    unknown = [column for _, column in steps if column not in columns.names]
+    if unknown:
+        raise ConfigurationError(f"IcebergSink cannot partition by {unknown[0]!r}: the row type has {columns.names}")
+    with contextlib.suppress(NoSuchTableError):
+        return catalog.load_table(name)
+    if not steps:
+        return catalog.create_table_if_not_exists(name, columns)
+    with (
+        contextlib.suppress(TableAlreadyExistsError),  # another program created it in between
+        catalog.create_table_transaction(name, columns) as creation,
+        creation.update_spec() as spec,
+    ):
+        for transform, column in steps:
+            suffix = "" if transform == "identity" else f"_{transform}"
+            spec.add_field(column, parse_transform(transform), f"{column}{suffix}")
+    return catalog.load_table(name)
+
+
+def _transform_of(text: str) -> tuple[str, str]:
+    """Return the transform and the column of one part of a partitioning.
+
+    >>> _transform_of("item"), _transform_of("day(at)")
+    (('identity', 'item'), ('day', 'at'))
+    """
+    transform, bracket, rest = text.partition("(")
+    if not bracket:
+        return "identity", text
+    if transform not in _TRANSFORMS or not rest.endswith(")"):
+        raise ConfigurationError(
+            f"IcebergSink cannot partition by {text!r}: give the name of a column, or year, month, day or hour of one, "
+            "as in 'day(at)'"
+        )
+    return transform, rest[:-1]
+
+
+def _check_partitions(table: Any, name: str, partition_by: Sequence[str] | None) -> None:
+    if partition_by is None:
+        return
+    schema = table.schema()
+    found = [(str(each.transform), schema.find_column_name(each.source_id)) for each in table.spec().fields]
+    if found != [_transform_of(text) for text in partition_by]:
+        raise ConfigurationError(
+            f"IcebergSink cannot write {name!r}: the table is partitioned by {found}, not by {list(partition_by)}"
+        )

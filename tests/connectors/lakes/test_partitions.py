@@ -1,0 +1,154 @@
+"""Partitioned tables of Delta and Iceberg: rows in the files of their partition, every row once."""
+
+import datetime
+from decimal import Decimal
+
+import pytest
+
+from tamias.common import Configuration, RestartStrategies, Row, WatermarkStrategy
+from tamias.connectors.lakes.partitions import DeltaPartitions
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.connectors.delta import DeltaSink, DeltaSource
+from tamias.datastream.connectors.iceberg import IcebergSink, IcebergSource
+from tamias.errors import ConfigurationError
+from tamias.functions.sink_contract import CommitId, WriterContext
+from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from tamias.types.data_types import DataTypes
+from tests.connectors.reading import SourceJob
+
+VISIT = DataTypes.ROW(
+    [
+        DataTypes.FIELD("country", DataTypes.STRING()),
+        DataTypes.FIELD("id", DataTypes.BIGINT()),
+        DataTypes.FIELD("day", DataTypes.DATE()),
+        DataTypes.FIELD("at", DataTypes.TIMESTAMP(6)),
+    ]
+)
+COUNTRIES = ["fi", None, "a/b=c %", "日本"]
+RECORDS = list(range(24))
+
+
+def visit(number):
+    day = datetime.date(2026, 1, 1 + number % 3)
+    return Row(COUNTRIES[number % 4], number, day, datetime.datetime(2026, 1, 1 + number % 3, number))
+
+
+EXPECTED = sorted((list(visit(number)) for number in RECORDS), key=lambda row: row[1])
+
+
+def write(sink, script=None):
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(2)
+    env.enable_checkpointing(10)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 0))
+    source = env.from_source(ScriptedSource([RECORDS], [4]), WatermarkStrategy.no_watermarks(), "numbers")
+    source.set_parallelism(1).rebalance().map(visit).sink_to(sink)
+    run_scripted(env, script or Script())
+
+
+def read(source):
+    rows = [[row.country, row.id, row.day, row.at] for row in SourceJob(source, 2).read_all()]
+    return sorted(rows, key=lambda row: row[1])
+
+
+KILLED = Script(crashes=[Crash("in-epoch", 1), Crash("before-notify", 2), Crash("in-notify", 3)], kill=True)
+
+
+def test_a_delta_table_by_two_columns_although_the_job_is_killed(tmp_path):
+    import deltalake
+
+    write(DeltaSink(tmp_path / "t", VISIT, partition_by=["country", "day"]), KILLED)
+    assert read(DeltaSource(tmp_path / "t")) == EXPECTED
+    table = deltalake.DeltaTable(tmp_path / "t")
+    assert table.metadata().partition_columns == ["country", "day"]
+    in_finland = table.to_pyarrow_table(filters=[("country", "=", "fi")], columns=["id"]).to_pydict()["id"]
+    assert sorted(in_finland) == RECORDS[::4]
+    assert {row["country"] for row in table.to_pyarrow_table().to_pylist()} == set(COUNTRIES)
+
+
+def iceberg(folder):
+    return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/lake"}
+
+
+def test_an_iceberg_table_by_a_column_and_a_day_although_the_job_is_killed(tmp_path):
+    from pyiceberg.catalog import load_catalog
+
+    sink = IcebergSink("main", iceberg(tmp_path), "shop.visits", VISIT, partition_by=["country", "day(at)"])
+    write(sink, KILLED)
+    assert read(IcebergSource("main", iceberg(tmp_path), "shop.visits")) == EXPECTED
+    table = load_catalog("main", **iceberg(tmp_path)).load_table("shop.visits")
+    files = table.inspect.files().to_pylist()
+    partitions = {tuple(each["partition"].values()) for each in table.inspect.partitions().to_pylist()}
+    assert partitions == {(COUNTRIES[n % 4], datetime.date(2026, 1, 1 + n % 3)) for n in RECORDS}
+    assert sum(each["record_count"] for each in files) == len(RECORDS)
+    pruned = list(table.scan(row_filter="country == 'fi'").plan_files())
+    assert 0 < len(pruned) < len(files)
+
+
+def test_a_table_that_exists_keeps_its_partitioning(tmp_path):
+    DeltaSink(tmp_path / "t", VISIT, partition_by=["day"])
+    write(DeltaSink(tmp_path / "t", VISIT))
+    assert read(DeltaSource(tmp_path / "t")) == EXPECTED
+    with pytest.raises(ConfigurationError, match=r"the table is partitioned by \['day'\], not by \['id'\]"):
+        DeltaSink(tmp_path / "t", VISIT, partition_by=["id"])
+    IcebergSink("main", iceberg(tmp_path), "shop.visits", VISIT, partition_by=["day"])
+    with pytest.raises(ConfigurationError, match=r"partitioned by \[\('identity', 'day'\)\], not by \['id'\]"):
+        IcebergSink("main", iceberg(tmp_path), "shop.visits", VISIT, partition_by=["id"])
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        ("nothing", r"cannot partition by 'nothing': the row type has \['country', 'id'"),
+        ("at", r"by text, whole numbers"),
+    ],
+)
+def test_a_column_that_no_partition_of_delta_can_have_is_refused(tmp_path, column, says):
+    with pytest.raises(ConfigurationError, match=says):
+        DeltaSink(tmp_path / "t", VISIT, partition_by=[column])
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_transform_that_loses_the_order_is_refused(tmp_path):
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.transforms import BucketTransform
+
+    with pytest.raises(ConfigurationError, match=r"cannot partition by 'bucket\(id\)': give the name of a column"):
+        IcebergSink("main", iceberg(tmp_path), "shop.visits", VISIT, partition_by=["bucket(id)"])
+    IcebergSink("main", iceberg(tmp_path), "shop.visits", VISIT)
+    with load_catalog("main", **iceberg(tmp_path)).load_table("shop.visits").update_spec() as spec:
+        spec.add_field("id", BucketTransform(4), "by_id")
+    with pytest.raises(ConfigurationError, match=r"partitions by bucket\[4\]\(id\): partition by a column, or by year"):
+        IcebergSink("main", iceberg(tmp_path), "shop.visits", VISIT)
+
+
+def test_more_partitions_than_open_files_are_written(tmp_path):
+    row_type = DataTypes.ROW([DataTypes.FIELD("part", DataTypes.INT()), DataTypes.FIELD("id", DataTypes.BIGINT())])
+    sink = DeltaSink(tmp_path / "t", row_type, partition_by=["part"])
+    writer = sink.create_writer(WriterContext(0, 1, 0, "job", "operator"), ())
+    for number in range(500):
+        writer.write((number % 250, number), None)
+    writer.write((7, 500), None)
+    prepared = writer.prepare_commit()
+    sink.create_global_committer().commit(CommitId("lineage", 1), prepared)
+    found = sorted((row.part, row.id) for row in SourceJob(DeltaSource(tmp_path / "t"), 1).read_all())
+    assert found == sorted([*((number % 250, number) for number in range(500)), (7, 500)])
+
+
+def test_empty_text_is_refused_since_delta_reads_it_as_none():
+    partitions = DeltaPartitions(VISIT, ["country"])
+    with pytest.raises(ValueError, match="partition column 'country' is empty text"):
+        partitions.split(("", 1, None, None))
+
+
+def test_values_are_written_as_delta_s_protocol_says():
+    row_type = DataTypes.ROW(
+        [
+            DataTypes.FIELD("yes", DataTypes.BOOLEAN()),
+            DataTypes.FIELD("sum", DataTypes.DECIMAL(10, 2)),
+            DataTypes.FIELD("day", DataTypes.DATE()),
+            DataTypes.FIELD("rest", DataTypes.INT()),
+        ]
+    )
+    partitions = DeltaPartitions(row_type, ["yes", "sum", "day"])
+    key, row = partitions.split((True, Decimal("1E+2"), datetime.date(2026, 2, 3), 4))
+    assert (key, row) == (("true", "100", "2026-02-03"), (4,))
