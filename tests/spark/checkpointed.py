@@ -10,11 +10,12 @@ from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEn
 
 
 def checkpointed_environment(
-    folder: Path, *, parallelism: int, interval_ms: int, restore: str | None, backend: str
+    folder: Path, *, parallelism: int, interval_ms: int, restore: str | None, backend: str, execution: str = "epochs"
 ) -> StreamExecutionEnvironment:
     """Create an environment with checkpoints in `folder/checkpoints`, which starts from `restore` if it is given."""
     configuration = Configuration()
     configuration.set_string("state.backend.type", backend)
+    configuration.set_string("tamias.execution", execution)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     env.enable_checkpointing(interval_ms)

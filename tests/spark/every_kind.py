@@ -245,11 +245,17 @@ def build(
     interval_ms: int = 300,
     restore: str | None = None,
     backend: str = "hashmap",
+    execution: str = "epochs",
     kinds: Iterable[str] = tuple(EXPECTED),
 ) -> StreamExecutionEnvironment:
     """Build the job, which writes one folder per kind below `folder`."""
     env = checkpointed_environment(
-        folder, parallelism=parallelism, interval_ms=interval_ms, restore=restore, backend=backend
+        folder,
+        parallelism=parallelism,
+        interval_ms=interval_ms,
+        restore=restore,
+        backend=backend,
+        execution=execution,
     )
     env.set_max_parallelism(12)
     source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))

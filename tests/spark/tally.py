@@ -52,10 +52,16 @@ def build(
     interval_ms: int = 200,
     restore: str | None = None,
     backend: str = "hashmap",
+    execution: str = "epochs",
 ) -> StreamExecutionEnvironment:
     """Build the job, which writes below `folder`."""
     env = checkpointed_environment(
-        folder, parallelism=parallelism, interval_ms=interval_ms, restore=restore, backend=backend
+        folder,
+        parallelism=parallelism,
+        interval_ms=interval_ms,
+        restore=restore,
+        backend=backend,
+        execution=execution,
     )
     source = DataGeneratorSource(record, records, RateLimiterStrategy.per_second(per_second))
     sink = FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ DRIVER = """
 import sys
 from importlib import import_module
 from pathlib import Path
-job, records, per_second, folder, parallelism, restore, backend = sys.argv[1:8]
+job, records, per_second, folder, parallelism, restore, backend, execution = sys.argv[1:9]
 env = import_module(f"tests.spark.{job}").build(
     int(records),
     float(per_second),
@@ -28,6 +29,7 @@ env = import_module(f"tests.spark.{job}").build(
     parallelism=int(parallelism),
     restore=restore or None,
     backend=backend,
+    execution=execution,
 )
 client = env.execute_async(job)
 import threading, time
@@ -54,11 +56,11 @@ class Driver:
         parallelism: int = 2,
         restore: str = "",
         backend: str = "hashmap",
+        execution: str = "epochs",
     ) -> None:
         records = RECORDS[job]
-        self.process = run_driver(
-            DRIVER, job, str(records), str(records / SECONDS), str(folder), str(parallelism), restore, backend
-        )
+        rate, width = str(records / SECONDS), str(parallelism)
+        self.process = run_driver(DRIVER, job, str(records), rate, str(folder), width, restore, backend, execution)
         self.read = self.checkpoints = 0
         self.slots: list[int] = []
         self.log: list[str] = []
@@ -91,14 +93,15 @@ def newest_checkpoint(folder: Path) -> str:
     return str(max(done, key=lambda p: int(p.name.removeprefix("chk-"))))
 
 
-def run_schedule(job: str, seed: int, folder: Path) -> None:
+def run_schedule(job: str, seed: int, folder: Path, *, execution: str = "epochs") -> None:
     """Play one schedule, decided by its seed: what is killed and when.
 
     After its driver was killed, the job continues at another parallelism and with the other state backend.
     """
     chance = random.Random(seed)
+    start = partial(Driver, folder, job, execution=execution)
     backends = itertools.cycle(["hashmap", "rocksdb"] if seed % 2 == 0 else ["rocksdb", "hashmap"])
-    drivers = [Driver(folder, job, parallelism=chance.choice([1, 2, 3]), backend=next(backends))]
+    drivers = [start(parallelism=chance.choice([1, 2, 3]), backend=next(backends))]
     try:
         for what in chance.choices(["slot", "worker", "driver"], k=chance.randint(1, 3)):
             driver = drivers[-1]
@@ -116,7 +119,7 @@ def run_schedule(job: str, seed: int, folder: Path) -> None:
                 driver.process.wait()
                 assert slots_end(driver.slots), "slots outlived their driver"
                 parallelism, newest = chance.choice([1, 2, 3]), newest_checkpoint(folder)
-                drivers.append(Driver(folder, job, parallelism=parallelism, restore=newest, backend=next(backends)))
+                drivers.append(start(parallelism=parallelism, restore=newest, backend=next(backends)))
         drivers[-1].finish()
         assert JOBS[job].verify(RECORDS[job], folder) == [], f"{job}, seed {seed}: " + "".join(drivers[-1].log[-20:])
         assert slots_end(drivers[-1].slots)
@@ -133,8 +136,15 @@ def test_kills_at_random_moments_change_nothing(job: str, seed: int, tmp_path: P
     assert slot_processes() == []
 
 
+@pytest.mark.parametrize(("job", "seed"), [("tally", 5), pytest.param("every_kind", 0, marks=pytest.mark.soak)])
+def test_kills_at_random_moments_change_nothing_in_a_continuous_job(job: str, seed: int, tmp_path: Path) -> None:
+    run_schedule(job, seed, tmp_path, execution="continuous")
+    assert slot_processes() == []
+
+
 @pytest.mark.soak
+@pytest.mark.parametrize("execution", ["epochs", "continuous"])
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize("seed", range(100, 125))
-def test_fifty_more_schedules_of_kills_change_nothing(job: str, seed: int, tmp_path: Path) -> None:
-    run_schedule(job, seed, tmp_path)
+def test_a_hundred_more_schedules_of_kills_change_nothing(job: str, seed: int, execution: str, tmp_path: Path) -> None:
+    run_schedule(job, seed, tmp_path, execution=execution)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 
 from tamias.clock import Clock
-from tamias.errors import SlotLostError
+from tamias.errors import DeploymentError, SlotLostError
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
@@ -157,6 +157,7 @@ class _Desk:
         self._mailbox = mailbox
         self._host = host
         self._id = subtask_id
+        self._name = subtask.environment.name
         self._clock = subtask.environment.clock
         self._running: ContinuousChannels | ContinuousSource = run_continuously(subtask, self)
         self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
@@ -185,7 +186,7 @@ class _Desk:
             self.conduit.finish() if in_order else self.conduit.abort()
 
     def _lost(self) -> None:
-        self._mailbox.failed(self._id, SlotLostError(self._host.slot, f"the task of {self._id} is gone"))
+        self._mailbox.failed(self._id, DeploymentError(f"the Spark task of {self._name} is gone"))
 
     def give_blob(self, blob: Blob) -> None:
         assert isinstance(self._running, ContinuousChannels), "a source has no input channels"

@@ -40,6 +40,7 @@ class ContinuousSlotEngine(SlotEngine):
         self._acks: dict[SubtaskId, Ack] = {}
         self._parts: dict[SubtaskId, list[OutputPart]] = {}  # since the last acknowledgement of the subtask
         self._failure: Failure | None = None  # of the attempt
+        self._has_reason = False  # the reason of the failure was waited for
 
     @property
     def mark_interval_ms(self) -> int | None:
@@ -58,7 +59,7 @@ class ContinuousSlotEngine(SlotEngine):
         self._end_flow()
         self._acks.clear()
         self._parts.clear()
-        self._failure = None
+        self._failure, self._has_reason = None, False
         deployment = replace(deployment, continuous=True, only=None)
         failure = super().deploy(deployment)
         if failure is None:
@@ -68,17 +69,19 @@ class ContinuousSlotEngine(SlotEngine):
     def _run_levels(self, order: EpochOrder) -> EpochResult:
         """Order the mark of an epoch, and wait until it has passed through every subtask."""
         assert self._deployment is not None, "deploy comes before the first epoch"
-        failure = self._failure or self._ask_each(OrderEpoch(self._deployment.attempt, order))
+        failure = self.lost() or self._ask_each(OrderEpoch(self._deployment.attempt, order))
         while failure is None and len(self._acks) < len(self._subtasks):
             self.wait(_POLL_S)
             failure = self.lost()
         if failure is not None:
-            return EpochResult(failure=self._with_reason(failure))
+            return EpochResult(failure=failure)
         acks = [self._acks.pop(subtask) for subtask in sorted(self._subtasks)]
         assert all(ack.epoch == order.number for ack in acks), "a subtask acknowledges each mark once, in order"
         return EpochResult(acks)
 
     def lost(self) -> Failure | None:
+        if self._failure is not None:
+            self._failure = self._with_reason(self._failure)
         return self._failure or super().lost()
 
     def close_subtasks(self) -> Failure | None:
@@ -119,6 +122,9 @@ class ContinuousSlotEngine(SlotEngine):
 
     def _with_reason(self, failure: Failure) -> Failure:
         """Return the failure, or the one that was its reason: a connection breaks when something else has failed."""
+        if self._has_reason:
+            return failure
+        self._has_reason = True
         deadline = time.monotonic() + _PATIENCE_S
         while isinstance(failure.error, (SlotLostError, DeploymentError)) and time.monotonic() < deadline:
             lost = self._lost_slot()
