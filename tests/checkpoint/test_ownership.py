@@ -15,6 +15,7 @@ import pytest
 from tamias.checkpoint.checkpoint_choice import choose_checkpoint
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.driver_process import Driver
+from tamias.checkpoint.file_names import tombstone_path
 from tamias.checkpoint.history import History
 from tamias.checkpoint.metadata import encode_metadata
 from tamias.checkpoint.owner_files import Claim, encode_owner_file, read_claim
@@ -474,6 +475,90 @@ def test_numbers_go_on_where_the_last_driver_could_have_begun(store, first_id):
     owner.publishing(first_id)
     owner.published(first_id)
     assert History(store).highest_id() == first_id
+
+
+# ----------------------------------------------------------------------------------- without exclusive creation
+
+
+class LastWriteWins(MemoryFiles):
+    """A storage on which two drivers can create one file: the last one stands."""
+
+    @property
+    def exclusive(self):
+        return False
+
+    def publish(self, path, data):
+        self.replace(path, data)
+
+
+def exists(store, path):
+    return path in [f"owner/{name}" for name in store.list("owner")]
+
+
+def test_before_it_starts_a_driver_leaves_a_mark_where_two_could_have_its_term():
+    for store, leaves_marks in ((LastWriteWins(), True), (MemoryFiles(), False)):
+        owner = claim(store, driver("one"), 0)
+        assert not exists(store, "owner/entry-000001")
+        owner.start_from(None, 1)
+        assert exists(store, "owner/entry-000001") is leaves_marks
+        owner.publishing(5)
+        assert exists(store, "owner/progress-000001") is leaves_marks
+        assert History(store).publishing_id() == (5 if leaves_marks else None)
+        assert History(store).newest_id() is None
+        owner.published(5)
+        assert History(store).newest_id() == 5
+
+
+@pytest.mark.parametrize("kind", [LastWriteWins, MemoryFiles])
+def test_a_driver_whose_claim_is_another_s_now_is_not_the_owner(kind):
+    store = kind()
+    owner = claim(store, driver("one"), 0)
+    store.replace("owner/claim-000001", Claim(1, driver("two"), 0).encode())
+    for action in (owner.check, lambda: owner.start_from(None, 1), lambda: owner.publishing(1)):
+        with pytest.raises(Fenced):
+            action()
+    assert not exists(store, "owner/start-000001")
+
+
+def test_a_damaged_claim_is_still_its_driver_s_where_nobody_else_can_write_it():
+    store = MemoryFiles()
+    owner = claim(store, driver("one"), 0)
+    store.replace("owner/claim-000001", b"damaged")
+    owner.check()
+    store = LastWriteWins()
+    owner = claim(store, driver("one"), 0)
+    store.replace("owner/claim-000001", b"damaged")
+    with pytest.raises(Fenced):
+        owner.check()
+
+
+def test_a_driver_that_finds_another_s_mark_in_its_term_takes_the_next():
+    store = LastWriteWins()
+    claim(store, driver("one"), 0).start_from(None, 1)
+    store.delete("owner/claim-000001")  # and the second driver's claim takes its place
+    assert claim(store, driver("two"), 0).term == 2
+
+
+def test_a_claim_whose_answer_was_lost_is_taken_up_again():
+    for store in (LastWriteWins(), MemoryFiles()):
+        first = claim(store, driver("one", host="there"), 0)
+        assert claim(store, driver("one", host="there"), 0).term == first.term == 1
+
+
+def test_a_tombstone_counts_until_a_later_driver_has_started_from_the_checkpoint(store):
+    for name in ("one", "two", "three"):
+        claim(store, driver(name), 0, take_over=True)
+    put_start(store, 1, checkpoint_id=None)
+    assert not History(store).is_discarded(4, term=1)
+    store.replace(tombstone_path(4, 1), encode_owner_file({"term": 1}))
+    assert History(store).is_discarded(4, term=1)
+    assert not History(store).is_discarded(5, term=1)
+    put_start(store, 2, checkpoint_id=5, checkpoint_term=1)
+    assert History(store).is_discarded(4, term=1), "the second driver started from another"
+    put_start(store, 3, checkpoint_id=4, checkpoint_term=1)
+    assert not History(store).is_discarded(4, term=1), "the third started from it, whatever the first was about to do"
+    store.replace(tombstone_path(4, 3), encode_owner_file({"term": 3}))
+    assert History(store).is_discarded(4, term=1)
 
 
 def test_a_damaged_claim_still_takes_its_term_and_names_nobody():

@@ -148,8 +148,8 @@ class JobCheckpoints:
         return patience_of(interval_ms, next((s for s in reversed(self._coordinator.history) if s.completed), None))
 
     def request(self) -> None:
-        """Let the next epoch carry a checkpoint, whatever the schedule says."""
-        self._handle(events.CheckpointRequested(self._job.steady.now_ms(), forced=True))
+        """Let the next epoch carry a checkpoint, whatever the schedule says. None is in flight."""
+        self._handle(events.CheckpointRequested(self._job.steady.now_ms()))
 
     def admit(self, request: SavepointRequest) -> bool:
         """Create the directory of a savepoint. If there can be none, answer the request and return False."""

@@ -170,16 +170,14 @@ class JobLoop:
             error = self._job_error(unexpected)
         finally:
             self._release(status)
-            result = None
+            result, runtime_ms = None, self._steady.now_ms() - self._started_ms
             if error is None:
-                runtime_ms = self._steady.now_ms() - self._started_ms
                 try:
                     result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.accumulators())
                 except Exception as unreadable:  # raised by an accumulator of the user
                     status, error = JobStatus.FAILED, self._job_error(unreadable)
-            seconds = (self._steady.now_ms() - self._started_ms) / 1000
             ended = replace(self._handle.progress(), status=status)
-            _log.info("%s", end_line(self._settings.job_name, ended, seconds))
+            _log.info("%s", end_line(self._settings.job_name, ended, runtime_ms / 1000))
             self._handle.end(status, result, error)
             self._checkpoints.answer_requests(status)
 

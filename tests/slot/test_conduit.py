@@ -1,0 +1,198 @@
+"""The connection of a subtask that runs continuously: bounded both ways, and the mailbox never waits for it."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tamias.slot.conduit import Conduit
+from tamias.slot.link import Link
+from tamias.slot.turn import Turn
+from tamias.subtask.wire.frames import Blob
+from tests.live_jobs import until
+
+MEGABYTE = 1 << 20
+
+
+def blob(number: int, size: int = 10) -> Blob:
+    return Blob(1, 2, 3, number, b"x" * size)
+
+
+class Between:
+    """A conduit, its task on the other side, and what was told to the slot."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        self.task = Link(theirs)
+        self.task.settimeout(30)
+        self.woken: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.lost = 0
+        self.given: list[int] = []
+        self.conduit = Conduit(Link(ours), lambda: self.woken.put(None), self._count_lost)
+
+    def _count_lost(self) -> None:
+        self.lost += 1
+
+    def receive_all(self) -> threading.Thread:
+        thread = threading.Thread(
+            target=self.conduit.receive_all, args=(lambda blob: self.given.append(blob.sequence),), daemon=True
+        )
+        thread.start()
+        return thread
+
+    def sent(self) -> Blob:
+        return Blob.decode(self.task.receive())
+
+
+@pytest.fixture
+def between() -> Iterator[Between]:
+    made = Between()
+    yield made
+    made.conduit.abort()
+
+
+def test_blobs_leave_in_their_order_and_the_end_follows_them(between: Between) -> None:
+    for number in range(5):
+        between.conduit.send(blob(number))
+    between.conduit.finish()
+    assert [between.sent() for _ in range(5)] == [blob(number) for number in range(5)]
+    assert between.task.receive() == b""
+    until(lambda: between.conduit.messages == 6)
+    assert between.lost == 0
+
+
+def test_what_waits_is_bounded_and_room_in_the_queue_wakes_the_mailbox(between: Between) -> None:
+    assert not between.conduit.is_full
+    count = 0
+    while not between.conduit.is_full:  # the task takes nothing: at last a socket's buffer and the queue are full
+        between.conduit.send(blob(count, MEGABYTE))
+        count += 1
+        assert count < 50
+    assert count >= 4, "four megabytes may wait"
+    assert between.woken.empty()
+    for number in range(count):
+        assert between.sent().sequence == number
+    between.woken.get(timeout=30)
+    assert between.woken.empty(), "once, when there is room again"
+    assert not between.conduit.is_full
+
+
+def test_blobs_that_arrive_are_given_to_the_subtask_which_is_woken(between: Between) -> None:
+    between.receive_all()
+    for number in range(3):
+        between.task.send(*blob(number).encode())
+        between.woken.get(timeout=30)
+    assert between.given == [0, 1, 2]
+    assert between.conduit.messages == 3
+
+
+def test_no_more_is_read_than_the_subtask_takes(between: Between) -> None:
+    between.receive_all()
+    sending = threading.Thread(
+        target=lambda: [between.task.send(*blob(n, MEGABYTE).encode()) for n in range(9)], daemon=True
+    )
+    sending.start()
+    for _ in range(4):
+        between.woken.get(timeout=30)
+    with pytest.raises(queue.Empty):
+        between.woken.get(timeout=0.2)
+    assert between.given == [0, 1, 2, 3]
+    for number in range(4, 9):
+        between.conduit.taken(blob(0, MEGABYTE).size_bytes)
+        between.woken.get(timeout=30)
+        assert between.given[-1] == number
+    sending.join(30)
+
+
+def test_a_task_that_ends_in_the_middle_is_a_loss_that_is_told_once(between: Between) -> None:
+    reading = between.receive_all()
+    between.task.close()
+    reading.join(30)
+    assert not reading.is_alive()
+    assert between.lost == 1
+    for number in range(3):
+        between.conduit.send(blob(number, MEGABYTE))  # the sender finds the connection broken, too
+    until(lambda: not any(thread.name == "conduit" and thread.is_alive() for thread in threading.enumerate()))
+    assert between.lost == 1
+
+
+def test_a_connection_that_is_broken_off_is_no_loss(between: Between) -> None:
+    reading = between.receive_all()
+    while not between.conduit.is_full:
+        between.conduit.send(blob(0, MEGABYTE))
+    between.conduit.abort()
+    reading.join(30)
+    assert not reading.is_alive()
+    assert between.lost == 0
+    with pytest.raises((EOFError, OSError)):
+        while True:
+            between.task.receive()
+
+
+def test_a_subtask_that_ends_while_its_task_waits_to_give_more_lets_it_go(between: Between) -> None:
+    reading = between.receive_all()
+    for number in range(4):
+        between.task.send(*blob(number, MEGABYTE).encode())
+        between.woken.get(timeout=30)
+    between.conduit.finish()  # the reader waits for the subtask to take something, which it never will
+    assert between.task.receive() == b""
+    between.task.send(b"")
+    reading.join(30)
+    assert not reading.is_alive()
+    assert between.lost == 0
+
+
+# ---------------------------------------------------------------------------------------------------------- the turn
+
+
+def test_one_thread_at_a_time_has_the_turn() -> None:
+    turn = Turn()
+    with turn:
+        assert not turn.acquire(timeout_s=0.01)
+    assert turn.acquire(timeout_s=0.01)
+    assert not turn.acquire(timeout_s=0.01)
+    turn.release()
+
+
+def test_a_request_comes_before_the_next_step_of_the_mailbox() -> None:
+    turn, order = Turn(), []
+    turn.acquire_after_requests()
+    asking = threading.Event()
+
+    def request() -> None:
+        asking.set()
+        with turn:
+            order.append("request")
+
+    def step() -> None:
+        turn.acquire_after_requests()
+        order.append("step")
+        turn.release()
+
+    requesting = threading.Thread(target=request, daemon=True)
+    requesting.start()
+    assert asking.wait(30)
+    until(lambda: not turn.acquire(timeout_s=0.01))
+    stepping = threading.Thread(target=step, daemon=True)
+    stepping.start()
+    stepping.join(0.1)
+    assert order == []
+    turn.release()
+    requesting.join(30)
+    stepping.join(30)
+    assert order == ["request", "step"]
+
+
+def test_a_request_that_gave_up_does_not_hold_up_the_mailbox() -> None:
+    turn = Turn()
+    turn.acquire_after_requests()
+    assert not turn.acquire(timeout_s=0.01)
+    turn.release()
+    stepping = threading.Thread(target=turn.acquire_after_requests, daemon=True)
+    stepping.start()
+    stepping.join(30)
+    assert not stepping.is_alive()

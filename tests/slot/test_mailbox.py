@@ -1,0 +1,221 @@
+"""A slot whose subtasks run continuously: driven over its connections as a driver and Spark's tasks do it."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamias.datastream.functions import MapFunction
+from tamias.errors import SlotLostError
+from tamias.graph.addresses import SubtaskId
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.deployment_codec import encode_deployment
+from tamias.slot.link import Link, connect
+from tamias.slot.messages import FAILED, Attach, CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
+from tamias.slot.server import SlotServer
+from tamias.slot.slot_config import SlotConfig
+from tamias.slot.slot_events import EpochAcknowledged, SlotActivity, SnapshotWritten, SubtaskFailed
+from tamias.subtask.wire.frames import Blob
+from tamias.types.by_value import dumps
+from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
+
+SECRET = b"s" * 32
+
+
+class Slot:
+    """A slot, the driver's connections to it, and what it reports."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.server = SlotServer(
+            SlotConfig(0, str(tmp_path / "socket"), SECRET, str(tmp_path / "f"), [], heartbeat_s=0.02)
+        )
+        self.server.start()
+        self.control = self.connected()
+        self._events = self.connected()
+        self.ask(Subscribe(), self._events)
+        self.heard: list[Any] = []
+
+    def connected(self) -> Link:
+        link = connect(self.server.address, SECRET)
+        link.settimeout(30)
+        return link
+
+    def ask(self, request: Any, link: Link | None = None) -> BaseException | None:
+        asked = link or self.control
+        asked.send(dumps(request))
+        error: BaseException | None = pickle.loads(asked.receive()).error
+        return error
+
+    def deploy(self, draw: Any = summing, attempt: int = 0, **settings: Any) -> None:
+        of = deployment(graph(draw, checkpoints=True), attempt, continuous=True, **settings)
+        assert self.ask(Deploy(encode_deployment(of), [SOURCE, SUM])) is None
+
+    def attach(self, subtask: SubtaskId, attempt: int = 0) -> Link:
+        link = self.connected()
+        link.send(dumps(Attach(subtask, attempt)))
+        return link
+
+    def order(self, order: EpochOrder, attempt: int = 0) -> None:
+        assert self.ask(OrderEpoch(attempt, order)) is None
+
+    def hear(self, kind: type) -> Any:
+        """Return the next event of a kind; heartbeats and others are remembered."""
+        while True:
+            event = pickle.loads(self._events.receive())
+            self.heard.append(event)
+            if isinstance(event, kind):
+                return event
+
+
+@pytest.fixture
+def slot(tmp_path: Path) -> Iterator[Slot]:
+    made = Slot(tmp_path)
+    yield made
+    made.server.stop()
+
+
+def carry(source: Link, target: Link) -> threading.Thread:
+    """Carry blobs from one subtask to the next, as Spark does, until the source's task may end."""
+
+    def run() -> None:
+        try:
+            while message := source.receive():
+                target.send(message)
+        except (EOFError, OSError):
+            pass  # the connection was broken off
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def acknowledged(slot: Slot, count: int) -> dict[SubtaskId, Any]:
+    found = {}
+    while len(found) < count:
+        event = slot.hear(EpochAcknowledged)
+        assert event.attempt == 0
+        found[SubtaskId(event.ack.vertex, event.ack.subtask)] = event.ack
+    return found
+
+
+def test_subtasks_run_once_their_tasks_have_called_and_end_epochs_where_the_mark_is(slot: Slot) -> None:
+    slot.deploy()
+    source, target = slot.attach(SOURCE), slot.attach(SUM)
+    carrying = carry(source, target)
+    slot.order(EpochOrder(0, checkpoint_id=1))
+    acks = acknowledged(slot, 2)
+    assert {ack.epoch for ack in acks.values()} == {0}
+    written = {slot.hear(SnapshotWritten).checkpoint_id} if not any_written(slot) else {1}
+    assert written == {1}
+    lines = sorted(acks[SUM].lines)
+    number = 1
+    while lines != ["1", "2", "4"]:  # records may arrive behind the mark of the first epoch
+        slot.order(EpochOrder(number))
+        lines = sorted([*lines, *acknowledged(slot, 2)[SUM].lines])
+        number += 1
+        assert number < 50
+    assert slot.ask(CloseSubtasks()) is None
+    assert target.receive() == b"", "the subtask has finished, and its task may end"
+    carrying.join(30)
+    assert not carrying.is_alive()
+
+
+def any_written(slot: Slot) -> bool:
+    return any(isinstance(event, SnapshotWritten) for event in slot.heard)
+
+
+def test_heartbeats_tell_the_newest_epoch_and_who_has_ended_it(slot: Slot) -> None:
+    slot.deploy()
+    carry(slot.attach(SOURCE), slot.attach(SUM))
+    for number in (0, 1):
+        slot.order(EpochOrder(number))
+        acknowledged(slot, 2)
+        while True:
+            activity = slot.hear(SlotActivity)
+            if activity.epoch == number and activity.answered == {SOURCE, SUM}:
+                break
+    assert activity.messages >= 4, "a blob or more of each epoch left the source and reached the sum"
+
+
+def test_a_task_that_nobody_waits_for_is_refused(slot: Slot) -> None:
+    slot.deploy()
+    slot.attach(SOURCE)
+    slot.hear(SlotActivity)
+    for subtask, attempt in ((SOURCE, 0), (SUM, 1), (SubtaskId(7, 0), 0)):
+        refused = slot.attach(subtask, attempt)
+        message = refused.receive()
+        assert message[:1] == FAILED
+        error = pickle.loads(message[1:])
+        assert isinstance(error, SlotLostError)
+        assert f"waits for no task of attempt {attempt} for {subtask}" in str(error)
+
+
+def test_orders_of_another_attempt_are_not_obeyed(slot: Slot) -> None:
+    slot.deploy(attempt=1)
+    source = slot.attach(SOURCE, 1)
+    carry(source, slot.attach(SUM, 1))
+    slot.order(EpochOrder(0), attempt=0)
+    slot.order(EpochOrder(1), attempt=1)
+    event = slot.hear(EpochAcknowledged)
+    assert (event.attempt, event.ack.epoch) == (1, 1)
+
+
+class FailsAt(MapFunction):
+    def map(self, value: int) -> int:
+        if value == 2:
+            raise ValueError("no two")
+        return value
+
+
+def failing(env: Any) -> None:
+    env.from_collection([1, 2, 3]).map(FailsAt()).key_by(lambda v: v % 2).sum().print()
+
+
+def test_a_subtask_that_fails_ends_the_attempt_of_its_slot(slot: Slot) -> None:
+    slot.deploy(failing)
+    source, target = slot.attach(SOURCE), slot.attach(SUM)
+    failed = slot.hear(SubtaskFailed)
+    assert (failed.attempt, failed.subtask) == (0, SOURCE)
+    assert "no two" in str(pickle.loads(failed.pickled_error))
+    for link in (source, target):
+        with pytest.raises((EOFError, OSError)):
+            while True:
+                link.receive()
+    slot.deploy(attempt=1)  # and the next one runs
+    carry(slot.attach(SOURCE, 1), slot.attach(SUM, 1))
+    slot.order(EpochOrder(5), attempt=1)
+    assert slot.hear(EpochAcknowledged).attempt == 1
+
+
+def test_a_task_that_is_gone_is_told_to_the_driver(slot: Slot) -> None:
+    slot.deploy()
+    source = slot.attach(SOURCE)
+    Blob.decode(source.receive())
+    source.close()
+    failed = slot.hear(SubtaskFailed)
+    assert failed.subtask == SOURCE
+    assert f"the task of {SOURCE} is gone" in str(pickle.loads(failed.pickled_error))
+
+
+def test_discarding_breaks_the_connections_and_a_new_attempt_begins_anew(slot: Slot) -> None:
+    slot.deploy()
+    source = slot.attach(SOURCE)
+    Blob.decode(source.receive())
+    assert slot.ask(Discard()) is None
+    with pytest.raises((EOFError, OSError)):
+        while True:
+            source.receive()
+    while (before := slot.hear(SlotActivity).messages) < 1:
+        pass  # what was carried before still counts
+    slot.deploy(attempt=1)
+    carry(slot.attach(SOURCE, 1), slot.attach(SUM, 1))
+    slot.order(EpochOrder(0), attempt=1)
+    assert slot.hear(EpochAcknowledged).attempt == 1
+    assert not any(isinstance(event, SubtaskFailed) for event in slot.heard)
+    while slot.hear(SlotActivity).messages <= before:
+        pass
