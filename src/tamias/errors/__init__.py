@@ -106,6 +106,7 @@ __all__ = [
     "MalformedRecordError",
     "NoCurrentKey",
     "NoReadableCheckpoint",
+    "OutputExistsError",
     "ProgramWarning",
     "RecordErrorLimitExceeded",
     "RecordFormatError",
@@ -135,3 +136,4 @@ __all__ = [
     "preview",
     "warn",
 ]
+from tamias.errors.batch import OutputExistsError

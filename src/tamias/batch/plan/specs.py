@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tamias.batch.outputs.output import Output
 from tamias.batch.plan.iteration_specs import (
     BulkIterationSpec,
     DeltaIterationSpec,
@@ -37,6 +38,7 @@ __all__ = [
     "MapPartitionSpec",
     "MapSpec",
     "Order",
+    "OutputSpec",
     "PartitionCustomSpec",
     "PartitionHashSpec",
     "PartitionRangeSpec",
@@ -111,6 +113,13 @@ class SourceSpec:
     """Reads an input."""
 
     source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class OutputSpec:
+    """Writes records to an output."""
+
+    output: Output
 
 
 @dataclass(frozen=True)
@@ -286,6 +295,7 @@ Spec = (
     SourceSpec
     | CollectSpec
     | CountSpec
+    | OutputSpec
     | MapSpec
     | FlatMapSpec
     | FilterSpec

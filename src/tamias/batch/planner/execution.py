@@ -12,6 +12,7 @@ from typing import Any
 from tamias.batch.iterations.iteration_runner import IterationRunner
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.specs import CountSpec
+from tamias.batch.planner.outputs import PlanOutputs
 from tamias.batch.planner.stages import Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
@@ -74,13 +75,14 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
     iterations = IterationRunner(context, facts)
     reports: dict[tuple[int, int], Report] = {}
     records = []
-    with _in_job_group(context, job_id, settings.job_name):
+    with PlanOutputs(plan, job_id) as outputs, _in_job_group(context, job_id, settings.job_name):
         try:
             flows = Translation(stages, plan, iterations=iterations).flows
             for sink in plan.sinks:
                 reader = BlobReader(stages.written(flows[sink], _exit_of(sink)).collect())
                 records.append(list(reader.records(FIRST)))
                 reports |= {report.source: report for report in reader.reports}
+            outputs.commit(records)
         except Exception as error:
             raise explained(error, context, settings.job_name) from None
         finally:

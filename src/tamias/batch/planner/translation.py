@@ -29,6 +29,7 @@ from tamias.batch.plan.specs import (
     GroupReduceSpec,
     MapPartitionSpec,
     MapSpec,
+    OutputSpec,
     PartitionHashSpec,
     ProjectSpec,
     RebalanceSpec,
@@ -48,6 +49,7 @@ from tamias.batch.tasks.record_operators import (
     ReadSplits,
     TypeCheck,
 )
+from tamias.batch.tasks.sink_operator import WriteRecords
 from tamias.batch.tasks.task_operator import TaskOperator
 
 __all__ = ["Translation"]
@@ -115,6 +117,8 @@ class Translation:
                 for new, old in enumerate(spec.positions):
                     moved.setdefault((old,), ((new,),))
                 return self._narrow(operator, ProjectOperator(name, spec.positions), ForwardedFields(moved))
+            case OutputSpec() as spec:
+                return self._narrow(operator, WriteRecords(name, spec.output))
             case CollectSpec() | CountSpec():
                 return inputs[0]
             case RebalanceSpec():

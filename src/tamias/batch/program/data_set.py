@@ -15,6 +15,7 @@ from tamias.batch.plan.specs import (
     GroupReduceSpec,
     MapPartitionSpec,
     MapSpec,
+    OutputSpec,
     PartitionHashSpec,
     ProjectSpec,
     RebalanceSpec,
@@ -23,9 +24,9 @@ from tamias.batch.plan.specs import (
     UnionSpec,
 )
 from tamias.batch.program.call_site import call_site
+from tamias.batch.program.data_set_outputs import DataSetOutputs
 from tamias.batch.program.iteration_scope import scope_of
 from tamias.batch.program.key_arguments import checked_keys
-from tamias.batch.program.operator_settings import OperatorSettings
 from tamias.errors import InvalidProgramError
 from tamias.functions.data_set_functions import GroupCombineFunction, GroupReduceFunction, MapPartitionFunction
 from tamias.functions.record_functions import (
@@ -51,7 +52,7 @@ Key = int | str | KeySelector | Callable[[Any], Any]
 """A field by position, name or path; ``"*"`` for the whole record; or a function that returns the key."""
 
 
-class DataSet(OperatorSettings):
+class DataSet(DataSetOutputs):
     """Records, without an order. Nothing runs before `env.execute()`, `collect()`, `count()` or `print()`.
 
     Attributes:
@@ -265,6 +266,11 @@ class DataSet(OperatorSettings):
 
     def _next(self, kind: str, spec: Spec, known_type: TypeInformation | None = None) -> DataSet:
         return DataSet(self.environment, kind, spec, (self,), known_type)
+
+    def _drawn_sink(self, kind: str, spec: OutputSpec) -> DataSet:
+        sink = self._next(kind, spec)
+        self.environment.add_sink(sink)
+        return sink
 
     def _declared(self, call: str, output_type: TypeInformation | None) -> Self:
         check_output_type(call, output_type)
