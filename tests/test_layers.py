@@ -31,7 +31,7 @@ LINES = [
     ["testing"],
 ]
 LINE_OF = {room: number for number, rooms in enumerate(LINES) for room in rooms}
-MAY_IMPORT_PYSPARK = (Path("engine/spark"), Path("batch"))
+MAY_IMPORT_PYSPARK = (Path("engine/spark"), Path("batch"), Path("state_processor/spark"))
 
 
 def room_of(path: Path) -> str:
@@ -72,7 +72,7 @@ def test_a_circle_of_imports_is_found():
     assert cycles(edges) == [["b", "c"]]
 
 
-def test_only_the_spark_engine_and_the_batch_api_know_of_spark():
+def test_only_the_spark_engine_the_batch_api_and_the_state_sources_know_of_spark():
     wrong = []
     for path in source_files():
         below = path.relative_to(SOURCE)

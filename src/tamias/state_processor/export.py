@@ -37,7 +37,7 @@ def export_parquet(table: StateTable, directory: str | os.PathLike[str], row_typ
     columns = row_type or table.row_type()
     schema = _arrow_schema(arrow, columns)
     count = 0
-    for part in range(len(table.stored.parts())):
+    for part in range(table.part_count):
         with pyarrow.parquet.ParquetWriter(os.path.join(directory, f"part-{part:05}.parquet"), schema) as writer:
             for batch in arrow_batches(table, part, columns):
                 writer.write_batch(batch)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tamias.errors import StateError
-from tamias.keygroups import state_key
+from tamias.keygroups import KeyGroupRange, state_key
 from tamias.state.declared import Described
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state_files import Mode
@@ -16,7 +16,17 @@ from tamias.state_processor.entries import Address, Values, address_of, pieces_o
 from tamias.state_processor.stand_ins import load_value
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint
 
-__all__ = ["Difference", "Found", "StateSummary", "differences", "find_key", "operators_in_both", "summaries"]
+__all__ = [
+    "Difference",
+    "Found",
+    "StateSummary",
+    "compared_ranges",
+    "differences",
+    "differences_in",
+    "find_key",
+    "operators_in_both",
+    "summaries",
+]
 
 
 class StateSummary(NamedTuple):
@@ -126,16 +136,29 @@ def differences(one: StoredOperator, other: StoredOperator) -> Iterator[Differen
     Raises:
         StateError: The two have different numbers of key groups.
     """
+    for key_groups in compared_ranges(one, other):
+        yield from differences_in(one, other, key_groups)
+
+
+def compared_ranges(one: StoredOperator, other: StoredOperator) -> list[KeyGroupRange]:
+    """Return the ranges of key groups in which two operators are compared, one after another or in parallel.
+
+    Raises:
+        StateError: The two have different numbers of key groups.
+    """
     if one.metadata.max_parallelism != other.metadata.max_parallelism:
         raise StateError(
             f"operator {one.label} has {one.metadata.max_parallelism} key groups in one savepoint and "
             f"{other.metadata.max_parallelism} in the other; their keys cannot be compared part by part"
         )
-    ranges = [part.key_groups for part in one.parts()]
-    if sorted(ranges) != sorted(part.key_groups for part in other.parts()):
-        ranges = [one.all_key_groups]  # whole files are compared, so that no key needs its key group
-    for key_groups in ranges:
-        yield from _differences(tables_of(one, key_groups), tables_of(other, key_groups))
+    ranges = sorted(part.key_groups for part in one.parts())
+    # Whole files are compared, so that no key needs its key group: its class may be missing.
+    return ranges if ranges == sorted(part.key_groups for part in other.parts()) else [one.all_key_groups]
+
+
+def differences_in(one: StoredOperator, other: StoredOperator, key_groups: KeyGroupRange) -> Iterator[Difference]:
+    """Yield the differences in a range of key groups."""
+    return _differences(tables_of(one, key_groups), tables_of(other, key_groups))
 
 
 def _differences(before: RestoredTables, after: RestoredTables) -> Iterator[Difference]:

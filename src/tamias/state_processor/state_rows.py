@@ -14,6 +14,7 @@ from tamias.state.keyed_backend import RestoredTables
 from tamias.state.snapshots import WINDOWED, StateInfo
 from tamias.state_processor.columns import declared_column, fitted, inferred_column
 from tamias.state_processor.entries import Values, address_of, pieces_of
+from tamias.state_processor.inspection import compared_ranges, differences_in
 from tamias.state_processor.stand_ins import StandIn
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.types.data_type import DataType
@@ -26,6 +27,7 @@ __all__ = [
     "StateTable",
     "key_rows",
     "rows_by_key",
+    "rows_of_changes",
     "rows_of_state",
     "rows_of_timers",
     "states_per_key",
@@ -33,6 +35,7 @@ __all__ = [
 
 EVENT_TIME, PROCESSING_TIME = "event", "processing"
 _SAMPLED_ROWS = 1000
+_TEXT = DataTypes.STRING()
 
 
 class KeyRow(NamedTuple):
@@ -74,12 +77,14 @@ class StateTable:
         names: The names of the columns.
         declared: The types of the columns; None for columns whose values decide.
         read: The rows of a part.
+        part_count: The number of parts that can be read at the same time.
     """
 
     stored: StoredOperator
     names: tuple[str, ...]
     declared: tuple[DataType | None, ...]
     read: ReadRows
+    part_count: int
 
     def row_type(self) -> RowType:
         """Return the types of the columns. Columns without a declared type are inferred from the first rows."""
@@ -92,7 +97,7 @@ class StateTable:
         return RowType([RowField(name, each) for name, each in zip(self.names, types, strict=True) if each is not None])
 
     def _all_rows(self) -> Iterator[tuple[Any, ...]]:
-        for part in range(len(self.stored.parts())):
+        for part in range(self.part_count):
             yield from self.read(part)
 
     def rows(self, part: int, row_type: RowType) -> Iterator[tuple[Any, ...]]:
@@ -127,7 +132,9 @@ def rows_by_key(stored: StoredOperator) -> StateTable:
             yield (key, *(values.get(info.name) for info in infos))
 
     columns = [_value_column(info) for info in infos]
-    return StateTable(stored, ("key", *(info.name for info in infos)), (_key_column(infos[0]), *columns), read)
+    return StateTable(
+        stored, ("key", *(info.name for info in infos)), (_key_column(infos[0]), *columns), read, len(stored.parts())
+    )
 
 
 def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> StateTable:
@@ -175,7 +182,7 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
         DataTypes.BIGINT(),
         DataTypes.INT(),
     )
-    return StateTable(stored, names, types, read)
+    return StateTable(stored, names, types, read, len(stored.parts()))
 
 
 _SINGLE = ("value", "reducing", "folding", "aggregating")
@@ -213,7 +220,28 @@ def rows_of_timers(stored: StoredOperator) -> StateTable:
 
     key_column = _key_column(infos[0]) if infos else DataTypes.STRING()
     types = (key_column, DataTypes.STRING(), DataTypes.BIGINT(), DataTypes.STRING())
-    return StateTable(stored, ("key", "time_domain", "timestamp_ms", "namespace"), types, read)
+    return StateTable(stored, ("key", "time_domain", "timestamp_ms", "namespace"), types, read, len(stored.parts()))
+
+
+def rows_of_changes(before: StoredOperator, after: StoredOperator, name: str) -> StateTable:
+    """Return the table of the entries of a state that were added, removed or changed between two savepoints.
+
+    The columns are `change_type` (added, removed or changed), `key`, `namespace` (text: the window), `previous` and
+    `value`. Lists and maps are compared as a whole.
+    """
+    info = after.state(name)
+    ranges = compared_ranges(before, after)
+
+    def read(part: int) -> Iterator[tuple[Any, ...]]:
+        for difference in differences_in(before, after, ranges[part]):
+            if difference.state.name == name:
+                key, namespace = difference.address
+                window = None if namespace is None else repr(namespace)
+                yield key, difference.change, window, difference.before, difference.after
+
+    column = _value_column(info) if not info.namespaced and info.kind != "sessions" else None
+    names = ("key", "change_type", "namespace", "previous", "value")
+    return StateTable(after, names, (_key_column(info), _TEXT, _TEXT, column, column), read, len(ranges))
 
 
 def _entries(tables: RestoredTables, name: str) -> Sequence[tuple[Any, Any]]:

@@ -22,7 +22,15 @@ from tamias.types.data_types import RowType
 from tamias.types.row_schema import row_type_of
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["begin_stream", "read_rows", "register_tamias_source", "result_folder", "row_type_for", "session_of"]
+__all__ = [
+    "begin_stream",
+    "read_rows",
+    "register_source",
+    "register_tamias_source",
+    "result_folder",
+    "row_type_for",
+    "session_of",
+]
 
 
 def session_of(settings: JobSettings) -> Any:
@@ -108,6 +116,11 @@ def begin_stream(session: Any, address: str, row_type: RowType) -> Any:
 
 def register_tamias_source(session: Any) -> None:
     """Make the format `tamias` known to a session of Spark, for programs that only read what a job has written."""
+    register_source(session, TamiasSource)
+
+
+def register_source(session: Any, source: type) -> None:
+    """Make a data source known to a session of Spark."""
     from pyspark.sql.datasource import DataSourceRegistration
 
     context = session.sparkContext
@@ -115,7 +128,7 @@ def register_tamias_source(session: Any) -> None:
         session = _DriverPythonSession(session, DriverPythonContext(context))
     elif not is_started_by_us(context):
         ship_package(context)  # the Python of the cluster need not have tamias installed
-    DataSourceRegistration(session).register(TamiasSource)
+    DataSourceRegistration(session).register(source)
 
 
 class _DriverPythonSession:

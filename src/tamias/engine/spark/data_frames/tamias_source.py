@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -22,7 +22,7 @@ from tamias.storage.file_store import open_files
 from tamias.storage.input_files import open_input
 from tamias.storage.locations import join
 
-__all__ = ["SCHEMA_FILE", "TamiasSource"]
+__all__ = ["SCHEMA_FILE", "TamiasSource", "as_spark_expects"]
 
 SCHEMA_FILE = "_schema.json"
 _ENTRY = "entry"
@@ -109,13 +109,19 @@ def _partitions(files: Sequence[RowFile]) -> Sequence[Any]:
 
 
 def _batches(address: str, schema: Any, partition: Any) -> Iterator[Any]:
-    """Yield the rows of a file in exactly the types that Spark expects of the schema."""
-    import pyarrow
+    """Yield the rows of a file."""
     import pyarrow.parquet
+
+    with open_input(join(address, path_of(RowFile(*partition.value)))) as stream:
+        yield from as_spark_expects(pyarrow.parquet.ParquetFile(stream).iter_batches(), schema)
+
+
+def as_spark_expects(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
+    """Yield batches of Arrow in exactly the types that Spark expects of a schema."""
+    import pyarrow
 
     zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     expected = to_arrow_schema(schema, **zone)
-    with open_input(join(address, path_of(RowFile(*partition.value)))) as stream:
-        for batch in pyarrow.parquet.ParquetFile(stream).iter_batches():
-            table = pyarrow.Table.from_batches([batch]).select(expected.names)
-            yield from table.cast(expected).to_batches()
+    for batch in batches:
+        table = pyarrow.Table.from_batches([batch]).select(expected.names)
+        yield from table.cast(expected).to_batches()

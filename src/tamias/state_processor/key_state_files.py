@@ -1,0 +1,139 @@
+"""Writes the keyed state of an operator from rows, outside of a job: files by ranges of key groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from tamias.checkpoint.metadata import OperatorMetadata
+from tamias.errors import StateError, preview
+from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
+from tamias.state.canonical_format import TableEntries
+from tamias.state.declared import Declaration, declare
+from tamias.state.keyed_backend import write_tables
+from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
+from tamias.state_processor.new_savepoint import WrittenFiles
+from tamias.state_processor.operator_identifier import OperatorIdentifier
+from tamias.storage.file_store import FileStore
+from tamias.types.data_type import DataType
+from tamias.types.data_type_info import type_info_of
+from tamias.types.data_types import ArrayType, MapType, RowType
+
+__all__ = ["KeyStateFiles", "StatesByColumn", "operator_metadata"]
+
+_BUFFERED_ENTRIES = 100_000
+
+
+class StatesByColumn:
+    """The states that the columns of a table stand for."""
+
+    def __init__(self, row_type: RowType, key_column: str) -> None:
+        self._types = {field.name: field.data_type for field in row_type if field.name != key_column}
+
+    @property
+    def infos(self) -> tuple[StateInfo, ...]:
+        """The descriptions of the states."""
+        return tuple(declared.info for declared in self.declared().values())
+
+    def declared(self) -> dict[str, Declaration]:
+        """Return the declaration of the state of each column."""
+        return {name: _declared(name, data_type) for name, data_type in self._types.items()}
+
+
+def _declared(name: str, data_type: DataType) -> Declaration:
+    match data_type:
+        case ArrayType():
+            return declare(ListStateDescriptor(name, type_info_of(data_type.element_type)), "list")
+        case MapType():
+            key, value = type_info_of(data_type.key_type), type_info_of(data_type.value_type)
+            return declare(MapStateDescriptor(name, key, value), "map")
+        case _:
+            return declare(ValueStateDescriptor(name, type_info_of(data_type)), "value")
+
+
+class KeyStateFiles:
+    """Collects the entries of keys, and writes them as state files of ranges of key groups."""
+
+    def __init__(
+        self, files: FileStore, columns: StatesByColumn, *, parallelism: int, max_parallelism: int, hashed: bool
+    ) -> None:
+        self._target = WrittenFiles(files, hashed=hashed)
+        self._declared = columns.declared()
+        self._parallelism = parallelism
+        self._max_parallelism = max_parallelism
+        self._entries: dict[int, dict[str, dict[Any, Any]]] = {}  # by range and state
+        self._buffered = 0
+        self._written: dict[int, list[StateFile]] = defaultdict(list)
+
+    def add(self, key: Any, values: dict[str, Any]) -> None:
+        """Add a key with the values of its states by name; a value that is None is no entry.
+
+        Raises:
+            StateError: The key came before, or a value does not fit its state.
+        """
+        number = subtask_of(key_group(key, self._max_parallelism), self._max_parallelism, self._parallelism)
+        here, stored = self._entries.setdefault(number, {}), state_key(key)
+        for name, value in values.items():
+            if value is None:
+                continue
+            entries = here.setdefault(name, {})
+            if stored in entries:
+                raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
+            entries[stored] = _kept(self._declared[name], value)
+            self._buffered += 1
+        if self._buffered >= _BUFFERED_ENTRIES:
+            self._flush()
+
+    def finish(self) -> dict[int, list[StateFile]]:
+        """Write what is left, and return the files by range."""
+        self._flush()
+        return dict(self._written)
+
+    def _flush(self) -> None:
+        for number, states in self._entries.items():
+            tables = [
+                TableEntries(self._declared[name].info, list(entries), list(entries.values()), [], full=True)
+                for name, entries in states.items()
+            ]
+            self._written[number] += write_tables(tables, self._target, self._target.exclusive)
+        self._entries.clear()
+        self._buffered = 0
+
+
+def _kept(declared: Declaration, value: Any) -> Any:
+    store = declared.value.stored
+    match declared.info.kind:
+        case "list":
+            return [store(element) for element in value]
+        case "map":
+            assert declared.map_key is not None, "map state is declared by a map"
+            return {declared.map_key.stored(key): store(each) for key, each in value.items()}
+        case _:
+            return store(value)
+
+
+def operator_metadata(
+    operator: OperatorIdentifier,
+    infos: tuple[StateInfo, ...],
+    written: dict[int, list[StateFile]],
+    parallelism: int,
+    max_parallelism: int,
+) -> OperatorMetadata:
+    """Return the metadata of an operator whose keyed state was written by range."""
+    name = operator.uid or operator.operator_id
+    subtasks = tuple(
+        OperatorSnapshot(
+            operator.operator_id,
+            operator.uid,
+            name,
+            KeyedFiles(*key_group_range(max_parallelism, parallelism, number), tuple(written.get(number, ()))),
+            None,
+            infos,
+        )
+        for number in range(parallelism)
+    )
+    finished = (False,) * parallelism
+    return OperatorMetadata(
+        operator.operator_id, operator.uid, name, parallelism, max_parallelism, subtasks, finished, infos
+    )

@@ -1,0 +1,96 @@
+"""Runs in Spark's Python processes: the options of the data sources of savepoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tamias.checkpoint.signing import SigningKey, read_signing_key
+from tamias.config import options
+from tamias.config.starting_configuration import starting_configuration
+from tamias.errors import ConfigurationError
+from tamias.state_processor.operator_identifier import OperatorIdentifier, is_operator_id
+from tamias.state_processor.state_rows import (
+    StateTable,
+    rows_by_key,
+    rows_of_changes,
+    rows_of_state,
+    rows_of_timers,
+)
+from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
+
+__all__ = ["SourceOptions"]
+
+_READ = {"path", "operatoruid", "statevarname", "readregisteredtimers", "flattencollectiontypes", "changestart"}
+_WRITE = {"path", "operatoruid", "keycolumn", "maxparallelism", "parallelism", "basesavepoint"}
+
+
+class SourceOptions:
+    """The options of one read or write. Their names are not sensitive to case, as everywhere in Spark."""
+
+    def __init__(self, given: Mapping[str, str], *, writing: bool = False) -> None:
+        known = _WRITE if writing else _READ
+        self._given = {name.lower(): value for name, value in given.items()}
+        unknown = sorted(name for name in given if name.lower() not in known)
+        if unknown:
+            raise ConfigurationError(f"tamias-state has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
+
+    @property
+    def path(self) -> str:
+        """The savepoint."""
+        return self.needed("path", "load(path) or save(path) names the savepoint")
+
+    @property
+    def operator(self) -> OperatorIdentifier:
+        """The operator: its uid, or its id of 32 hex digits."""
+        uid = self.needed("operatorUid", "it names the operator whose state is read or written")
+        return OperatorIdentifier.for_uid_hash(uid) if is_operator_id(uid) else OperatorIdentifier.for_uid(uid)
+
+    def needed(self, name: str, why: str) -> str:
+        """Return an option that must be given."""
+        value = self._given.get(name.lower())
+        if not value:
+            raise ConfigurationError(f"tamias-state needs the option {name}: {why}")
+        return value
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return an option."""
+        return self._given.get(name.lower(), default)
+
+    def number(self, name: str, default: int) -> int:
+        """Return an option that is a whole number."""
+        text = self.text(name, str(default))
+        if not text.isdigit() or not 1 <= int(text) <= 1 << 15:
+            raise ConfigurationError(f"the option {name} is a number from 1 to 32768, got {text!r}")
+        return int(text)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return an option that is true or false."""
+        text = self.text(name, str(default)).lower()
+        if text not in ("true", "false"):
+            raise ConfigurationError(f"the option {name} is true or false, got {text!r}")
+        return text == "true"
+
+    def savepoint(self) -> StoredSavepoint:
+        """Open the savepoint."""
+        return open_savepoint(self.path, configured_key())
+
+    def table(self) -> StateTable:
+        """Return the table of state that the options name."""
+        stored, state = self.savepoint().operator(self.operator), self.text("stateVarName")
+        if self.flag("readRegisteredTimers", default=False):
+            return rows_of_timers(stored)
+        if self.text("changeStart"):
+            return rows_of_changes(
+                self._earlier(), stored, self.needed("stateVarName", "changes are those of one state")
+            )
+        if state:
+            return rows_of_state(stored, state, flat=self.flag("flattenCollectionTypes", default=True))
+        return rows_by_key(stored)
+
+    def _earlier(self) -> StoredOperator:
+        return open_savepoint(self.text("changeStart"), configured_key()).operator(self.operator)
+
+
+def configured_key() -> SigningKey | None:
+    """Return the key that the configuration file names: a savepoint that jobs refuse is refused here too."""
+    return read_signing_key(options.SIGNING_KEY_FILE.read(starting_configuration()))

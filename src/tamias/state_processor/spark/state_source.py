@@ -1,0 +1,62 @@
+"""Runs in Spark's Python processes: the data source `tamias-state`, the keyed state of a savepoint as a table.
+
+spark.read.format("tamias-state").option("operatorUid", uid).load(path)    one row for each key
+df.write.format("tamias-state").option("operatorUid", uid).mode("append").save(path)   a new savepoint
+
+Options for reading: `stateVarName` reads one state, a row for each entry, in the shape of Spark's `statestore` format;
+`flattenCollectionTypes` false keeps lists and maps in one row; `readRegisteredTimers` reads the timers; `changeStart`
+names an earlier savepoint or checkpoint, and reads what changed in a state since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+
+from tamias.engine.spark.data_frames.schemas import row_type_from_spark, spark_schema
+from tamias.engine.spark.data_frames.tamias_source import as_spark_expects
+from tamias.errors import ConfigurationError
+from tamias.state_processor.export import arrow_batches
+from tamias.state_processor.spark.source_options import SourceOptions
+from tamias.state_processor.spark.state_writer import StateWriter
+
+__all__ = ["TamiasStateSource"]
+
+
+class TamiasStateSource(DataSource):  # type: ignore[misc]
+    """Reads and writes the keyed state of one operator."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "tamias-state"
+
+    def schema(self) -> Any:
+        """Return the columns: of declared types, or of the types that the first rows have."""
+        return spark_schema(SourceOptions(self.options).table().row_type())
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        """Return the reader, with a partition for each part of the operator's keyed state."""
+        return _StateReader(dict(self.options), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a new savepoint."""
+        if overwrite:
+            raise ConfigurationError("a savepoint is never written over another: use mode('append') and a new path")
+        return StateWriter(dict(self.options), schema)
+
+
+class _StateReader(DataSourceReader):  # type: ignore[misc]
+    def __init__(self, options: dict[str, str], schema: Any) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[Any]:
+        return [InputPartition(part) for part in range(SourceOptions(self._options).table().part_count)]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        table = SourceOptions(self._options).table()
+        batches = arrow_batches(table, partition.value, row_type_from_spark(self._schema))
+        return as_spark_expects(batches, self._schema)

@@ -1,0 +1,143 @@
+"""The data sources of Spark over savepoints, without a session: columns, rows by part, and the files of a writer."""
+
+import pytest
+from pyspark.sql import Row
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructType
+
+from tamias.datastream.functions import KeyedProcessFunction
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.errors import CheckpointError, ConfigurationError, StateError
+from tamias.state_processor.spark.metadata_source import TamiasStateMetadataSource
+from tamias.state_processor.spark.state_source import TamiasStateSource
+from tamias.state_processor.state_rows import rows_by_key, rows_of_state
+from tamias.state_processor.stored_savepoint import open_savepoint
+from tamias.types.data_types import DataTypes, RowField, RowType
+from tests.state_processor.programs import COUNT, KEYS, every_kind, numbers, restored, savepoint_of
+from tests.state_processor.window_programs import counted_process, session_process
+
+UID = {"operatorUid": "every-kind"}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return savepoint_of(every_kind, tmp_path_factory.mktemp("state"), backend="rocksdb")
+
+
+def rows(path, **options):
+    """Read all partitions, as Spark's tasks do."""
+    source = TamiasStateSource({"path": path, **options})
+    reader = source.reader(source.schema())
+    batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_one_row_for_each_key_with_a_column_for_each_state(path):
+    found = rows(path, **UID)
+    assert sorted(row["key"] for row in found) == list(range(KEYS))
+    assert all(row["value"] == sum(row["list"]) == sum(dict(row["map"]).values()) for row in found)
+
+
+def test_collections_are_flattened_unless_they_are_to_stay_whole(path):
+    flat = rows(path, **UID, stateVarName="map")
+    whole = rows(path, **UID, stateVarName="map", flattenCollectionTypes="false")
+    assert len(whole) == KEYS < len(flat) < COUNT
+    assert sorted((row["key"], row["user_map_key"], row["user_map_value"]) for row in flat) == sorted(
+        (row["key"], *entry) for row in whole for entry in row["map_value"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "state"), [(counted_process, "_window/contents"), (session_process, "_window/sessions")]
+)
+def test_windows_are_read_as_entries_with_a_namespace(tmp_path, program, state):
+    stored = open_savepoint(savepoint_of(program, tmp_path)).operator("windows")
+    table = rows_of_state(stored, state)
+    found = [row for part in range(table.part_count) for row in table.rows(part, table.row_type())]
+    assert found and {row[0] for row in found} <= set(range(KEYS))
+    assert all(row[1] == "()" for row in found) == (program is counted_process)
+
+
+def test_the_metadata_lists_every_state(path):
+    source = TamiasStateMetadataSource({"path": path})
+    found = list(source.reader(source.schema()).read(None))
+    assert {row[10] for row in found if row[5] == "every-kind"} >= {"value", "list", "map", "_timers/event"}
+    assert all(row[1] == "savepoint" and row[8] == 128 for row in found)
+
+
+def test_unknown_options_and_missing_ones_are_named(path):
+    with pytest.raises(ConfigurationError, match="no option 'stateName'"):
+        rows(path, **UID, stateName="value")
+    with pytest.raises(ConfigurationError, match="needs the option operatorUid"):
+        rows(path)
+    with pytest.raises(StateError, match="no keyed state 'nothing'"):
+        rows(path, **UID, stateVarName="nothing")
+    with pytest.raises(ConfigurationError, match="is true or false, got 'maybe'"):
+        rows(path, **UID, readRegisteredTimers="maybe")
+
+
+def test_a_value_that_does_not_fit_the_columns_is_named_and_text_takes_all(tmp_path):
+    class Mixed(KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.state = runtime_context.get_state(ValueStateDescriptor("mixed"))
+
+        def process_element(self, value, ctx):
+            self.state.update(value if ctx.get_current_key() else {"at": [value]})
+            yield value
+
+    def mixed(env):
+        return numbers(env).key_by(lambda n: n % KEYS).process(Mixed()).uid("mixed")
+
+    table = rows_by_key(open_savepoint(savepoint_of(mixed, tmp_path)).operator("mixed"))
+    texts = [row for part in range(table.part_count) for row in table.rows(part, table.row_type())]
+    assert {type(row[1]) for row in texts} == {str} and any(row[1].startswith("{'at': [") for row in texts)
+    longs = RowType([RowField("key", DataTypes.BIGINT()), RowField("mixed", DataTypes.BIGINT())])
+    with pytest.raises(StateError, match=r"does not fit BIGINT.*in the row of key 0"):
+        [row for part in range(table.part_count) for row in table.rows(part, longs)]
+
+
+# ------------------------------------------------------------------------------------------------------------ writing
+
+COLUMNS = StructType().add("key", LongType()).add("value", LongType()).add("list", ArrayType(LongType()))
+COLUMNS = COLUMNS.add("map", MapType(StringType(), LongType()))
+
+
+def write(path, tasks, columns=COLUMNS, **options):
+    """Write the rows of some tasks, as Spark does."""
+    writer = TamiasStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
+    writer.commit([writer.write(iter(task)) for task in tasks])
+
+
+def row_of(key):
+    listed = [n for n in range(COUNT) if n % KEYS == key]
+    return Row(key=key, value=sum(listed), list=listed, map={str(n): n for n in listed})
+
+
+def test_a_savepoint_is_written_by_tasks_and_the_other_operators_are_copied(tmp_path, path):
+    write(tmp_path / "new", [[row_of(0), row_of(1)], [row_of(2)], [row_of(3), row_of(4)]], **UID, baseSavepoint=path)
+    found = {row["key"]: row for row in rows(str(tmp_path / "new"), **UID)}
+    assert {key: row["value"] for key, row in found.items()} == {key: row_of(key).value for key in range(KEYS)}
+    later = restored(every_kind, str(tmp_path / "new"), tmp_path, parallelism=3)
+    assert later, "the job goes on from its positions, with the state of the rows"
+    firsts = {record[0]: record[1] - record[2][-1] for record in reversed(later)}
+    assert firsts == {key: row_of(key).value for key in firsts}
+
+
+def test_mistakes_of_a_write_are_refused(tmp_path, path):
+    with pytest.raises(StateError, match="key 1 has two rows"):
+        write(tmp_path / "twice", [[row_of(1), row_of(1)]], **UID)
+    with pytest.raises(ConfigurationError, match="no column 'user' for the key"):
+        write(tmp_path / "new", [], **UID, keyColumn="user")
+    with pytest.raises(ConfigurationError, match="a number from 1 to 32768"):
+        write(tmp_path / "new", [], **UID, maxParallelism="many")
+    with pytest.raises(CheckpointError, match="holds files already"):
+        write(path, [], **UID)
+    with pytest.raises(ConfigurationError, match="never written over another"):
+        TamiasStateSource({"path": path, **UID}).writer(COLUMNS, overwrite=True)
+
+
+def test_an_aborted_write_leaves_no_files(tmp_path):
+    writer = TamiasStateSource({"path": str(tmp_path / "new"), **UID}).writer(COLUMNS, overwrite=False)
+    message = writer.write(iter([row_of(1)]))
+    assert list((tmp_path / "new").iterdir())
+    writer.abort([message])
+    assert not list((tmp_path / "new").iterdir())
