@@ -22,7 +22,7 @@ from typing import Literal
 from tests.campaign.campaign import run_schedule
 from tests.campaign.driver_life import CampaignFailed
 from tests.campaign.outcome import Outcome, summary
-from tests.campaign.schedules import Edition, Service, schedule, with_services
+from tests.campaign.schedules import Edition, Service, continuous, schedule, with_services
 from tests.campaign.services import Services
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--cluster", action="store_true", help="with --spark: on a standalone cluster of its own each")
     parser.add_argument("--kafka", action="store_true", help="from Kafka, to Kafka, or both")
     parser.add_argument("--postgres", action="store_true", help="from PostgreSQL, to PostgreSQL, or both")
+    parser.add_argument("--continuous", action="store_true", help="run the jobs continuously")
     parser.add_argument("-v", action="store_true", help="show each schedule and its outcome")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="number of schedules to play at the same time")
     parser.add_argument("--minutes", type=float, help="start no further schedule after this time")
@@ -65,6 +66,7 @@ def main() -> int:
             play = partial(
                 _play,
                 edition=edition,
+                continuously=given.continuous,
                 wanted=tuple(wanted),
                 free=free,
                 folder=folder,
@@ -96,6 +98,7 @@ def _play(
     seed: int,
     *,
     edition: Edition,
+    continuously: bool,
     wanted: tuple[Service, ...],
     free: queue.SimpleQueue[Services],
     folder: Path,
@@ -111,6 +114,8 @@ def _play(
     plan = schedule(seed, edition)
     if wanted:
         plan = with_services(plan, wanted)
+    if continuously:
+        plan = continuous(plan)
     place = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=folder))
     services = free.get()
     try:

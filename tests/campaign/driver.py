@@ -67,6 +67,7 @@ class Run:
     master: str = ""  # of Spark
     heartbeat_timeout_ms: int = 2_000
     stall_timeout_ms: int = 60_000
+    execution: str = "epochs"
     host: str = "first-host"
     restarts: int = 40
 
@@ -92,6 +93,7 @@ def environment(run: Run) -> StreamExecutionEnvironment:
         "tamias.epoch.stall-timeout": f"{run.stall_timeout_ms} ms",
         "tamias.checkpoint.owner-lease": f"{LEASE_MS} ms",
         "tamias.epoch.target-ms": "100",
+        "tamias.execution": run.execution,
         **spark_settings(run),
     }
     configuration = Configuration()
@@ -190,7 +192,7 @@ def main() -> None:
     engine = (
         contextlib.nullcontext()
         if run.engine in ("spark", "cluster")
-        else on_process_engine(registering=run.engine == "registering")
+        else on_process_engine(registering=run.engine == "registering", continuous=run.execution == "continuous")
     )
     register()
     call_in_slots(register)

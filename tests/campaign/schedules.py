@@ -50,6 +50,8 @@ SLOT_POINTS = (
     "close",
 )
 TWO_PHASE_POINTS = ("sink-recover",)
+# Of a job that runs continuously: the mark has come on every channel; it has come on some; it is acknowledged next.
+CONTINUOUS_POINTS = ("epoch", "ahead", "acknowledge")
 # Passed only during a restore.
 RESTORE_POINTS = ("restore", "restored", "sink-recover")
 # Where a process is stopped; it is continued when others have taken its place.
@@ -157,6 +159,7 @@ class Schedule:
     source: Source = "generator"
     partitions: int = 1
     grows: bool = False  # the source has no end: the job is cancelled when its output is complete
+    execution: str = "epochs"
 
     @property
     def on_spark(self) -> bool:
@@ -167,6 +170,7 @@ class Schedule:
         """The command that plays the schedule again."""
         options = {"spark": "--spark ", "cluster": "--spark --cluster "}.get(self.engine, "")
         options += "".join(f"--{service} " for service in self.services)
+        options += "--continuous " if self.execution == "continuous" else ""
         return f"python -m tests.campaign {options}{self.seed}"
 
     def __str__(self) -> str:
@@ -186,6 +190,18 @@ class Schedule:
             told += [f"then {scene.damage}"] if scene.damage is not None else []
             lines.append("; ".join(told))
         return "\n".join(lines)
+
+
+def continuous(made: Schedule) -> Schedule:
+    """Return a schedule for a job that runs continuously. Some faults at a mark happen while marks are aligned."""
+    points = {"epoch": CONTINUOUS_POINTS[made.seed % len(CONTINUOUS_POINTS)]}
+
+    def moved(fault: str) -> str:
+        where, _, rest = fault.partition(":")
+        return f"{points.get(where, where)}:{rest}"
+
+    scenes = tuple(replace(scene, faults=tuple(map(moved, scene.faults))) for scene in made.scenes)
+    return replace(made, execution="continuous", scenes=scenes)
 
 
 KINDS = ("allround",) * 6 + ("windows", "connected", "broadcast", "loop", "async")

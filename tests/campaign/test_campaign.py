@@ -16,11 +16,13 @@ from tests.campaign.driver import kinds_of
 from tests.campaign.jobs import KINDS
 from tests.campaign.outcome import Outcome, summary
 from tests.campaign.schedules import (
+    CONTINUOUS_POINTS,
     DAMAGES,
     DRIVER_POINTS,
     SLOT_POINTS,
     STORAGE_FAULTS,
     TWO_PHASE_POINTS,
+    continuous,
     schedule,
 )
 from tests.campaign.zygote import Zygote
@@ -46,8 +48,10 @@ ACTS = {
 }
 
 
-def play(seed: int, folder: Path, zygote: Zygote, request: pytest.FixtureRequest) -> None:
-    plan = schedule(seed)
+def play(
+    seed: int, folder: Path, zygote: Zygote, request: pytest.FixtureRequest, *, continuously: bool = False
+) -> None:
+    plan = continuous(schedule(seed)) if continuously else schedule(seed)
     s3 = None
     if plan.storage == "s3":
         s3 = url_of(request.getfixturevalue("s3_endpoint"), f"seed-{seed}-{folder.name}")
@@ -57,6 +61,27 @@ def play(seed: int, folder: Path, zygote: Zygote, request: pytest.FixtureRequest
 @pytest.mark.parametrize("seed", EVERY_RUN)
 def test_faults_change_no_output(seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest) -> None:
     play(seed, tmp_path, zygote, request)
+
+
+@pytest.mark.parametrize("seed", EVERY_RUN[:4])
+def test_faults_change_no_output_of_a_continuous_job(
+    seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
+) -> None:
+    play(seed, tmp_path, zygote, request, continuously=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", CAMPAIGN[:500])
+def test_five_hundred_schedules_change_no_output_of_a_continuous_job(
+    seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
+) -> None:
+    play(seed, tmp_path, zygote, request, continuously=True)
+
+
+def test_schedules_of_continuous_jobs_have_faults_while_marks_are_aligned() -> None:
+    scenes = [scene for seed in CAMPAIGN[:500] for scene in continuous(schedule(seed)).scenes]
+    killed = {fault.split(":")[0] for scene in scenes for fault in scene.faults if fault.endswith(":kill")}
+    assert killed >= {*DRIVER_POINTS, *SLOT_POINTS, *CONTINUOUS_POINTS}
 
 
 def test_a_seed_always_means_the_same_schedule() -> None:

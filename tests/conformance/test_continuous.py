@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamias.common.job_status import JobStatus
+from tamias.datastream import CheckpointingMode
 from tamias.testing.scripted import ContinuousScriptedEngine, Crash, DriverDied, Script, run_scripted
 from tests.conformance.disturbed_jobs import (
+    INPUT,
     PROGRAMS,
     UNORDERED,
     counted,
@@ -66,6 +68,18 @@ def test_channels_that_are_ahead_wait_for_the_others(turns):
     assert counted(system.records) == counted(undisturbed("count"))
     assert isinstance(run.engine, ContinuousScriptedEngine)
     assert run.engine.held_blobs > 0
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_at_least_once_holds_no_channel_back_and_loses_nothing(turns):
+    env, system = environment(parallelism=3), ExternalSystem()
+    env.get_checkpoint_config().set_checkpointing_mode(CheckpointingMode.AT_LEAST_ONCE)
+    numbers = source(env, [1], splits=3).key_by(lambda v: v[0]).map(lambda v: v[1])
+    numbers.add_sink(TransactionalSink(system)).uid("sink")
+    run = run_scripted(env, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
+    assert isinstance(run.engine, ContinuousScriptedEngine)
+    assert run.engine.held_blobs == 0
+    assert set(system.records) == {number for _, number in INPUT}
 
 
 @pytest.mark.parametrize("name", ["count", "list state", "requests in order", "a stream united with itself"])

@@ -23,9 +23,15 @@ def job_failures_as_what_user_code_raised(monkeypatch):
     monkeypatch.setattr(outcome, "_failure", failure)
 
 
+def continuously():
+    """Return the programs once more, to be run continuously: every eighth in each test run, all of them in the soak."""
+    marks = [() if number % 8 == 0 else pytest.mark.soak for number in range(len(programs.names()))]
+    for name, mark in zip(programs.names(), marks, strict=True):
+        yield pytest.param(name, True, marks=mark, id=f"{name}-continuous")
+
+
 @pytest.mark.usefixtures("job_failures_as_what_user_code_raised")
-@pytest.mark.parametrize("continuous", [False, True], ids=["epochs", "continuous"])
-@pytest.mark.parametrize("name", programs.names())
+@pytest.mark.parametrize(("name", "continuous"), [*((n, False) for n in programs.names()), *continuously()])
 def test_a_program_gives_what_pyflink_gave(name, continuous, capsys):
     recording, program = recording_of(name), programs.load(name, "tamias")
     assert recording["sha256"] == programs.sha256(name), "the program was changed after it was recorded"

@@ -84,15 +84,17 @@ class BetweenEpochs:
 
     def wait_for_mark(self, interval_ms: int) -> None:
         """Wait before the next epoch of a job that runs continuously, but not past a checkpoint that is due."""
-        steady, checkpoints = self._job.steady, self._checkpoints
+        steady = self._job.steady
         until_ms = steady.now_ms() + interval_ms
-
-        def is_time() -> bool:
+        while True:
+            self.attend()
             now_ms = steady.now_ms()
-            due_ms = checkpoints.next_due_ms(now_ms)
-            return now_ms >= until_ms or self.stop is not None or (due_ms is not None and due_ms <= now_ms)
-
-        self.wait_until(is_time)
+            due_ms = self._checkpoints.next_due_ms(now_ms)
+            left_ms = (until_ms if due_ms is None else min(until_ms, due_ms)) - now_ms
+            if left_ms <= 0 or self.stop is not None:
+                return
+            raise_failure(self._engine.lost())
+            self._engine.wait(min(left_ms / 1000, _POLL_S))
 
     @property
     def reader_is_behind(self) -> bool:

@@ -26,6 +26,9 @@ class _Totals(NamedTuple):
     records_in: int = 0
     records_out: int = 0
     busy_ms: float = 0.0
+    blocked_ms: float = 0.0
+    aligned_ms: float = 0.0
+    held_blobs: int = 0
 
 
 class JobMetrics:
@@ -49,7 +52,12 @@ class JobMetrics:
             subtask = SubtaskId(ack.vertex, ack.subtask)
             before = self._totals.get(subtask, _Totals())
             totals = _Totals(
-                before.records_in + ack.records_in, before.records_out + ack.records_out, before.busy_ms + ack.busy_ms
+                before.records_in + ack.records_in,
+                before.records_out + ack.records_out,
+                before.busy_ms + ack.busy_ms,
+                before.blocked_ms + ack.blocked_ms,
+                before.aligned_ms + ack.aligned_ms,
+                before.held_blobs + ack.held_blobs,
             )
             self._totals[subtask] = totals
             own = {(self._labels[operator], name): report for (operator, name), report in ack.metrics.items()}
@@ -74,6 +82,9 @@ class JobMetrics:
             (label, "numRecordsIn"): Report("counter", {"": totals.records_in}),
             (label, "numRecordsOut"): Report("counter", {"": totals.records_out}),
             (label, "busyTimeMs"): Report("counter", {"": round(totals.busy_ms, 3)}),
+            (label, "backPressuredTimeMs"): Report("counter", {"": round(totals.blocked_ms, 3)}),
+            (label, "alignmentTimeMs"): Report("counter", {"": round(totals.aligned_ms, 3)}),
+            (label, "alignmentHeldBlobs"): Report("counter", {"": totals.held_blobs}),
             (label, "currentInputWatermark"): Report("lowest", {"": watermark}),
         }
 

@@ -71,6 +71,9 @@ class Ack:
     group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by alignment group
     open_loops: frozenset[int] = frozenset()  # feedback loops that this subtask keeps open
     busy_ms: float = 0.0
+    blocked_ms: float = 0.0  # where jobs run continuously: how long the subtask waited because its output was full
+    aligned_ms: float = 0.0  # and how long from the first mark of the epoch to the last
+    held_blobs: int = 0  # and how many blobs waited meanwhile
     bytes_out: int = 0
     output_bytes: int = 0  # of lines and collected records
     lines: list[str] = field(default_factory=list)

@@ -60,7 +60,7 @@ class SourceFunctionOperator(SourceHead):
         deadline = clock.monotonic() + budget.max_ms / 1000
         while True:
             ended = self._context.finished  # read first: the records collected last are then seen below
-            items = self._context.take(wait_s=0.002 if not progress.records else 0.0)
+            items = self._context.take(wait_s=0.0 if progress.records else budget.wait_s)
             if self._error is not None:
                 raise self._error
             if not items:

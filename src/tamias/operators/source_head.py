@@ -31,6 +31,7 @@ class Budget:
     max_ms: int
     max_bytes: int = 1 << 62
     group_watermarks: Mapping[str, int] = field(default_factory=dict)  # lowest, by alignment group
+    wait_s: float = 0.002  # for the first record
 
 
 @dataclass(slots=True)

@@ -163,6 +163,7 @@ class _Desk:
         self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
         self._flush_s = _buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
         self._next_watermark = self._next_poll = self._next_clock = self._flushed = 0.0
+        self._full_since = 0.0  # 0: the output is not full
         self._poll_pause_s = _SHORTEST_PAUSE_S
         self._held: Spool | None = None  # the blobs of channels that are ahead
 
@@ -200,12 +201,17 @@ class _Desk:
 
     def step(self, now: float) -> float:
         """Do what is due; return how long nothing is due, or 0 if something was done."""
-        if self.conduit is None or self.conduit.is_full:
-            return _LONGEST_SLEEP_S  # a call, or room in the queue, wakes the mailbox
         running = self._running
+        if self.conduit is None:
+            return _LONGEST_SLEEP_S  # the call of the task wakes the mailbox
+        if self.conduit.is_full:
+            self._full_since = self._full_since or now
+            return _LONGEST_SLEEP_S  # room in the queue wakes the mailbox
+        if self._full_since:
+            running.blocked_s += now - self._full_since
+            self._full_since = 0.0
         pause_s = self._follow_clock(now)
         if running.has_input:
-            point("step", self._host.slot)
             running.take()
             self._flush_if_due(now)
             return 0.0
@@ -273,6 +279,7 @@ class _Desk:
     def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
         if not isinstance(blob, Blob):
             return blob  # it waited for the last mark already
+        point("ahead", self._host.slot)
         if self._held is None:
             self._held = self._host.spool()
         return WaitingBlob(blob, self._held.add(*blob.encode()))
@@ -283,10 +290,11 @@ class _Desk:
             held.close()
 
     def capture(self, subtask: Subtask, order: EpochOrder) -> None:
-        point("mark", self._host.slot)
+        point("epoch", self._host.slot)
         self._host.capture(self._id, order)
 
     def acknowledge(self, ack: Ack) -> None:
+        point("acknowledge", self._host.slot)
         self._mailbox.acknowledge(self._id, self.attempt, ack)
 
 

@@ -38,8 +38,3 @@ class Alignment:
             return False
         self._missing.update(self._channels)
         return True
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the mark has come on some channels and not on others."""
-        return len(self._missing) < len(self._channels)

@@ -54,6 +54,7 @@ class ContinuousSubtask(ABC):
         self.subtask = subtask
         self._surroundings = surroundings
         self._busy_s = 0.0  # since the last mark
+        self.blocked_s = 0.0  # how long the output was full since the last mark
         subtask.outbox.send = surroundings.send
 
     @property
@@ -122,6 +123,7 @@ class ContinuousSubtask(ABC):
         subtask.complete(ack)
         self._fill(ack)
         ack.busy_ms, self._busy_s = self._busy_s * 1000, 0.0
+        ack.blocked_ms, self.blocked_s = self.blocked_s * 1000, 0.0
         self._surroundings.capture(subtask, order)
         self._surroundings.acknowledge(ack)
 
@@ -132,26 +134,29 @@ class ContinuousSubtask(ABC):
 
 
 class ContinuousChannels(ContinuousSubtask):
-    """A subtask that reads the blobs of other subtasks. Blobs of a channel that is ahead wait for the others' marks."""
+    """A subtask that reads the blobs of other subtasks. Blobs of a channel that is ahead wait for the others' marks.
+
+    One order is on its way at a time, so a channel has at most one mark more than another.
+    """
 
     def __init__(self, subtask: Subtask, surroundings: Surroundings) -> None:
         super().__init__(subtask, surroundings)
         assert isinstance(subtask.input, ChannelInput)
         self._input = subtask.input
         self._alignment = Alignment(self._input.channel_ids)
+        # Flink: AT_LEAST_ONCE does not align. Records behind the mark of a channel that is ahead are in the snapshot
+        # already, and count twice after a failure.
+        self._aligns = not subtask.environment.graph.settings.releases_at_once
         self._sequences = dict.fromkeys(self._input.channel_ids, 0)
         self._arrived: deque[ReceivedBlob] = deque()
+        self._aligning_since: float | None = None
+        self._aligned_s, self._held_blobs = 0.0, 0  # in the last alignment
         self._waiting: deque[ReceivedBlob] = deque()  # of channels that are ahead, in the order of their arrival
         self._released: deque[ReceivedBlob] = deque()  # those that waited for the last mark; taken before new ones
 
     @property
     def has_input(self) -> bool:
         return bool(self._arrived or self._released)
-
-    @property
-    def is_aligning(self) -> bool:
-        """Whether the mark has come on some channels and not on others."""
-        return self._alignment.is_waiting
 
     def give(self, blob: ReceivedBlob) -> None:
         """Let a blob wait for its turn. Thread-safe."""
@@ -164,14 +169,21 @@ class ContinuousChannels(ContinuousSubtask):
             blob = self._arrived.popleft()
             self._surroundings.taken(blob)
         channel = blob.channel
-        if self._alignment.is_ahead(channel):
+        if self._aligns and self._alignment.is_ahead(channel):
+            self._held_blobs += 1
             self._waiting.append(self._surroundings.hold(blob))
             return
         expected = self._sequences[channel]
         assert blob.sequence == expected, f"blob {blob.sequence} of {channel} came in place of blob {expected}"
         self._sequences[channel] = expected + 1
         order = self._input.take(blob)
-        if order is not None and self._alignment.arrive(channel):
+        if order is None:
+            return
+        now = self.subtask.environment.clock.monotonic()
+        if self._aligning_since is None:
+            self._aligning_since = now
+        if self._alignment.arrive(channel):
+            self._aligned_s, self._aligning_since = now - self._aligning_since, None
             self._input.warn_if_held()
             self._end_epoch(order)
             self._released.extendleft(reversed(self._waiting))  # each channel stays in its own order
@@ -182,7 +194,7 @@ class ContinuousChannels(ContinuousSubtask):
         """Do nothing: watermarks come with the blobs."""
 
     def _fill(self, ack: Ack) -> None:
-        """Do nothing: the sources tell how far the input has been read."""
+        ack.aligned_ms, ack.held_blobs, self._held_blobs = self._aligned_s * 1000, self._held_blobs, 0
 
 
 class ContinuousSource(ContinuousSubtask):
@@ -214,7 +226,7 @@ class ContinuousSource(ContinuousSubtask):
         """Read what is available, up to a limit. What was read leaves, unless there is more to read at once."""
         started = self.subtask.environment.clock.monotonic()
         progress = SourceProgress()
-        budget = Budget(max_records, max_ms, max_bytes, self._group_watermarks)
+        budget = Budget(max_records, max_ms, max_bytes, self._group_watermarks, wait_s=0.0)
         with self.subtask.blame.operator():
             self._send(self._input.poll(budget, progress))
             self._backlog = progress.backlog

@@ -1,0 +1,129 @@
+"""Jobs that run continuously on Spark: every operator, a savepoint, a cancellation and a failure, in one session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.spark import every_kind, tally
+from tests.spark.processes import run_driver, slot_processes
+
+DRIVER = """
+import json, logging, sys, time
+from pathlib import Path
+from tamias.common import Configuration, JobStatus, RestartStrategies
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.errors import TamiasError
+from tests.spark import every_kind, tally
+
+folder, found, lines = Path(sys.argv[1]), {}, []
+
+
+class Lines(logging.Handler):
+    def emit(self, record):
+        lines.append(record.getMessage())
+
+
+logging.getLogger("tamias").addHandler(Lines())
+logging.getLogger("tamias").setLevel(logging.INFO)
+
+
+def environment(execution):
+    configuration = Configuration()
+    configuration.set_string("tamias.execution", execution)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_restart_strategy(RestartStrategies.no_restart())
+    env.set_parallelism(2)
+    return env
+
+
+# ------------------------------------------------------------------------------------ every kind of operator
+every_kind.build(3_000, 3_000, folder / "kinds", execution="continuous").execute()
+
+# ------------------------------------------------------------- a savepoint, continued at another parallelism
+client = tally.build(4_000, 2_000, folder / "tally", execution="continuous").execute_async()
+while client.get_progress().records_read < 500:
+    time.sleep(0.02)
+path = client.stop_with_savepoint(False, str(folder / "savepoints")).result()
+tally.build(4_000, 1e9, folder / "tally", parallelism=1, restore=path, execution="continuous").execute()
+
+# ------------------------------------------------- a job that is cancelled leaves its places to the next one
+client = tally.build(100_000, 1_000, folder / "cancelled", execution="continuous").execute_async()
+while client.get_progress().records_read < 100:
+    time.sleep(0.02)
+client.cancel().result()
+while client.get_job_status().result() is not JobStatus.CANCELED:
+    time.sleep(0.02)
+
+# ------------------------------------------------------------------------------------ an error of user code
+def check(value):
+    if value == 42:
+        raise ValueError("no 42")
+    return value
+
+
+env = environment("continuous")
+env.from_sequence(1, 100).key_by(lambda v: v % 3).map(check).print()
+try:
+    env.execute()
+except TamiasError as error:
+    found["error"] = str(error).splitlines()[0]
+
+# ------------------------------------------------------------------------- a job that the session cannot serve
+env = environment("continuous")
+env.set_parallelism(40)
+env.from_sequence(1, 10).key_by(lambda v: v).map(lambda v: v).print()
+try:
+    env.execute()
+except TamiasError as error:
+    found["too wide"] = str(error)
+env = environment("auto")
+env.set_parallelism(1)
+stream = env.from_sequence(1, 3)
+with stream.execute_and_collect() as records:
+    found["auto"] = list(records)
+found["lines"] = [line for line in lines if "starts on" in line or "in epochs" in line]
+print("FOUND", json.dumps(found), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("continuous")
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    driver = run_driver(DRIVER, str(folder))
+    output, _ = driver.communicate(timeout=280)
+    answers = [line for line in output.splitlines() if line.startswith("FOUND ")]
+    assert answers, output[-4000:]
+    return json.loads(answers[0].removeprefix("FOUND "))
+
+
+def test_every_kind_of_operator_gives_the_results_of_epochs(found, folder: Path) -> None:
+    assert every_kind.verify(3_000, folder / "kinds") == []
+
+
+def test_a_savepoint_continues_at_another_parallelism(found, folder: Path) -> None:
+    assert tally.verify(4_000, folder / "tally") == []
+
+
+def test_an_exception_of_the_users_code_reaches_the_program_as_itself(found) -> None:
+    assert "ValueError: no 42" in found["error"]
+
+
+def test_a_job_with_more_tasks_than_places_is_refused_with_what_to_do(found) -> None:
+    assert "the job needs 80 tasks at the same time" in found["too wide"]
+    assert "tamias.execution" in found["too wide"]
+
+
+def test_auto_runs_a_job_continuously_where_the_session_allows_it(found) -> None:
+    assert found["auto"] == [1, 2, 3]
+    assert "continuously" in found["lines"][-1]
+
+
+def test_no_slot_is_left(found) -> None:
+    assert slot_processes() == []
