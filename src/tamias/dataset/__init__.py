@@ -4,12 +4,25 @@ from tamias.batch.inputs.input_formats import InputFormat, NumberSequenceIterato
 from tamias.batch.outputs.files import WriteMode
 from tamias.batch.outputs.output_formats import OutputFormat
 from tamias.batch.plan.specs import JoinHint, Order
+from tamias.batch.program.co_groups import CoGroup, CoGroupKeys, CoGroupOtherKeys
+from tamias.batch.program.crosses import CrossOperator
 from tamias.batch.program.csv_reader import CsvReader
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_sink import DataSink
 from tamias.batch.program.execution_environment import ExecutionEnvironment
-from tamias.batch.program.grouping import Grouping
+from tamias.batch.program.grouping import Grouping, SortedGrouping
 from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet
+from tamias.batch.program.joins import (
+    JoinKeys,
+    JoinOperator,
+    JoinOtherKeys,
+    OuterJoin,
+    OuterJoinKeys,
+    OuterJoinOtherKeys,
+    ProjectedPairs,
+)
+from tamias.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
+from tamias.functions.data_set_aggregates import Aggregations
 from tamias.functions.data_set_functions import (
     CrossFunction,
     GroupCombineFunction,
@@ -25,11 +38,27 @@ from tamias.functions.iterations import (
     LongSumAggregator,
     LongZeroConvergence,
 )
+from tamias.functions.record_functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+)
+from tamias.functions.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 
 __all__ = [
+    "AggregateOperator",
+    "Aggregations",
     "Aggregator",
+    "CoGroup",
+    "CoGroupFunction",
+    "CoGroupKeys",
+    "CoGroupOtherKeys",
     "ConvergenceCriterion",
     "CrossFunction",
+    "CrossOperator",
     "CsvReader",
     "DataSet",
     "DataSink",
@@ -37,19 +66,37 @@ __all__ = [
     "DoubleSumAggregator",
     "DoubleZeroConvergence",
     "ExecutionEnvironment",
+    "FilterFunction",
+    "FlatJoinFunction",
+    "FlatMapFunction",
     "GroupCombineFunction",
     "GroupReduceFunction",
     "Grouping",
     "InputFormat",
     "IterationRuntimeContext",
     "IterativeDataSet",
+    "JoinFunction",
     "JoinHint",
+    "JoinKeys",
+    "JoinOperator",
+    "JoinOtherKeys",
+    "KeySelector",
     "LongSumAggregator",
     "LongZeroConvergence",
+    "MapFunction",
     "MapPartitionFunction",
     "NumberSequenceIterator",
     "Order",
+    "OuterJoin",
+    "OuterJoinKeys",
+    "OuterJoinOtherKeys",
     "OutputFormat",
+    "Partitioner",
+    "ProjectedPairs",
+    "RangePartitionOperator",
+    "ReduceFunction",
+    "SortPartitionOperator",
+    "SortedGrouping",
     "SplittableIterator",
     "WriteMode",
 ]

@@ -3,7 +3,7 @@
 | modules | |
 |---|---|
 | `record_functions`, `process_functions`, `async_functions`, `rolling_aggregates`, `selection` | over records |
-| `data_set_functions` | over partitions, groups and pairs of a data set |
+| `data_set_functions`, `data_set_aggregates` | over partitions, groups and pairs of a data set |
 | `window_functions`, `windows`, `*_assigners`, `*_triggers`, `evictors` | windows |
 | `watermark_strategy`, `timestamp_extractors`, `timer_service` | time |
 | `state_descriptors`, `state_handles`, `state_stores`, `state_ttl`, `checkpointed` | state |

@@ -1,5 +1,7 @@
 """Runs whole programs on the local engine: with the same runtime as on Spark, but without a JVM or processes.
 
+DataSet programs run with the same planner and tasks, over lists in place of RDDs.
+
 with on_local_engine():
     env.execute()
 
@@ -13,23 +15,26 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.runner import plans_run_by
 from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.continuous_local_engine import ContinuousLocalEngine
 from tamias.engine.execution import reason_for_epochs
 from tamias.engine.local_engine import LocalEngine
 from tamias.graph.job_graph import JobGraph
 from tamias.program.data_stream import DataStream
+from tamias.testing.local_partitions import run_in_process
 
 
 @contextmanager
 def on_local_engine(*, continuous: bool = False) -> Iterator[None]:
-    """Run every `execute`, `execute_async` and `execute_and_collect` of this thread in this process.
+    """Run every `execute`, `collect` and the like of this thread in this process.
 
     Args:
         continuous: Run jobs as the continuous engine does, except for those that need epochs.
     """
     make = _local_engine if continuous else LocalEngine
-    with jobs_submitted_by(partial(submit, engine_for=lambda settings: make)):
+    with jobs_submitted_by(partial(submit, engine_for=lambda settings: make)), plans_run_by(run_in_process):
         yield
 
 
@@ -37,7 +42,10 @@ def _local_engine(graph: JobGraph) -> LocalEngine:
     return ContinuousLocalEngine(graph) if reason_for_epochs(graph) is None else LocalEngine(graph)
 
 
-def collect_locally(stream: DataStream) -> list[Any]:
-    """Run a program on the local engine; return the records of the stream."""
+def collect_locally(stream: DataStream | DataSet) -> list[Any]:
+    """Run a program on the local engine; return the records of the stream or data set."""
+    if isinstance(stream, DataSet):
+        with on_local_engine():
+            return stream.collect()
     with on_local_engine(), stream.execute_and_collect() as records:
         return list(records)

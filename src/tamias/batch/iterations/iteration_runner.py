@@ -19,10 +19,11 @@ from tamias.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_
 from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import Partitioning
+from tamias.batch.planner.rdds import SparkRdds
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
-from tamias.batch.tasks.blobs import FIRST, BlobReader, Report
+from tamias.batch.tasks.blobs import Report
 from tamias.batch.tasks.exits import ForwardExit
 from tamias.batch.tasks.record_operators import ReadSplits
 from tamias.batch.tasks.superstep import Superstep
@@ -121,7 +122,7 @@ class IterationRunner:
             number += 1
             superstep = Superstep(number, limits.aggregators, progress.aggregates, progress.fields)
             self._context.setJobDescription(f"{operator.name}: superstep {number}")
-            step = Stages(self._context, replace(self._facts, superstep=superstep), first_number)
+            step = Stages(SparkRdds(self._context), replace(self._facts, superstep=superstep), first_number)
             try:
                 written, reports = self._run(plan.superstep, step, given)
             finally:
@@ -140,9 +141,8 @@ class IterationRunner:
         """Run a plan as one Spark job; return what its tasks wrote and reported."""
         (sink,) = plan.sinks
         flow = Translation(stages, plan, flows).flows[sink]
-        reader = BlobReader(stages.written(flow, ForwardExit(sink.name)).collect())
-        written: list[Written] = list(reader.records(FIRST))
-        return written, {report.source: report for report in reader.reports}
+        written: list[Written] = stages.collected(flow, ForwardExit(sink.name))
+        return written, stages.reports
 
     def _take(self, reports: dict[tuple[int, int], Report], first_number: int, progress: _Progress) -> None:
         """Keep what the functions of a superstep reported."""

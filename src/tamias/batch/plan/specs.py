@@ -27,7 +27,6 @@ __all__ = [
     "CombineGroupSpec",
     "CountSpec",
     "CrossSpec",
-    "DistinctSpec",
     "FilterSpec",
     "FirstSpec",
     "FlatMapSpec",
@@ -45,12 +44,16 @@ __all__ = [
     "ProjectSpec",
     "RebalanceSpec",
     "ReduceSpec",
+    "SampleSpec",
+    "SampleWithSizeSpec",
     "SortField",
     "SortPartitionSpec",
     "SourceSpec",
     "Spec",
     "Split",
     "UnionSpec",
+    "ZipWithIndexSpec",
+    "ZipWithUniqueIdSpec",
 ]
 
 
@@ -189,13 +192,7 @@ class CombineGroupSpec:
 
     function: Any
     keys: Keys | None
-
-
-@dataclass(frozen=True)
-class DistinctSpec:
-    """Keeps one record of each key."""
-
-    keys: Keys
+    sort: tuple[SortField, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -237,6 +234,37 @@ class PartitionCustomSpec:
 @dataclass(frozen=True)
 class SortPartitionSpec:
     sort: tuple[SortField, ...]
+
+
+# ---------------------------------------------------------------------------------- numbers and samples
+
+
+@dataclass(frozen=True)
+class ZipWithIndexSpec:
+    """Pairs each record with its number: 0, 1, 2 and so on, partition after partition."""
+
+
+@dataclass(frozen=True)
+class ZipWithUniqueIdSpec:
+    """Pairs each record with a number that no other record has."""
+
+
+@dataclass(frozen=True)
+class SampleSpec:
+    """Keeps each record with a probability; with replacement, so many times on average."""
+
+    with_replacement: bool
+    fraction: float
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class SampleWithSizeSpec:
+    """Keeps a number of records, each choice as probable as any other."""
+
+    with_replacement: bool
+    size: int
+    seed: int | None
 
 
 # ---------------------------------------------------------------------------------- two inputs
@@ -304,8 +332,16 @@ Spec = (
     | ReduceSpec
     | GroupReduceSpec
     | CombineGroupSpec
+    | FirstSpec
     | RebalanceSpec
     | PartitionHashSpec
+    | PartitionRangeSpec
+    | PartitionCustomSpec
+    | SortPartitionSpec
+    | ZipWithIndexSpec
+    | ZipWithUniqueIdSpec
+    | SampleSpec
+    | SampleWithSizeSpec
     | UnionSpec
     | IterationInputSpec
     | BulkIterationSpec
@@ -313,4 +349,7 @@ Spec = (
     | TableJoinSpec
     | TableCoGroupSpec
     | WriteTablesSpec
+    | JoinSpec
+    | CoGroupSpec
+    | CrossSpec
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +13,21 @@ from tamias.batch.iterations.iteration_runner import IterationRunner
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.specs import CountSpec
 from tamias.batch.planner.outputs import PlanOutputs
+from tamias.batch.planner.rdds import Rdds, SparkRdds
 from tamias.batch.planner.stages import Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
-from tamias.batch.tasks.blobs import FIRST, BlobReader, Report
 from tamias.batch.tasks.exits import CountExit, Exit, ForwardExit
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.config.job_id import JobID
 from tamias.driver.failures import job_error
 from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, is_started_by_us, loss_of, spark_context
 from tamias.engine.spark.driver_side.worker_python import compare_pythons
-from tamias.errors import DeploymentError, SparkSessionLostError
+from tamias.errors import DeploymentError, JobExecutionError, SparkSessionLostError
 from tamias.functions.accumulators import merge_accumulators
 from tamias.functions.job_execution_result import JobExecutionResult
 
-__all__ = ["PlanResult", "RunSettings", "default_parallelism", "run"]
+__all__ = ["PlanResult", "RunSettings", "default_parallelism", "error_of_function", "run", "run_on"]
 
 
 @dataclass(frozen=True)
@@ -59,56 +59,73 @@ def default_parallelism(settings: RunSettings) -> int:
 
 
 def run(plan: Plan, settings: RunSettings) -> PlanResult:
-    """Run all sinks of a plan. What several of them read is computed once.
+    """Run all sinks of a plan on Spark. What several of them read is computed once.
 
     Raises:
         JobExecutionError: A function of the program failed.
         DeploymentError: Spark could not run the job.
     """
-    started = time.monotonic()
     context = spark_context(settings.configuration, settings.spark_session)
     if not context.master.startswith("local"):
         compare_pythons(context)
     job_id = uuid.uuid4().hex
-    facts = JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
-    stages = Stages(context, facts)
+    facts = _facts(settings, job_id)
     iterations = IterationRunner(context, facts)
-    reports: dict[tuple[int, int], Report] = {}
-    records = []
-    with PlanOutputs(plan, job_id) as outputs, _in_job_group(context, job_id, settings.job_name):
+    with _in_job_group(context, job_id, settings.job_name):
         try:
-            flows = Translation(stages, plan, iterations=iterations).flows
-            for sink in plan.sinks:
-                reader = BlobReader(stages.written(flows[sink], _exit_of(sink)).collect())
-                records.append(list(reader.records(FIRST)))
-                reports |= {report.source: report for report in reader.reports}
-            outputs.commit(records)
+            return run_on(SparkRdds(context), plan, settings, job_id, iterations)
         except Exception as error:
             raise explained(error, context, settings.job_name) from None
         finally:
             iterations.close()
+
+
+def run_on(
+    rdds: Rdds, plan: Plan, settings: RunSettings, job_id: str, iterations: IterationRunner | None = None
+) -> PlanResult:
+    """Run all sinks of a plan where the partitions are. Without a runner of iterations, a plan may have none."""
+    started = time.monotonic()
+    stages = Stages(rdds, _facts(settings, job_id))
+    with PlanOutputs(plan, job_id) as outputs:
+        try:
+            flows = Translation(stages, plan, iterations=iterations).flows
+            records = [stages.collected(flows[sink], _exit_of(sink)) for sink in plan.sinks]
+            outputs.commit(records)
+        finally:
             with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
                 stages.release()
-    reports |= iterations.reports
-    merged = merge_accumulators([*iterations.accumulators, *[report.accumulators for report in reports.values()]])
+    reports = stages.reports
+    accumulators: list[Mapping[str, Any]] = []
+    if iterations is not None:
+        reports = reports | iterations.reports
+        accumulators += iterations.accumulators
+    merged = merge_accumulators([*accumulators, *[report.accumulators for report in reports.values()]])
     results = {name: each if isinstance(each, Exception) else each.get_local_value() for name, each in merged.items()}
     runtime_ms = int((time.monotonic() - started) * 1000)
     return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results))
 
 
+def _facts(settings: RunSettings, job_id: str) -> JobFacts:
+    return JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
+
+
 def explained(error: Exception, context: Any, job_name: str) -> Exception:
     """Return the error of a failed job, without the JVM's frames."""
-    if not type(error).__module__.startswith(("py4j", "pyspark")):
-        return error
     log_path = SparkLog.path if is_started_by_us(context) else None
-    found = carried_error(str(error))
-    if found is not None:
-        return job_error(job_name, found, log_path=log_path, restarts=0, refusal=None)
+    failed = error_of_function(error, job_name, log_path)
+    if failed is not None or not type(error).__module__.startswith(("py4j", "pyspark")):
+        return failed or error
     why = loss_of(context)
     if why is not None:
         return SparkSessionLostError(why, SparkLog.keep())
     log = SparkLog.keep() or "the log of your session"
     return DeploymentError(f"Spark could not run {job_name!r}: {first_line_of(error)}; Spark's log: {log}")
+
+
+def error_of_function(error: Exception, job_name: str, log_path: str | None) -> JobExecutionError | None:
+    """Return the error of a job whose task failed; None if the error is not of a task's function."""
+    found = carried_error(str(error))
+    return None if found is None else job_error(job_name, found, log_path=log_path, restarts=0, refusal=None)
 
 
 def _exit_of(sink: PlanOperator) -> Exit:

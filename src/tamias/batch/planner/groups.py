@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.operators import PlanOperator
-from tamias.batch.plan.partitioning import Partitioning
+from tamias.batch.plan.partitioning import Partitioning, after
 from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, ReduceSpec
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import DealingExit, KeyedExit
@@ -28,12 +28,12 @@ def reduced(stages: Stages, operator: PlanOperator, spec: ReduceSpec, flow: Flow
     if spec.keys is None:
         if flow.partitions > 1:
             flow = gathered(stages, operator, stages.then(flow, WholeReduce(name, spec.function, parameters)))
-        return stages.then(flow, WholeReduce(name, spec.function, parameters))
+        return stages.then(flow, WholeReduce(name, spec.function, parameters)).partitioned(None)
     if not are_together(flow, spec.keys, operator.parallelism):
         flow = stages.then(flow, CombineReduce(name, spec.function, spec.keys, parameters))
         flow = grouped(stages, operator, flow, spec.keys)
     # Flink: a reduce function must keep the key. Our planner does not rely on it, unless the function says so.
-    kept = flow.partitioning if operator.forwarded else None
+    kept = after(flow.partitioning, operator.forwarded[0]) if operator.forwarded else None
     final = KeyedReduce(name, spec.function, spec.keys, parameters, stages.memory_mb)
     return stages.then(flow, final).partitioned(kept)
 
@@ -50,7 +50,10 @@ def group_reduced(stages: Stages, operator: PlanOperator, spec: GroupReduceSpec,
         return stages.then(flow, WholeGroupReduce(name, spec.function, parameters)).partitioned(None)
     if not are_together(flow, spec.keys, operator.parallelism):
         if spec.combinable:
-            flow = stages.then(flow, CombineGroups(name, spec.function, spec.keys, parameters, combine))
+            flow = stages.then(
+                flow,
+                CombineGroups(name, spec.function, spec.keys, spec.sort, parameters=parameters, method_name=combine),
+            )
         flow = grouped(stages, operator, flow, spec.keys)
     final = GroupReduce(name, spec.function, spec.keys, spec.sort, parameters=parameters, memory_mb=stages.memory_mb)
     return stages.then(flow, final).partitioned(None)
@@ -60,7 +63,7 @@ def combining(operator: PlanOperator, spec: CombineGroupSpec) -> TaskOperator:
     """Return the operator of a combine function, which runs where the records are."""
     if spec.keys is None:
         return WholeGroupReduce(operator.name, spec.function, operator.parameters, "combine")
-    return CombineGroups(operator.name, spec.function, spec.keys, operator.parameters)
+    return CombineGroups(operator.name, spec.function, spec.keys, spec.sort, parameters=operator.parameters)
 
 
 def are_together(flow: Flow, keys: Keys, parallelism: int) -> bool:

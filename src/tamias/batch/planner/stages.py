@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tamias.batch.plan.partitioning import Partitioning
-from tamias.batch.tasks.blobs import FIRST, SECOND
+from tamias.batch.planner.rdds import Rdds
+from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, Report
 from tamias.batch.tasks.exits import Exit, ForwardExit, ShuffleExit
 from tamias.batch.tasks.stage_task import StageTask
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.batch.tasks.task_operator import TaskOperator
-from tamias.engine.spark.driver_side.worker_python import DriverPythonContext
 
 __all__ = ["Flow", "Stages"]
 
 _LONGEST_CHAIN = 100  # operators; each is a generator that calls the one before it, and Python bounds such calls
-_PARTITIONER = 0x7461  # the same for all shuffles: Spark then puts partition i of two inputs together
 
 
 @dataclass(frozen=True)
@@ -48,30 +47,30 @@ class Flow:
 
 
 class Stages:
-    """Builds the RDDs of one job.
+    """Builds the stages of one run.
 
     Args:
-        context: Spark's context.
+        rdds: Where the partitions are.
         facts: The job.
         first_number: The number of the first operator. Supersteps of an iteration give equal operators equal numbers.
+
+    Attributes:
+        memory_mb: The memory that a Python worker may use.
+        next_number: The number of the next operator.
+        reports: The reports of all subtasks that have sent one.
     """
 
-    def __init__(self, context: Any, facts: JobFacts, first_number: int = 0) -> None:
-        local = context.master.startswith("local")
-        self._context = DriverPythonContext(context) if local else context
+    def __init__(self, rdds: Rdds, facts: JobFacts, first_number: int = 0) -> None:
+        self._rdds = rdds
         self._facts = facts
-        self._local = local
         self.next_number = first_number
-        self._shuffles: list[Any] = []
-        self._kept: list[Any] = []
-        self.memory_mb = _megabytes(context.getConf().get("spark.python.worker.memory", "512m"))
+        self.memory_mb = rdds.memory_mb
+        self.reports: dict[tuple[int, int], Report] = {}
 
     def source(self, splits: Sequence[Any], parallelism: int, reading: TaskOperator) -> Flow:
         """Return a flow of splits, shared out to the partitions in turn."""
         shares = [list(splits[number::parallelism]) for number in range(parallelism)]
-        rdd = self._context.parallelize(shares, parallelism)
-        rdd.ctx = self._context
-        return self.then(Flow(rdd.flatMap(_itself), "splits", parallelism), reading)
+        return self.then(Flow(self._rdds.of_elements(shares), "splits", parallelism), reading)
 
     def then(self, flow: Flow, operator: TaskOperator) -> Flow:
         """Return a flow with one more operator in its stage. What is known of its partitions stays."""
@@ -83,24 +82,24 @@ class Stages:
 
     def exchanged(self, flow: Flow, leaving: ShuffleExit, partitioning: Partitioning | None) -> Flow:
         """Return a flow whose records have passed a shuffle."""
-        moved = self._shuffle(flow, leaving)
+        pairs = self._staged(flow, leaving, keeps_partitions=False)
+        moved = self._rdds.shuffled(pairs, leaving.partitions)
         return Flow(moved, "blobs", leaving.partitions, partitioning=partitioning, shuffled=True, side=leaving.side)
 
     def fewer(self, flow: Flow, partitions: int) -> Flow:
         """Return a flow with fewer partitions, without a shuffle."""
-        blobs = self.written(flow, ForwardExit())
-        return Flow(blobs.coalesce(partitions), "blobs", partitions)
+        return Flow(self._rdds.fewer(self.written(flow, ForwardExit()), partitions), "blobs", partitions)
 
     def together(self, first: Flow, second: Flow, operator: TaskOperator) -> Flow:
-        """Return a flow of an operator over two flows: partition i of both goes to one task."""
+        """Return a flow of an operator over two flows: partition i of both goes to one task, the first one first."""
         assert first.shuffled and second.shuffled and first.partitions == second.partitions
-        rdds = [self._sided(first, FIRST), self._sided(second, SECOND)]
-        return self.then(Flow(self._union(rdds), "two", first.partitions, shuffled=True), operator)
+        blobs = [self.written(first, ForwardExit(side=FIRST)), self.written(second, ForwardExit(side=SECOND))]
+        return self.then(Flow(self._rdds.union(blobs), "two", first.partitions, shuffled=True), operator)
 
     def union(self, flows: Iterable[Flow]) -> Flow:
         """Return the records of all flows. Partitions are put together if all flows come from equal shuffles."""
         given = list(flows)
-        united = self._union([self.written(flow, ForwardExit()) for flow in given])
+        united = self._rdds.union([self.written(flow, ForwardExit()) for flow in given])
         aligned = all(flow.shuffled and flow.partitions == given[0].partitions for flow in given)
         partitions = given[0].partitions if aligned else sum(flow.partitions for flow in given)
         same = aligned and all(flow.partitioning == given[0].partitioning for flow in given)
@@ -109,31 +108,28 @@ class Stages:
     def kept(self, flow: Flow) -> Flow:
         """Return a flow that is computed once, however often it is read, until `release`."""
         if not flow.chain:
-            return flow  # a shuffle's result is on disk already
-        from pyspark import StorageLevel
-
+            return flow  # the result of a shuffle is on disk already
         cut = self._cut(flow)
-        cut.rdd.persist(StorageLevel.MEMORY_AND_DISK)
-        self._kept.append(cut.rdd)
-        if not self._local:  # two executors may compute a partition each, and a function need not repeat its results
-            cut.rdd._jrdd.count()
-        return cut
+        return replace(cut, rdd=self._rdds.kept(cut.rdd))
+
+    def collected(self, flow: Flow, leaving: Exit) -> list[Any]:
+        """Run a flow now, and return what it sends to the driver."""
+        reader = BlobReader(self._rdds.collected(self.written(flow, leaving)))
+        records = list(reader.records(FIRST))
+        self.reports |= {report.source: report for report in reader.reports}
+        return records
+
+    def broadcast(self, flow: Flow, name: str) -> Any:
+        """Run a flow now, and return its records as a broadcast: a list, in the tasks."""
+        return self._rdds.broadcast(self.collected(flow, ForwardExit(name)))
 
     def release(self) -> None:
-        """Drop what `kept` keeps."""
-        while self._kept:
-            self._kept.pop().unpersist()
+        """Drop what `kept` and `broadcast` keep."""
+        self._rdds.release()
 
     def drop_shuffles(self) -> None:
-        """Remove the files of all shuffles, which nothing reads any more.
-
-        Spark removes them when the JVM collects garbage. A thousand supersteps may pass before it does.
-        """
-        cleaner = self._context._jsc.sc().cleaner()
-        while self._shuffles:
-            shuffle_id = self._shuffles.pop().rdd().dependencies().head().shuffleId()
-            if cleaner.isDefined():
-                cleaner.get().doCleanupShuffle(shuffle_id, False)
+        """Remove the files of all shuffles, which nothing reads any more."""
+        self._rdds.drop_shuffles()
 
     def written(self, flow: Flow, leaving: Exit) -> Any:
         """Return the RDD of the blobs that a stage writes."""
@@ -142,44 +138,9 @@ class Stages:
         return self._staged(flow, leaving, keeps_partitions=True)
 
     def _cut(self, flow: Flow) -> Flow:
-        """Return the same records as blobs of their own stage."""
+        """Return the same records as blobs of a stage of their own."""
         return replace(flow, rdd=self.written(flow, ForwardExit()), reads="blobs", chain=(), side=FIRST)
 
-    def _sided(self, flow: Flow, side: int) -> Any:
-        return self.written(flow, ForwardExit(side=side))
-
     def _staged(self, flow: Flow, leaving: Exit, *, keeps_partitions: bool) -> Any:
-        from pyspark import RDD
-        from pyspark.serializers import NoOpSerializer
-
         task = StageTask(self._facts, flow.reads, flow.chain, leaving, flow.partitions, flow.side)
-        staged = flow.rdd.mapPartitionsWithIndex(task, preservesPartitioning=keeps_partitions)
-        staged._bypass_serializer = True  # what a stage yields are bytes
-        return RDD(staged._jrdd, flow.rdd.ctx, NoOpSerializer())
-
-    def _shuffle(self, flow: Flow, leaving: ShuffleExit) -> Any:
-        from pyspark import RDD
-        from pyspark.serializers import NoOpSerializer
-
-        pairs = self._staged(flow, leaving, keeps_partitions=False)
-        jvm = self._context._jvm
-        paired = jvm.PairwiseRDD(pairs._jrdd.rdd()).asJavaPairRDD()
-        moved = paired.partitionBy(jvm.PythonPartitioner(leaving.partitions, _PARTITIONER))
-        self._shuffles.append(moved)
-        return RDD(jvm.PythonRDD.valueOfPair(moved), pairs.ctx, NoOpSerializer())
-
-    def _union(self, rdds: list[Any]) -> Any:
-        united = self._context.union(rdds)
-        united.ctx = rdds[0].ctx
-        return united
-
-
-def _itself(splits: list[Any]) -> list[Any]:
-    return splits
-
-
-def _megabytes(text: str) -> int:
-    """Return a size of memory as Spark's settings spell it, in megabytes."""
-    from pyspark.util import _parse_memory
-
-    return int(_parse_memory(text))
+        return self._rdds.staged(flow.rdd, task, keeps_partitions=keeps_partitions)

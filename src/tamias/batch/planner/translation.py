@@ -21,25 +21,37 @@ from tamias.batch.plan.keys import FieldPath
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import ForwardedFields, Partitioning, after
 from tamias.batch.plan.specs import (
+    CoGroupSpec,
     CollectSpec,
     CombineGroupSpec,
     CountSpec,
+    CrossSpec,
     FilterSpec,
+    FirstSpec,
     FlatMapSpec,
     GroupReduceSpec,
+    JoinSpec,
     MapPartitionSpec,
     MapSpec,
     OutputSpec,
+    PartitionCustomSpec,
     PartitionHashSpec,
+    PartitionRangeSpec,
     ProjectSpec,
     RebalanceSpec,
     ReduceSpec,
+    SampleSpec,
+    SampleWithSizeSpec,
+    SortPartitionSpec,
     SourceSpec,
     UnionSpec,
+    ZipWithIndexSpec,
+    ZipWithUniqueIdSpec,
 )
-from tamias.batch.planner import groups, tables
+from tamias.batch.planner import groups, partitions, tables, two_inputs
 from tamias.batch.planner.stages import Flow, Stages
-from tamias.batch.tasks.exits import DealingExit, KeyedExit
+from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
+from tamias.batch.tasks.partition_operators import SortPartition, UniqueNumbering
 from tamias.batch.tasks.record_operators import (
     FilterOperator,
     FlatMapOperator,
@@ -133,6 +145,28 @@ class Translation:
                 return groups.group_reduced(self.stages, operator, spec, inputs[0])
             case CombineGroupSpec() as spec:
                 return self._narrow(operator, groups.combining(operator, spec))
+            case FirstSpec() as spec:
+                return partitions.first(self.stages, operator, spec, inputs[0])
+            case PartitionRangeSpec() as spec:
+                return partitions.partitioned_by_range(self.stages, operator, spec, inputs[0])
+            case PartitionCustomSpec() as spec:
+                return self.stages.exchanged(
+                    inputs[0],
+                    CustomExit(name, spec.keys, operator.parallelism, spec.partitioner),
+                    Partitioning(spec.keys, spec.partitioner),
+                )
+            case SortPartitionSpec() as spec:
+                return self._narrow(operator, SortPartition(name, spec.sort, self.stages.memory_mb), _UNCHANGED)
+            case ZipWithIndexSpec():
+                return partitions.numbered(
+                    self.stages, operator, groups.in_partitions(self.stages, operator, inputs[0])
+                )
+            case ZipWithUniqueIdSpec():
+                return self._narrow(operator, UniqueNumbering(name), ForwardedFields({(): ((1,),)}))
+            case SampleSpec() as spec:
+                return partitions.sampled(self.stages, operator, spec, inputs[0])
+            case SampleWithSizeSpec() as spec:
+                return partitions.sampled_with_size(self.stages, operator, spec, inputs[0])
             case UnionSpec():
                 return self.stages.union(inputs)
             case BulkIterationSpec() | DeltaIterationSpec():
@@ -146,6 +180,12 @@ class Translation:
                 return tables.co_grouped(self.stages, operator, spec, inputs[0])
             case WriteTablesSpec() as spec:
                 return tables.written(self.stages, operator, spec, inputs[0])
+            case JoinSpec() as spec:
+                return two_inputs.joined(self.stages, operator, spec, *inputs)
+            case CoGroupSpec() as spec:
+                return two_inputs.co_grouped(self.stages, operator, spec, *inputs)
+            case CrossSpec() as spec:
+                return two_inputs.crossed(self.stages, operator, spec, *inputs)
             case _:
                 assert_never(operator.spec)
 

@@ -11,45 +11,67 @@ from tamias.batch.plan.specs import (
     CollectSpec,
     CountSpec,
     FilterSpec,
+    FirstSpec,
     FlatMapSpec,
     GroupReduceSpec,
+    JoinHint,
+    JoinKind,
     MapPartitionSpec,
     MapSpec,
+    Order,
     OutputSpec,
+    PartitionCustomSpec,
     PartitionHashSpec,
     ProjectSpec,
     RebalanceSpec,
     ReduceSpec,
+    SampleSpec,
+    SampleWithSizeSpec,
     Spec,
     UnionSpec,
+    ZipWithIndexSpec,
+    ZipWithUniqueIdSpec,
 )
 from tamias.batch.program.call_site import call_site
 from tamias.batch.program.data_set_outputs import DataSetOutputs
 from tamias.batch.program.iteration_scope import scope_of
-from tamias.batch.program.key_arguments import checked_keys
+from tamias.batch.program.key_arguments import checked_keys, checked_partitioner, checked_positions
 from tamias.errors import InvalidProgramError
+from tamias.functions.data_set_aggregates import Aggregations, Extreme, KeepFirst
 from tamias.functions.data_set_functions import GroupCombineFunction, GroupReduceFunction, MapPartitionFunction
 from tamias.functions.record_functions import (
     FilterFunction,
     FlatMapFunction,
     KeySelector,
     MapFunction,
+    Partitioner,
     ReduceFunction,
 )
 from tamias.program.argument_checks import check_function, check_output_type, check_single_result
 from tamias.types.composite_types import TupleTypeInfo
+from tamias.types.factory import Types
 from tamias.types.record_text import record_text
 from tamias.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
+    from tamias.batch.program.co_groups import CoGroupKeys
+    from tamias.batch.program.crosses import CrossOperator
     from tamias.batch.program.execution_environment import ExecutionEnvironment
     from tamias.batch.program.grouping import Grouping
     from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet, SolutionSet
+    from tamias.batch.program.joins import JoinKeys, OuterJoinKeys
+    from tamias.batch.program.refined_operators import (
+        AggregateOperator,
+        RangePartitionOperator,
+        SortPartitionOperator,
+    )
 
-__all__ = ["DataSet"]
+__all__ = ["DataSet", "Key"]
 
 Key = int | str | KeySelector | Callable[[Any], Any]
 """A field by position, name or path; ``"*"`` for the whole record; or a function that returns the key."""
+
+_UNCHANGED = (ForwardedFields(everything=True),)
 
 
 class DataSet(DataSetOutputs):
@@ -59,6 +81,7 @@ class DataSet(DataSetOutputs):
         environment: The environment that runs it.
         spec: What its operator does.
         inputs: The data sets that its operator reads.
+        forwarded: For each input, the fields that the operator copies unchanged; empty if nothing is known.
         site: The line of the program that drew it.
         scope: The iteration that it is inside of.
         solution_keys: The keys of a solution set; None for any other data set.
@@ -77,14 +100,10 @@ class DataSet(DataSetOutputs):
         self.environment = environment
         self.spec = spec
         self.inputs = inputs
+        self.forwarded: tuple[ForwardedFields, ...] = ()
         self.site = call_site()
         self.scope = scope_of(kind, spec, inputs)
         super().__init__(f"{kind} at {self.site}", known_type)
-
-    @property
-    def forwarded(self) -> tuple[ForwardedFields, ...]:
-        """Return the fields that the function copies unchanged, for each input."""
-        return ()
 
     def get_execution_environment(self) -> ExecutionEnvironment:
         """Return the environment that runs this data set."""
@@ -96,7 +115,7 @@ class DataSet(DataSetOutputs):
         """Make one record of each record."""
         check_function("map", func, MapFunction, 1)
         check_single_result("map", func, "map")
-        return self._next("Map", MapSpec(func))._declared("map", output_type)
+        return self.next("Map", MapSpec(func)).declared("map", output_type)
 
     def flat_map(
         self,
@@ -105,7 +124,7 @@ class DataSet(DataSetOutputs):
     ) -> DataSet:
         """Make any number of records of each record."""
         check_function("flat_map", func, FlatMapFunction, 1)
-        return self._next("FlatMap", FlatMapSpec(func))._declared("flat_map", output_type)
+        return self.next("FlatMap", FlatMapSpec(func)).declared("flat_map", output_type)
 
     def map_partition(
         self,
@@ -114,13 +133,13 @@ class DataSet(DataSetOutputs):
     ) -> DataSet:
         """Make records of each partition. The function is called once for each partition, also for an empty one."""
         check_function("map_partition", func, MapPartitionFunction, 1)
-        return self._next("MapPartition", MapPartitionSpec(func))._declared("map_partition", output_type)
+        return self.next("MapPartition", MapPartitionSpec(func)).declared("map_partition", output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataSet:
         """Keep the records for which the function returns True."""
         check_function("filter", func, FilterFunction, 1)
         check_single_result("filter", func, "filter")
-        return self._next("Filter", FilterSpec(func), self._known_type)
+        return self.next("Filter", FilterSpec(func), self._known_type)
 
     def project(self, *fields: int) -> DataSet:
         """Make tuples of some fields, in the given order; a field may be given twice."""
@@ -129,15 +148,15 @@ class DataSet(DataSetOutputs):
         if isinstance(known, TupleTypeInfo):
             types = known.get_field_types()
             known = TupleTypeInfo([types[position] for position in positions])
-        return self._next("Projection", ProjectSpec(positions), known)
+        return self.next("Projection", ProjectSpec(positions), known)
 
-    # ------------------------------------------------------------------------------ all records, or groups
+    # ------------------------------------------------------------------------------ all records
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataSet:
         """Reduce all records to one, pair by pair, in any order. An empty data set stays empty."""
         check_function("reduce", func, ReduceFunction, 2)
         check_single_result("reduce", func, "reduce")
-        return self._next("Reduce", ReduceSpec(func, None), self._known_type).set_parallelism(1)
+        return self.next("Reduce", ReduceSpec(func, None), self._known_type).set_parallelism(1)
 
     def reduce_group(
         self,
@@ -155,31 +174,160 @@ class DataSet(DataSetOutputs):
         """
         check_function("reduce_group", func, GroupReduceFunction, 1)
         spec = GroupReduceSpec(func, None, combinable=combinable or isinstance(func, GroupCombineFunction))
-        return self._next("GroupReduce", spec)._declared("reduce_group", output_type).set_parallelism(1)
+        return self.next("GroupReduce", spec).declared("reduce_group", output_type).set_parallelism(1)
+
+    def combine_group(
+        self,
+        func: Callable[[Iterator[Any]], Iterable[Any] | None] | GroupCombineFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataSet:
+        """Call a function with the records of each partition, unless it is empty."""
+        return self.environment.kinds.grouping(self, None).combine_group(func, output_type)
+
+    def aggregate(self, agg: Aggregations, field: int) -> AggregateOperator:
+        """Compute the sum, minimum or maximum of a field of all tuples. `and_agg` adds another field."""
+        return self.environment.kinds.aggregate(self, None, agg, field)
+
+    def sum(self, field: int) -> AggregateOperator:
+        """Compute the sum of a field of all tuples."""
+        return self.aggregate(Aggregations.SUM, field)
+
+    def min(self, field: int) -> AggregateOperator:
+        """Compute the minimum of a field of all tuples."""
+        return self.aggregate(Aggregations.MIN, field)
+
+    def max(self, field: int) -> AggregateOperator:
+        """Compute the maximum of a field of all tuples."""
+        return self.aggregate(Aggregations.MAX, field)
+
+    def min_by(self, *fields: int) -> DataSet:
+        """Keep the tuple whose fields are smallest, compared one after another."""
+        positions = checked_positions("min_by", fields, self._known_type)
+        return self.reduce(Extreme(positions, larger=False))
+
+    def max_by(self, *fields: int) -> DataSet:
+        """Keep the tuple whose fields are largest, compared one after another."""
+        positions = checked_positions("max_by", fields, self._known_type)
+        return self.reduce(Extreme(positions, larger=True))
+
+    def first(self, n: int) -> DataSet:
+        """Keep any `n` records, or all if there are fewer."""
+        return self.next("First", FirstSpec(checked_count(n)), self._known_type).set_parallelism(1)
+
+    # ------------------------------------------------------------------------------ groups
 
     def group_by(self, *keys: Key) -> Grouping:
         """Group records by fields (positions, names, paths, ``"*"``), or by a key selector."""
         return self.environment.kinds.grouping(self, checked_keys("group_by", keys, self._known_type))
 
-    # ------------------------------------------------------------------------------ where records are
+    def distinct(self, *keys: Key) -> DataSet:
+        """Keep one record of each key; without keys, one of several equal records."""
+        checked = checked_keys("distinct", keys, self._known_type) if keys else FieldKeys(((),))
+        distinct = self.next("Distinct", ReduceSpec(KeepFirst(), checked), self._known_type)
+        distinct.forwarded = _UNCHANGED
+        return distinct
+
+    # ------------------------------------------------------------------------------ two inputs
 
     def union(self, *others: DataSet) -> DataSet:
         """Put the records of data sets together. Duplicates stay."""
         for other in others:
             self.check_other("union", other)
         types = {each.get_type() for each in (self, *others)}
-        return DataSet(
-            self.environment, "Union", UnionSpec(), (self, *others), self._known_type if len(types) == 1 else None
-        )
+        known = self._known_type if len(types) == 1 else None
+        return DataSet(self.environment, "Union", UnionSpec(), (self, *others), known)
+
+    def join(self, other: DataSet, hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES) -> JoinKeys:
+        """Join with another data set: ``a.join(b).where(0).equal_to(1)`` pairs records with equal keys."""
+        return self.environment.kinds.join(self, other, hint)
+
+    def join_with_tiny(self, other: DataSet) -> JoinKeys:
+        """Join with a data set that is so small that every subtask gets all of it."""
+        return self.join(other, JoinHint.BROADCAST_HASH_SECOND)
+
+    def join_with_huge(self, other: DataSet) -> JoinKeys:
+        """Join with a data set that is much larger than this one, of which every subtask gets all."""
+        return self.join(other, JoinHint.BROADCAST_HASH_FIRST)
+
+    def left_outer_join(self, other: DataSet, hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES) -> OuterJoinKeys:
+        """Join, and keep records of this data set without a partner: its partner is None."""
+        return self.environment.kinds.outer_join(self, other, JoinKind.LEFT, hint)
+
+    def right_outer_join(self, other: DataSet, hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES) -> OuterJoinKeys:
+        """Join, and keep records of the other data set without a partner: its partner is None."""
+        return self.environment.kinds.outer_join(self, other, JoinKind.RIGHT, hint)
+
+    def full_outer_join(self, other: DataSet, hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES) -> OuterJoinKeys:
+        """Join, and keep records of both data sets without a partner: their partner is None."""
+        return self.environment.kinds.outer_join(self, other, JoinKind.FULL, hint)
+
+    def co_group(self, other: DataSet) -> CoGroupKeys:
+        """Group this and another data set: ``a.co_group(b).where(0).equal_to(1).using(f)``."""
+        return self.environment.kinds.co_group(self, other)
+
+    def cross(self, other: DataSet) -> CrossOperator:
+        """Pair every record with every record of another data set."""
+        return self.environment.kinds.cross(self, other, None)
+
+    def cross_with_tiny(self, other: DataSet) -> CrossOperator:
+        """Pair every record with every record of a small data set, of which every subtask gets all."""
+        return self.environment.kinds.cross(self, other, False)
+
+    def cross_with_huge(self, other: DataSet) -> CrossOperator:
+        """Pair every record with every record of a large data set; every subtask gets all of this one."""
+        return self.environment.kinds.cross(self, other, True)
+
+    # ------------------------------------------------------------------------------ where records are
 
     def rebalance(self) -> DataSet:
         """Deal records to all partitions in turn."""
-        return self._next("Rebalance", RebalanceSpec(), self._known_type)
+        return self.next("Rebalance", RebalanceSpec(), self._known_type)
 
     def partition_by_hash(self, *keys: Key) -> DataSet:
         """Put records with equal keys into one partition, by the hash of the key."""
         checked = checked_keys("partition_by_hash", keys, self._known_type)
-        return self._next("PartitionByHash", PartitionHashSpec(checked), self._known_type)
+        return self.next("PartitionByHash", PartitionHashSpec(checked), self._known_type)
+
+    def partition_by_range(self, *keys: Key) -> RangePartitionOperator:
+        """Put smaller keys into earlier partitions, equal keys into one. `with_orders` changes the directions."""
+        return self.environment.kinds.range_partition(self, checked_keys("partition_by_range", keys, self._known_type))
+
+    def partition_custom(self, partitioner: Partitioner | Callable[[Any, int], int], key: Key) -> DataSet:
+        """Put each record into the partition that a function of its key and the number of partitions returns."""
+        checked = checked_keys("partition_custom", (key,), self._known_type)
+        checked_partitioner("partition_custom", partitioner, checked)
+        return self.next("PartitionCustom", PartitionCustomSpec(partitioner, checked), self._known_type)
+
+    def sort_partition(self, field: Key, order: Order = Order.ASCENDING) -> SortPartitionOperator:
+        """Sort each partition by a field or a selector. Further calls add fields for records that are equal so far."""
+        return self.environment.kinds.sort_partition(self, field, order)
+
+    # ------------------------------------------------------------------------------ numbers and samples
+
+    def zip_with_index(self) -> DataSet:
+        """Pair each record with a number: 0, 1, 2 and so on. The results are (number, record)."""
+        return self.next("ZipWithIndex", ZipWithIndexSpec(), self._numbered_type())
+
+    def zip_with_unique_id(self) -> DataSet:
+        """Pair each record with a number that no other record has. The results are (number, record)."""
+        return self.next("ZipWithUniqueId", ZipWithUniqueIdSpec(), self._numbered_type())
+
+    def sample(self, with_replacement: bool, fraction: float, seed: int | None = None) -> DataSet:
+        """Keep each record with a probability; with replacement, each record `fraction` times on average."""
+        if fraction < 0 or (fraction > 1 and not with_replacement):
+            raise InvalidProgramError(
+                f"sample(): a fraction is from 0 to 1, or from 0 on with replacement, got {fraction!r}"
+            )
+        return self.next("Sample", SampleSpec(with_replacement, fraction, seed), self._known_type)
+
+    def sample_with_size(self, with_replacement: bool, num_samples: int, seed: int | None = None) -> DataSet:
+        """Keep so many records; each choice is as probable as any other."""
+        if num_samples < 0:
+            raise InvalidProgramError(f"sample_with_size(): a number of records is from 0 on, got {num_samples!r}")
+        return self.next("Sample", SampleWithSizeSpec(with_replacement, num_samples, seed), self._known_type)
+
+    def _numbered_type(self) -> TypeInformation | None:
+        return None if self._known_type is None else TupleTypeInfo([Types.LONG(), self._known_type])
 
     # ------------------------------------------------------------------------------ iterations
 
@@ -251,28 +399,30 @@ class DataSet(DataSetOutputs):
 
     def collect(self) -> list[Any]:
         """Run what this data set needs, and return its records."""
-        return self.environment.run_now(self._next("collect()", CollectSpec(), self._known_type))
+        return self.environment.run_now(self.next("collect()", CollectSpec(), self._known_type))
 
     def count(self) -> int:
         """Run what this data set needs, and return the number of its records."""
-        return sum(self.environment.run_now(self._next("count()", CountSpec())))
+        return sum(self.environment.run_now(self.next("count()", CountSpec())))
 
     def print(self) -> None:
         """Run what this data set needs, and print its records in the driver, one on each line."""
         for record in self.collect():
             print(record_text(self._known_type if self._declares_type else None, record))
 
-    # ------------------------------------------------------------------------------ for the other builders
+    # ------------------------------------------------------------------------------ for the builders
 
-    def _next(self, kind: str, spec: Spec, known_type: TypeInformation | None = None) -> DataSet:
+    def next(self, kind: str, spec: Spec, known_type: TypeInformation | None = None) -> DataSet:
+        """Return the data set of an operator that reads this one alone."""
         return DataSet(self.environment, kind, spec, (self,), known_type)
 
     def _drawn_sink(self, kind: str, spec: OutputSpec) -> DataSet:
-        sink = self._next(kind, spec)
+        sink = self.next(kind, spec)
         self.environment.add_sink(sink)
         return sink
 
-    def _declared(self, call: str, output_type: TypeInformation | None) -> Self:
+    def declared(self, call: str, output_type: TypeInformation | None) -> Self:
+        """Declare the type that a method was given, if it was given one."""
         check_output_type(call, output_type)
         return self if output_type is None else self.returns(output_type)
 
@@ -292,9 +442,8 @@ class DataSet(DataSetOutputs):
         return f"{type(self).__name__}({self.get_name()!r})"
 
 
-def checked_positions(call: str, fields: tuple[Any, ...], type_info: TypeInformation | None) -> tuple[int, ...]:
-    """Return positions of fields, given to a method that takes positions alone."""
-    if not fields or not all(isinstance(field, int) and not isinstance(field, bool) for field in fields):
-        raise InvalidProgramError(f"{call}() takes positions of fields, got {', '.join(map(repr, fields)) or 'none'}")
-    checked_keys(call, fields, type_info)
-    return fields
+def checked_count(n: int) -> int:
+    """Return the number given to `first`."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InvalidProgramError(f"first() takes a number of records from 1 on, got {n!r}")
+    return n

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from tamias.batch.plan.keys import FieldKeys, Keys
-from tamias.batch.program.data_set import DataSet
+from tamias.batch.plan.specs import JoinHint, JoinKind, Order
+from tamias.batch.program.co_groups import CoGroupKeys
+from tamias.batch.program.crosses import CrossOperator
+from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.grouping import Grouping
 from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet
+from tamias.batch.program.joins import JoinKeys, OuterJoinKeys
+from tamias.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
+from tamias.functions.data_set_aggregates import Aggregations
 
 __all__ = ["DataSetKinds"]
 
@@ -13,7 +19,7 @@ __all__ = ["DataSetKinds"]
 class DataSetKinds:
     """The environment has one, so that `DataSet` needs to import none of the builders."""
 
-    def grouping(self, data_set: DataSet, keys: Keys) -> Grouping:
+    def grouping(self, data_set: DataSet, keys: Keys | None) -> Grouping:
         """Return the records of a data set by key."""
         return Grouping(data_set, keys)
 
@@ -26,3 +32,31 @@ class DataSetKinds:
     ) -> DeltaIteration:
         """Return a new delta iteration."""
         return DeltaIteration(initial, work_set, max_iterations, keys)
+
+    def aggregate(self, data_set: DataSet, keys: Keys | None, agg: Aggregations, field: int) -> AggregateOperator:
+        """Return the aggregate of a field."""
+        return AggregateOperator(data_set, keys, agg, field)
+
+    def range_partition(self, data_set: DataSet, keys: Keys) -> RangePartitionOperator:
+        """Return a data set partitioned by ranges of keys."""
+        return RangePartitionOperator(data_set, keys)
+
+    def sort_partition(self, data_set: DataSet, field: Key, order: Order) -> SortPartitionOperator:
+        """Return a data set with sorted partitions."""
+        return SortPartitionOperator(data_set, field, order)
+
+    def join(self, first: DataSet, second: DataSet, hint: JoinHint) -> JoinKeys:
+        """Return a join without keys yet."""
+        return JoinKeys(first, second, JoinKind.INNER, hint)
+
+    def outer_join(self, first: DataSet, second: DataSet, kind: JoinKind, hint: JoinHint) -> OuterJoinKeys:
+        """Return an outer join without keys yet."""
+        return OuterJoinKeys(first, second, kind, hint)
+
+    def co_group(self, first: DataSet, second: DataSet) -> CoGroupKeys:
+        """Return a co-group without keys yet."""
+        return CoGroupKeys(first, second)
+
+    def cross(self, first: DataSet, second: DataSet, broadcast_first: bool | None) -> CrossOperator:
+        """Return all pairs of two data sets."""
+        return CrossOperator(first, second, broadcast_first)

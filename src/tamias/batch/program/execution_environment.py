@@ -7,11 +7,13 @@ from typing import Any, NoReturn, Self
 
 from tamias.batch.plan.operators import Plan
 from tamias.batch.plan.specs import SourceSpec
+from tamias.batch.planner.execution import RunSettings
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_kinds import DataSetKinds
 from tamias.batch.program.drawn_plan import drawn_plan
 from tamias.batch.program.environment_inputs import EnvironmentInputs
 from tamias.batch.program.record_types import type_of_all
+from tamias.batch.program.runner import parallelism_of_runner, run_plan
 from tamias.batch.program.sources import CollectionInput, SequenceInput
 from tamias.config import options
 from tamias.config.configuration import Configuration
@@ -159,21 +161,15 @@ class ExecutionEnvironment(EnvironmentInputs):
         return drawn_plan(tuple(self._sinks if sinks is None else sinks), self._parallelism())
 
     def _run(self, sinks: tuple[DataSet, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
-        from tamias.batch.planner.execution import run  # PySpark is needed from here on
-
-        result = run(self.plan(sinks), self._settings(job_name))
+        result = run_plan(self.plan(sinks), self._settings(job_name))
         self._last_result = result.job
         return result.records, result.job
 
     def _parallelism(self) -> int:
-        from tamias.batch.planner.execution import default_parallelism
-
         set_one = self.get_parallelism()
-        return default_parallelism(self._settings(None)) if set_one == PARALLELISM_DEFAULT else set_one
+        return parallelism_of_runner(self._settings(None)) if set_one == PARALLELISM_DEFAULT else set_one
 
-    def _settings(self, job_name: str | None) -> Any:
-        from tamias.batch.planner.execution import RunSettings
-
+    def _settings(self, job_name: str | None) -> RunSettings:
         return RunSettings(
             job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME,
             self._configuration.to_dict(),

@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tamias.batch.plan.keys import Keys
-from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, ReduceSpec, Spec
-from tamias.batch.program.data_set import DataSet
+from tamias.batch.plan.keys import FieldKeys, Keys, SelectorKeys
+from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.plan.specs import (
+    CombineGroupSpec,
+    FirstSpec,
+    GroupReduceSpec,
+    Order,
+    PartitionCustomSpec,
+    ReduceSpec,
+    SortField,
+)
+from tamias.batch.program.data_set import DataSet, Key, checked_count
+from tamias.batch.program.key_arguments import checked_partitioner, checked_positions, checked_sort_field
+from tamias.batch.program.refined_operators import AggregateOperator
+from tamias.errors import InvalidProgramError
+from tamias.functions.data_set_aggregates import Aggregations, Extreme
 from tamias.functions.data_set_functions import GroupCombineFunction, GroupReduceFunction
-from tamias.functions.record_functions import ReduceFunction
-from tamias.program.argument_checks import check_function, check_output_type, check_single_result
+from tamias.functions.record_functions import Partitioner, ReduceFunction
+from tamias.program.argument_checks import check_function, check_single_result
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["Grouping"]
+__all__ = ["Grouping", "SortedGrouping"]
 
 
-class Grouping:
-    """The records of a data set by key."""
+class GroupsOf:
+    """The groups of a data set: what sorted and unsorted groups share. Without keys, each partition is a group."""
 
-    def __init__(self, data_set: DataSet, keys: Keys) -> None:
+    def __init__(self, data_set: DataSet, keys: Keys | None, sort: tuple[SortField, ...] = ()) -> None:
         self.data_set = data_set
         self.keys = keys
-
-    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataSet:
-        """Reduce each group to one record, pair by pair, in any order. The result must keep the key."""
-        check_function("reduce", func, ReduceFunction, 2)
-        check_single_result("reduce", func, "reduce")
-        return self._next("Reduce", ReduceSpec(func, self.keys), self.data_set.get_type())
+        self.sort = sort
 
     def reduce_group(
         self,
@@ -44,8 +52,9 @@ class Grouping:
             output_type: The type of the results.
         """
         check_function("reduce_group", func, GroupReduceFunction, 1)
-        spec = GroupReduceSpec(func, self.keys, combinable=combinable or isinstance(func, GroupCombineFunction))
-        return self._typed("reduce_group", self._next("GroupReduce", spec), output_type)
+        combinable = combinable or isinstance(func, GroupCombineFunction)
+        spec = GroupReduceSpec(func, self.keys, self.sort, combinable)
+        return self.data_set.next("GroupReduce", spec).declared("reduce_group", output_type)
 
     def combine_group(
         self,
@@ -54,13 +63,77 @@ class Grouping:
     ) -> DataSet:
         """Call a function with the records of a key that are in one partition, in one or more parts."""
         check_function("combine_group", func, GroupCombineFunction, 1)
-        spec = CombineGroupSpec(func, self.keys)
-        return self._typed("combine_group", self._next("GroupCombine", spec), output_type)
+        spec = CombineGroupSpec(func, self.keys, self.sort)
+        return self.data_set.next("GroupCombine", spec).declared("combine_group", output_type)
 
-    def _next(self, kind: str, spec: Spec, known_type: TypeInformation | None = None) -> DataSet:
-        return DataSet(self.data_set.environment, kind, spec, (self.data_set,), known_type)
+    def first(self, n: int) -> DataSet:
+        """Keep the first `n` records of each group; any, if the groups are not sorted."""
+        data_set = self.data_set.next("First", FirstSpec(checked_count(n), self.keys, self.sort), self._type)
+        data_set.forwarded = (ForwardedFields(everything=True),)
+        return data_set
 
-    @staticmethod
-    def _typed(call: str, data_set: DataSet, output_type: TypeInformation | None) -> DataSet:
-        check_output_type(call, output_type)
-        return data_set if output_type is None else data_set.returns(output_type)
+    def sort_group(self, field: Key, order: Order = Order.ASCENDING) -> SortedGrouping:
+        """Sort each group by a field, or by a selector if the key is one. Further calls add fields."""
+        by_selector = callable(field) or not isinstance(field, (int, str))
+        if by_selector is not isinstance(self.keys, SelectorKeys) or (by_selector and self.sort):
+            raise InvalidProgramError(
+                "sort_group(): groups by a key selector are sorted by one selector, groups by fields by fields"
+            )
+        further = checked_sort_field("sort_group", field, order, self._type)
+        return SortedGrouping(self.data_set, self.keys, (*self.sort, further))
+
+    @property
+    def _type(self) -> TypeInformation | None:
+        return self.data_set.get_type()
+
+
+class SortedGrouping(GroupsOf):
+    """The records of a data set by key, each group sorted."""
+
+
+class Grouping(GroupsOf):
+    """The records of a data set by key."""
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataSet:
+        """Reduce each group to one record, pair by pair, in any order. The result must keep the key."""
+        check_function("reduce", func, ReduceFunction, 2)
+        check_single_result("reduce", func, "reduce")
+        return self.data_set.next("Reduce", ReduceSpec(func, self.keys), self._type)
+
+    def aggregate(self, agg: Aggregations, field: int) -> AggregateOperator:
+        """Compute the sum, minimum or maximum of a field of each group. `and_agg` adds another field."""
+        return AggregateOperator(self.data_set, self.keys, agg, field)
+
+    def sum(self, field: int) -> AggregateOperator:
+        """Compute the sum of a field of each group."""
+        return self.aggregate(Aggregations.SUM, field)
+
+    def min(self, field: int) -> AggregateOperator:
+        """Compute the minimum of a field of each group."""
+        return self.aggregate(Aggregations.MIN, field)
+
+    def max(self, field: int) -> AggregateOperator:
+        """Compute the maximum of a field of each group."""
+        return self.aggregate(Aggregations.MAX, field)
+
+    def min_by(self, *fields: int) -> DataSet:
+        """Keep the tuple of each group whose fields are smallest, compared one after another."""
+        return self._extreme("min_by", fields, larger=False)
+
+    def max_by(self, *fields: int) -> DataSet:
+        """Keep the tuple of each group whose fields are largest, compared one after another."""
+        return self._extreme("max_by", fields, larger=True)
+
+    def with_partitioner(self, partitioner: Partitioner | Callable[[Any, int], int]) -> Grouping:
+        """Let a function of the key choose the partition of each group."""
+        assert self.keys is not None, "group_by() gives keys"
+        checked_partitioner("with_partitioner", partitioner, self.keys)
+        spec = PartitionCustomSpec(partitioner, self.keys)
+        return Grouping(self.data_set.next("PartitionCustom", spec, self._type), self.keys)
+
+    def _extreme(self, call: str, fields: tuple[int, ...], *, larger: bool) -> DataSet:
+        if not isinstance(self.keys, FieldKeys):
+            raise InvalidProgramError(f"{call}() needs groups by fields, not by a key selector")
+        chosen = self.reduce(Extreme(checked_positions(call, fields, self._type), larger=larger))
+        chosen.forwarded = (ForwardedFields(everything=True),)
+        return chosen

@@ -6,15 +6,24 @@ import re
 from typing import Any
 
 from tamias.batch.plan.keys import FieldKeys, FieldPath, Keys, SelectorKeys
+from tamias.batch.plan.specs import Order, SortField
 from tamias.errors import InvalidProgramError
-from tamias.functions.record_functions import KeySelector
+from tamias.functions.record_functions import KeySelector, Partitioner
 from tamias.program.argument_checks import check_function, check_single_result
 from tamias.types.basic_types import BasicTypeInfo
 from tamias.types.composite_types import RowTypeInfo, TupleTypeInfo
+from tamias.types.factory import Types
 from tamias.types.pojo import PojoTypeInfo
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["checked_keys", "checked_path"]
+__all__ = [
+    "check_keys_match",
+    "checked_keys",
+    "checked_partitioner",
+    "checked_path",
+    "checked_positions",
+    "checked_sort_field",
+]
 
 _TUPLE_NAME = re.compile(r"f(\d+)")
 _WHOLE = ("*", "_")  # Flink: the second is Scala's
@@ -55,6 +64,68 @@ def checked_path(call: str, field: int | str, type_info: TypeInformation | None)
     if not all(names):
         raise InvalidProgramError(f"{call}(): {field!r} is not a field; write names with points between them")
     return _checked(call, tuple(names), type_info, repr(field))
+
+
+def checked_positions(call: str, fields: tuple[Any, ...], type_info: TypeInformation | None) -> tuple[int, ...]:
+    """Return positions of fields, given to a method that takes positions alone."""
+    if not fields or not all(isinstance(field, int) and _is_field(field) for field in fields):
+        raise InvalidProgramError(f"{call}() takes positions of fields, got {', '.join(map(repr, fields)) or 'none'}")
+    checked_keys(call, fields, type_info)
+    return fields
+
+
+def checked_sort_field(call: str, field: Any, order: Any, type_info: TypeInformation | None) -> SortField:
+    """Return what a method sorts by: a field or a selector, and a direction."""
+    if not isinstance(order, Order):
+        raise InvalidProgramError(f"{call}() takes Order.ASCENDING or Order.DESCENDING, got {order!r}")
+    keys = checked_keys(call, (field,), type_info)
+    return SortField(keys.paths[0] if isinstance(keys, FieldKeys) else keys.function, order)
+
+
+def checked_partitioner(call: str, partitioner: Any, keys: Keys) -> None:
+    """Check a custom partitioner, and that its key is one field or a selector."""
+    if isinstance(keys, FieldKeys) and len(keys.paths) != 1:
+        raise InvalidProgramError(f"{call}(): a partitioner works with one key field, and there are {len(keys.paths)}")
+    check_function(call, partitioner, Partitioner, 2)
+    check_single_result(call, partitioner, "partition")
+
+
+def check_keys_match(
+    call: str, first: Keys, first_type: TypeInformation | None, second: Keys, second_type: TypeInformation | None
+) -> None:
+    """Check that the keys of two inputs can be equal: as many fields, of the same types as far as they are known."""
+    if not (isinstance(first, FieldKeys) and isinstance(second, FieldKeys)):
+        return
+    if len(first.paths) != len(second.paths):
+        raise InvalidProgramError(
+            f"{call}(): the first key has {len(first.paths)} fields ({first}), "
+            f"and the second has {len(second.paths)} ({second})"
+        )
+    for one, other in zip(first.paths, second.paths, strict=True):
+        ours, theirs = _type_at(first_type, one), _type_at(second_type, other)
+        if ours is not None and theirs is not None and _family(ours) != _family(theirs):
+            raise InvalidProgramError(f"{call}(): the keys have different types, {ours} and {theirs}, and never match")
+
+
+def _type_at(type_info: TypeInformation | None, path: FieldPath) -> TypeInformation | None:
+    """Return the type of a field if it is known; fields that may hold anything have none."""
+    for step in path:
+        if not isinstance(type_info, TupleTypeInfo | RowTypeInfo):
+            return None
+        position = step if isinstance(step, int) else type_info.get_field_index(step)  # type: ignore[union-attr]
+        type_info = type_info.get_field_types()[position]
+    return None if type_info == Types.PICKLED_BYTE_ARRAY() else type_info
+
+
+_FAMILIES = {
+    **dict.fromkeys((Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG(), Types.BIG_INT()), "int"),
+    **dict.fromkeys((Types.FLOAT(), Types.DOUBLE()), "float"),
+}
+
+
+def _family(type_info: TypeInformation) -> object:
+    """Return what a type is to Python: integers of all sizes are equal."""
+    return _FAMILIES.get(type_info, type_info)
 
 
 def _is_field(key: Any) -> bool:

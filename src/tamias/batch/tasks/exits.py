@@ -6,7 +6,10 @@ An exit yields exactly what Spark reads. For a shuffle these are pairs: the numb
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import total_ordering
+from itertools import repeat
 from typing import Any, Protocol
 
 from tamias.batch.plan.keys import Keys
@@ -15,7 +18,19 @@ from tamias.batch.tasks.task_operator import TaskOperator, method
 from tamias.errors import InvalidKeyError, InvalidProgramError, preview
 from tamias.keygroups import key_group
 
-__all__ = ["CountExit", "DealingExit", "Exit", "ForwardExit", "KeyedExit", "PartitionOfKey"]
+__all__ = [
+    "Backwards",
+    "CountExit",
+    "CustomExit",
+    "DealingExit",
+    "Exit",
+    "ForwardExit",
+    "KeyedExit",
+    "PartitionOfKey",
+    "RangeExit",
+    "holds_none",
+    "in_order",
+]
 
 _PARTITION = struct.Struct("!q")  # as Spark's PairwiseRDD reads it
 _REMEMBERED_KEYS = 100_000
@@ -69,10 +84,10 @@ class ShuffleExit(TaskOperator):
     def write(self, records: Iterator[Any]) -> Iterator[bytes]:
         size = BlobSize()
         buckets: list[list[Any]] = [[] for _ in range(self.partitions)]
-        distribute = self.distributor(buckets)
+        self.begin()
         addresses = [_PARTITION.pack(number) for number in range(self.partitions)]
         for chunk in size.chunks(records):
-            distribute(chunk)
+            self.distribute(chunk, buckets)
             full = size.records
             for address, bucket in zip(addresses, buckets, strict=True):
                 if len(bucket) >= full:
@@ -84,8 +99,11 @@ class ShuffleExit(TaskOperator):
                 yield address
                 yield size.encoded(self.side, bucket)
 
-    def distributor(self, buckets: list[list[Any]]) -> Callable[[list[Any]], None]:
-        """Return a function that appends each record of a chunk to a bucket."""
+    def begin(self) -> None:
+        """Prepare for the first chunk."""
+
+    def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
+        """Append each record of a chunk to a bucket."""
         raise AssertionError(f"{type(self).__name__} chooses no partition")
 
     def write_reports(self, reports: list[Report]) -> Iterator[bytes]:
@@ -98,81 +116,145 @@ class DealingExit(ShuffleExit):
 
     start = 0  # set in the task
 
-    def distributor(self, buckets: list[list[Any]]) -> Callable[[list[Any]], None]:
+    def begin(self) -> None:
+        self._turn = self.start % self.partitions
+
+    def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
         count = len(buckets)
-        turn = self.start % count
-
-        def distribute(chunk: list[Any]) -> None:
-            nonlocal turn
-            for number in range(count):
-                buckets[(turn + number) % count] += chunk[number::count]
-            turn = (turn + len(chunk)) % count
-
-        return distribute
+        for number in range(count):
+            buckets[(self._turn + number) % count] += chunk[number::count]
+        self._turn = (self._turn + len(chunk)) % count
 
 
 class KeyedExit(ShuffleExit):
-    """Sends records with equal keys to one partition.
+    """Sends records with equal keys to one partition, by the hash of the key.
 
     Args:
         name: The operator that reads the records.
         keys: The keys.
         partitions: The number of partitions.
-        partitioner: Chooses the partition of a key; None for the hash of the key.
         none_allowed: Whether a key may be None, as in joins, where it matches nothing.
         side: The input of the reading operator.
     """
 
     def __init__(
-        self,
-        name: str,
-        keys: Keys,
-        partitions: int,
-        *,
-        partitioner: Any = None,
-        none_allowed: bool = False,
-        side: int = FIRST,
+        self, name: str, keys: Keys, partitions: int, *, none_allowed: bool = False, side: int = FIRST
     ) -> None:
         super().__init__(name, partitions, side)
         self.keys = keys
-        self.partitioner = partitioner
         self.none_allowed = none_allowed
 
-    def distributor(self, buckets: list[list[Any]]) -> Callable[[list[Any]], None]:
-        keys_of = self.keys.of
-        partition_of = PartitionOfKey(len(buckets), self.partitioner, none_allowed=self.none_allowed)
+    def begin(self) -> None:
+        self._partition_of = PartitionOfKey(self.partitions, none_allowed=self.none_allowed)
 
-        def distribute(chunk: list[Any]) -> None:  # hot
-            for key, record in zip(keys_of(chunk), chunk, strict=True):
-                buckets[partition_of[key]].append(record)
-            partition_of.bound()
+    def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
+        partition_of = self._partition_of
+        for key, record in zip(self.keys.of(chunk), chunk, strict=True):  # hot
+            buckets[partition_of[key]].append(record)
+        partition_of.bound()
 
-        return distribute
+
+class CustomExit(ShuffleExit):
+    """Sends each record to the partition that a partitioner of the program chooses for its key."""
+
+    def __init__(self, name: str, keys: Keys, partitions: int, partitioner: Any, side: int = FIRST) -> None:
+        super().__init__(name, partitions, side)
+        self.keys = keys
+        self.partitioner = partitioner
+
+    def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
+        choose = method(self.partitioner, "partition")
+        count = len(buckets)
+        for key, record in zip(self.keys.of(chunk), chunk, strict=True):
+            chosen = choose(key, count)
+            if type(chosen) is not int or not 0 <= chosen < count:
+                raise InvalidProgramError(
+                    f"the partitioner returned {chosen!r} for key {preview(key)}; "
+                    f"it must return an int from 0 to {count - 1}"
+                )
+            buckets[chosen].append(record)
+
+
+class RangeExit(ShuffleExit):
+    """Sends records to partitions by bounds between the keys.
+
+    Args:
+        name: The operator that reads the records.
+        keys: The keys.
+        partitions: The number of partitions.
+        bounds: The largest key of each partition but the last; fewer if there are not enough keys.
+        descending: For each field of the key whether it is sorted backwards.
+    """
+
+    def __init__(self, name: str, keys: Keys, partitions: int, bounds: list[Any], descending: tuple[bool, ...]) -> None:
+        super().__init__(name, partitions)
+        self.keys = keys
+        self.bounds = bounds
+        self.descending = descending
+
+    def begin(self) -> None:
+        self._bounds = [in_order(bound, self.descending) for bound in self.bounds]
+
+    def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
+        keys = self.keys.of(chunk)
+        if any(self.descending):
+            keys = [in_order(key, self.descending) for key in keys]
+        try:
+            chosen = list(map(bisect_left, repeat(self._bounds), keys))
+        except TypeError:
+            self._name_record(chunk)
+            raise
+        for number, record in zip(chosen, chunk, strict=True):  # hot
+            buckets[number].append(record)
+
+    def _name_record(self, chunk: list[Any]) -> None:
+        """Raise for the first record whose key does not compare, so that the error names it."""
+        for key, record in zip(self.keys.of(chunk), chunk, strict=True):  # noqa: B007 - `blame` shows the record
+            bisect_left(self._bounds, in_order(key, self.descending))
+
+
+def in_order(key: Any, descending: tuple[bool, ...]) -> Any:
+    """Return a key that sorts forwards as the given key sorts in the given directions."""
+    if not any(descending):
+        return key
+    if len(descending) == 1:
+        return Backwards(key)
+    return tuple([Backwards(field) if down else field for field, down in zip(key, descending, strict=True)])
+
+
+@total_ordering
+class Backwards:
+    """A value that compares the other way round."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Backwards) and bool(self.value == other.value)
+
+    def __lt__(self, other: Backwards) -> bool:
+        return bool(other.value < self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 class PartitionOfKey(dict[Any, int]):
     """The partition of each key. Keys are remembered, so that a key which repeats costs one look-up."""
 
-    def __init__(self, partitions: int, partitioner: Any = None, *, none_allowed: bool = False) -> None:
+    def __init__(self, partitions: int, *, none_allowed: bool = False) -> None:
         super().__init__()
         self._partitions = partitions
         self._none_allowed = none_allowed
-        self._choose = None if partitioner is None else method(partitioner, "partition")
 
     def __missing__(self, key: Any) -> int:
         if not self._none_allowed and holds_none(key):
             raise InvalidKeyError(
                 "", preview(key), "None is not a key; filter such records out or give them a key of their own"
             )
-        if self._choose is not None:
-            found = self._choose(key, self._partitions)
-            if type(found) is not int or not 0 <= found < self._partitions:
-                raise InvalidProgramError(
-                    f"the partitioner returned {found!r} for key {preview(key)}; "
-                    f"it must return an int from 0 to {self._partitions - 1}"
-                )
-        else:
-            found = 0 if key is None else key_group(key, _SPREAD) * self._partitions // _SPREAD
+        found = 0 if key is None else key_group(key, _SPREAD) * self._partitions // _SPREAD
         self[key] = found
         return found
 

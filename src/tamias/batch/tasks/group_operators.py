@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from pyspark.shuffle import Aggregator, ExternalMerger, get_used_memory
-
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import BlobSize
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
 from tamias.batch.tasks.task_operator import TaskOperator, method
+from tamias.batch.tasks.worker_memory import used_memory_mb
 
 __all__ = [
     "CombineGroups",
     "CombineReduce",
+    "FirstInPartition",
     "FirstOfGroups",
     "FirstRecords",
     "GroupReduce",
@@ -81,12 +81,14 @@ class KeyedReduce(CombineReduce):
         for chunk in chunks:
             for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
                 results[key] = function(results[key], record) if key in results else record
-            if get_used_memory() > self.memory_mb:
+            if used_memory_mb() > self.memory_mb:
                 yield from self._reduce_on_disk(results, chunks)
                 return
         yield from results.values()
 
     def _reduce_on_disk(self, results: dict[Any, Any], chunks: Iterator[list[Any]]) -> Iterator[Any]:
+        from pyspark.shuffle import Aggregator, ExternalMerger
+
         function = method(self.function, "reduce")
         merger = ExternalMerger(Aggregator(lambda record: record, function, function), self.memory_mb)
         merger.mergeCombiners(results.items())
@@ -142,10 +144,18 @@ class CombineGroups(FunctionOperator):
     """Calls a function with the records of each key that came to this partition, some at a time."""
 
     def __init__(
-        self, name: str, function: Any, keys: Keys, parameters: Mapping[str, str], method_name: str = "combine"
+        self,
+        name: str,
+        function: Any,
+        keys: Keys,
+        sort: tuple[SortField, ...],
+        *,
+        parameters: Mapping[str, str],
+        method_name: str = "combine",
     ) -> None:
         super().__init__(name, function, parameters)
         self.keys = keys
+        self.sort = SortedBy(None, sort) if sort else None
         self.method_name = method_name
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
@@ -169,7 +179,7 @@ class CombineGroups(FunctionOperator):
     def _combined(self, groups: dict[Any, list[Any]]) -> Iterator[Any]:
         function = method(self.function, self.method_name)
         for key, group in groups.items():  # noqa: B007 - `blame` shows the key
-            results = function(iter(group))
+            results = function(iter(group if self.sort is None else self.sort.sort(group)))
             if results is not None:
                 yield from results
 
@@ -185,6 +195,26 @@ class FirstRecords(TaskOperator):
         yield from islice(records, self.count)
         for _ in records:
             pass
+
+
+class FirstInPartition(TaskOperator):
+    """Keeps some records of each key of a partition, before a shuffle. It may keep more than asked for."""
+
+    def __init__(self, name: str, count: int, keys: Keys) -> None:
+        super().__init__(name)
+        self.count = count
+        self.keys = keys
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        counts: dict[Any, int] = {}
+        for chunk in BlobSize().chunks(records):
+            for key, record in zip(self.keys.of(chunk), chunk, strict=True):  # hot
+                seen = counts.get(key, 0)
+                if seen < self.count:
+                    counts[key] = seen + 1
+                    yield record
+            if len(counts) > _COMBINED_KEYS:
+                counts.clear()
 
 
 class FirstOfGroups(TaskOperator):

@@ -13,19 +13,18 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import IO, Any
 
-from pyspark.shuffle import get_used_memory
-
 from tamias.batch.plan.keys import Keys, read_path, selecting
 from tamias.batch.plan.specs import Order, SortField
 from tamias.batch.tasks.blobs import BlobSize
+from tamias.batch.tasks.exits import Backwards
+from tamias.batch.tasks.worker_memory import used_memory_mb
 from tamias.types.by_value import dumps
 
-__all__ = ["SortedBy", "Sorter", "streamed_groups"]
+__all__ = ["Member", "SortedBy", "Sorter", "members", "streamed_groups"]
 
 _SIZE = struct.Struct("<I")
 _TOKEN = (1 << 30) - 1  # Python sorts integers below 2**30 fastest
@@ -55,7 +54,7 @@ class SortedBy:
     def comparable(self, record: Any) -> Any:
         """Return a value by which single records compare as `sort` sorts them; slower than `sort`."""
         return tuple(
-            [_descending(values[0]) if descending else values[0] for values, descending in self.columns([record])]
+            [Backwards(values[0]) if descending else values[0] for values, descending in self.columns([record])]
         )
 
 
@@ -74,13 +73,6 @@ def _values(records: Sequence[Any], field: SortField) -> list[Any]:
     for record in records:
         values.append(read_path(record, path))
     return values
-
-
-def _reversed(one: Any, other: Any) -> int:
-    return int(one < other) - int(other < one)
-
-
-_descending = cmp_to_key(_reversed)
 
 
 class Sorter:
@@ -104,10 +96,10 @@ class Sorter:
         for chunk in size.chunks(records):
             self._records += chunk
             size.records = min(size.records * 2, 8192)
-            if get_used_memory() > limit_mb:
+            if used_memory_mb() > limit_mb:
                 self._spill()
                 # Python may keep freed memory: the next run goes to disk when the use grows again.
-                limit_mb = max(self._memory_mb, get_used_memory() * 1.05)
+                limit_mb = max(self._memory_mb, used_memory_mb() * 1.05)
         return self
 
     def sorted(self) -> Iterator[Any]:
@@ -138,7 +130,8 @@ def _records_of(file: IO[bytes]) -> Iterator[Any]:
             yield from pickle.loads(file.read(*_SIZE.unpack(head)))
 
 
-_Member = tuple[int, Any, Any]  # the token of the key, the key, the record
+Member = tuple[int, Any, Any]
+"""The token of the key, the key, and the record."""
 
 
 def streamed_groups(records: Iterator[Any], keys: Keys) -> Iterator[tuple[Any, Iterator[Any]]]:
@@ -146,26 +139,27 @@ def streamed_groups(records: Iterator[Any], keys: Keys) -> Iterator[tuple[Any, I
 
     The records of a key must be read before the next key is asked for; those not read are passed over.
     """
-    for _, run in groupby(_members(records, keys), itemgetter(0)):
-        rest: Iterator[_Member] = run
+    for _, run in groupby(members(records, keys), itemgetter(0)):
+        rest: Iterator[Member] = run
         while True:
             first = next(rest, None)
             if first is None:
                 break
-            others: list[_Member] = []
+            others: list[Member] = []
             key = first[1]
             yield key, chain((first[2],), _records_with(key, rest, others))
             others += [member for member in rest if member[1] != key]  # what the reader of the group has left
             rest = iter(others)
 
 
-def _members(records: Iterator[Any], keys: Keys) -> Iterator[_Member]:
+def members(records: Iterator[Any], keys: Keys) -> Iterator[Member]:
+    """Yield records with their keys and the tokens of these."""
     for chunk in BlobSize().chunks(records):
         found = list(keys.of(chunk))
         yield from zip(tokens(found), found, chunk, strict=True)
 
 
-def _records_with(key: Any, members: Iterator[_Member], others: list[_Member]) -> Iterator[Any]:
+def _records_with(key: Any, members: Iterator[Member], others: list[Member]) -> Iterator[Any]:
     for member in members:  # hot
         if member[1] == key:
             yield member[2]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import Any
 
 import cloudpickle
-from pyspark import TaskContext
 
 from tamias.batch.tasks.blame import TaskFailed, user_error
 from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, Report
@@ -43,23 +43,31 @@ class StageTask:
         self._reads = reads
         self._parallelism = parallelism
         self._side = side
-        # Each operator is pickled by itself: a function that the program passes twice is two objects in a task.
-        self._operators = [cloudpickle.dumps(each) for each in (*chain, leaving)]
+        operators = [*chain, leaving]
+        self._shared = [each.shared for each in operators]
+        # Each operator is pickled by itself: a function that the program passes twice is two objects in a task. Spark
+        # must see broadcasts when it pickles this object, so they stay outside.
+        self._operators = [cloudpickle.dumps(_without_shared(each)) for each in operators]
 
     def __call__(self, index: int, elements: Iterable[Any]) -> Iterator[bytes]:
         """Yield what the stage writes for one partition."""
         chain: list[TaskOperator] = [cloudpickle.loads(each) for each in self._operators]
+        for operator, shared in zip(chain, self._shared, strict=True):
+            operator.shared = {name: broadcast.value for name, broadcast in shared.items()}
         try:
             yield from self._run(index, elements, chain)
         except Exception as error:
             raise TaskFailed(user_error(error, chain[0], index)) from error
 
     def _run(self, index: int, elements: Iterable[Any], chain: list[TaskOperator]) -> Iterator[bytes]:
+        from pyspark import TaskContext
+
         leaving: Any
         *operators, leaving = chain
         if isinstance(leaving, DealingExit):
             leaving.start = index
-        attempt = TaskContext.get().attemptNumber()
+        spark = TaskContext.get()
+        attempt = 0 if spark is None else spark.attemptNumber()  # a test runs tasks without Spark
         contexts = [task_context(self._facts, each, index, self._parallelism, attempt) for each in operators]
         fields = [FunctionFields(self._facts.superstep, each, index) for each in operators]
         reader = BlobReader(elements if self._reads != "splits" else ())
@@ -91,6 +99,12 @@ class StageTask:
         for operator in rest:
             records = operator.run(records)
         return records
+
+
+def _without_shared(operator: TaskOperator) -> TaskOperator:
+    copied = copy(operator)
+    copied.shared = {}
+    return copied
 
 
 def _close(operators: list[TaskOperator], *, after_failure: bool = False) -> None:

@@ -23,12 +23,14 @@ class TaskOperator:
         name: The name that errors show.
         number: Its number in the job: two operators of a job never share one.
         parameters: What `with_parameters` gave.
+        shared: What every task reads whole, by name: in the driver Spark's broadcasts, in a task their values.
     """
 
     def __init__(self, name: str, *functions: Any, parameters: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.number = -1  # set by the planner
         self.parameters = dict(parameters or {})
+        self.shared: dict[str, Any] = {}
         self._functions = [each for each in functions if isinstance(each, Function)]
         self._opened: list[Function] = []
 

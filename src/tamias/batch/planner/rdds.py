@@ -1,0 +1,143 @@
+"""The seam between the planner and where partitions are: RDDs of Spark, or lists of this process in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from tamias.engine.spark.driver_side.worker_python import DriverPythonContext
+
+__all__ = ["Rdds", "SparkRdds"]
+
+Task = Callable[[int, Iterable[Any]], Iterator[bytes]]
+
+_PARTITIONER = 0x7461  # the same for all shuffles: Spark then puts partition i of two inputs together
+
+
+class Rdds(Protocol):
+    """Makes and runs RDDs. To the planner an RDD is an opaque value with numbered partitions."""
+
+    memory_mb: int
+
+    def of_elements(self, partitions: Sequence[list[Any]]) -> Any:
+        """Return an RDD of the elements that each partition is given."""
+        ...
+
+    def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> Any:
+        """Return the RDD of the blobs that a task yields for each partition.
+
+        Args:
+            rdd: The input.
+            task: Called with the number of a partition and its elements.
+            keeps_partitions: Whether records stay where a shuffle has put them.
+        """
+        ...
+
+    def shuffled(self, rdd: Any, partitions: int) -> Any:
+        """Return the blobs of an RDD whose elements are, in turn, the number of a partition and a blob for it."""
+        ...
+
+    def union(self, rdds: Sequence[Any]) -> Any:
+        """Return the blobs of several RDDs. Partitions of equal number are one if all come from equal shuffles."""
+        ...
+
+    def fewer(self, rdd: Any, partitions: int) -> Any:
+        """Return an RDD with fewer partitions, each made of whole ones."""
+        ...
+
+    def kept(self, rdd: Any) -> Any:
+        """Return an RDD that is computed once, until `release`."""
+        ...
+
+    def collected(self, rdd: Any) -> list[bytes]:
+        """Run an RDD, and return its blobs in the order of the partitions."""
+        ...
+
+    def broadcast(self, value: Any) -> Any:
+        """Return an object whose `value`, in every task, is the given one, until `release`."""
+        ...
+
+    def release(self) -> None:
+        """Drop what `kept` and `broadcast` keep."""
+        ...
+
+    def drop_shuffles(self) -> None:
+        """Remove the files of all shuffles, which nothing reads any more."""
+        ...
+
+
+class SparkRdds:
+    """RDDs of Spark."""
+
+    def __init__(self, context: Any) -> None:
+        from pyspark.util import _parse_memory
+
+        self._local = context.master.startswith("local")
+        self._context = DriverPythonContext(context) if self._local else context
+        self._kept: list[Any] = []
+        self._shuffles: list[Any] = []
+        self.memory_mb = int(_parse_memory(context.getConf().get("spark.python.worker.memory", "512m")))
+
+    def of_elements(self, partitions: Sequence[list[Any]]) -> Any:
+        rdd = self._context.parallelize(partitions, len(partitions))
+        rdd.ctx = self._context
+        return rdd.flatMap(_itself)
+
+    def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> Any:
+        staged = rdd.mapPartitionsWithIndex(task, preservesPartitioning=keeps_partitions)
+        staged._bypass_serializer = True  # what a stage yields are bytes
+        return self._of_bytes(staged._jrdd)
+
+    def shuffled(self, rdd: Any, partitions: int) -> Any:
+        jvm = self._context._jvm
+        paired = jvm.PairwiseRDD(rdd._jrdd.rdd()).asJavaPairRDD()
+        moved = paired.partitionBy(jvm.PythonPartitioner(partitions, _PARTITIONER))
+        self._shuffles.append(moved)
+        return self._of_bytes(jvm.PythonRDD.valueOfPair(moved))
+
+    def union(self, rdds: Sequence[Any]) -> Any:
+        return self._of_bytes(self._context.union(list(rdds))._jrdd)
+
+    def fewer(self, rdd: Any, partitions: int) -> Any:
+        return self._of_bytes(rdd._jrdd.coalesce(partitions, False))
+
+    def kept(self, rdd: Any) -> Any:
+        from pyspark import StorageLevel
+
+        rdd.persist(StorageLevel.MEMORY_AND_DISK)
+        self._kept.append(rdd)
+        if not self._local:  # two executors may compute a partition each, and a function need not repeat its results
+            rdd._jrdd.count()
+        return rdd
+
+    def collected(self, rdd: Any) -> list[bytes]:
+        blobs: list[bytes] = rdd.collect()
+        return blobs
+
+    def broadcast(self, value: Any) -> Any:
+        shared = self._context.broadcast(value)
+        self._kept.append(shared)
+        return shared
+
+    def release(self) -> None:
+        while self._kept:
+            self._kept.pop().unpersist()
+
+    def drop_shuffles(self) -> None:
+        # Spark removes them when the JVM collects garbage. A thousand supersteps may pass before it does.
+        cleaner = self._context._jsc.sc().cleaner()
+        while self._shuffles:
+            shuffle_id = self._shuffles.pop().rdd().dependencies().head().shuffleId()
+            if cleaner.isDefined():
+                cleaner.get().doCleanupShuffle(shuffle_id, False)
+
+    def _of_bytes(self, java_rdd: Any) -> Any:
+        """Return an RDD whose elements are bytes to Spark and to Python."""
+        from pyspark import RDD
+        from pyspark.serializers import NoOpSerializer
+
+        return RDD(java_rdd, self._context, NoOpSerializer())
+
+
+def _itself(elements: list[Any]) -> list[Any]:
+    return elements

@@ -1,0 +1,94 @@
+"""Translates joins, co-groups and crosses: where the two inputs meet, and which of them waits in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.operators import PlanOperator
+from tamias.batch.plan.partitioning import Partitioning
+from tamias.batch.plan.specs import CoGroupSpec, CrossSpec, JoinHint, JoinSpec
+from tamias.batch.planner.groups import in_partitions
+from tamias.batch.planner.stages import Flow, Stages
+from tamias.batch.tasks.blobs import FIRST, SECOND
+from tamias.batch.tasks.exits import CustomExit, KeyedExit, ShuffleExit
+from tamias.batch.tasks.join_operators import BroadcastCross, BroadcastJoin, CoGroup, HashJoin, SortMergeJoin
+
+__all__ = ["co_grouped", "crossed", "joined"]
+
+
+def joined(stages: Stages, operator: PlanOperator, spec: JoinSpec, first: Flow, second: Flow) -> Flow:
+    """Return the flow of a join."""
+    name, parameters, memory_mb = operator.name, operator.parameters, stages.memory_mb
+    match spec.hint:
+        case JoinHint.BROADCAST_HASH_FIRST | JoinHint.BROADCAST_HASH_SECOND:
+            second_built = spec.hint is JoinHint.BROADCAST_HASH_SECOND
+            built, probed = (second, first) if second_built else (first, second)
+            join = BroadcastJoin(name, spec, parameters, builds_second=second_built, memory_mb=memory_mb)
+            join.shared["built"] = stages.broadcast(built, name)
+            return stages.then(in_partitions(stages, operator, probed), join).partitioned(None)
+        case JoinHint.REPARTITION_SORT_MERGE:
+            merge = SortMergeJoin(name, spec, parameters, builds_second=False, memory_mb=memory_mb)
+            inputs = _met(stages, operator, spec, first, second, none_allowed=True)
+            return stages.together(*inputs, merge).partitioned(None)
+        case _:
+            # Nothing is known of the sizes. Programs mostly name the larger input first.
+            second_built = spec.hint is not JoinHint.REPARTITION_HASH_FIRST
+            table = HashJoin(name, spec, parameters, builds_second=second_built, memory_mb=memory_mb)
+            inputs = _met(stages, operator, spec, first, second, none_allowed=True, second_first=second_built)
+            return stages.together(*inputs, table).partitioned(None)
+
+
+def co_grouped(stages: Stages, operator: PlanOperator, spec: CoGroupSpec, first: Flow, second: Flow) -> Flow:
+    """Return the flow of a co-group."""
+    task = CoGroup(operator.name, spec, operator.parameters, stages.memory_mb)
+    return stages.together(*_met(stages, operator, spec, first, second, none_allowed=False), task).partitioned(None)
+
+
+def crossed(stages: Stages, operator: PlanOperator, spec: CrossSpec, first: Flow, second: Flow) -> Flow:
+    """Return the flow of a cross: every task has one input whole, the second one without a hint."""
+    whole, other = (first, second) if spec.broadcast_first else (second, first)
+    cross = BroadcastCross(operator.name, spec.function, operator.parameters, other_is_first=bool(spec.broadcast_first))
+    cross.shared["other"] = stages.broadcast(whole, operator.name)
+    return stages.then(in_partitions(stages, operator, other), cross).partitioned(None)
+
+
+def _met(
+    stages: Stages,
+    operator: PlanOperator,
+    spec: JoinSpec | CoGroupSpec,
+    first: Flow,
+    second: Flow,
+    *,
+    none_allowed: bool,
+    second_first: bool = False,
+) -> tuple[Flow, Flow]:
+    """Return both inputs with equal keys in equal partitions, in the order in which a task is to read them.
+
+    An input that is partitioned by its key already is not shuffled again.
+    """
+    given = [(first, spec.first_keys), (second, spec.second_keys)]
+    if second_first:
+        given.reverse()
+    flows = []
+    for side, (flow, keys) in zip((FIRST, SECOND), given, strict=True):
+        if not _is_placed(flow, keys, spec.partitioner, operator.parallelism):
+            leaving = _exit(operator, keys, spec.partitioner, side, none_allowed=none_allowed)
+            flow = stages.exchanged(flow, leaving, Partitioning(keys, spec.partitioner))  # noqa: PLW2901
+        flows.append(flow)
+    return flows[0], flows[1]
+
+
+def _is_placed(flow: Flow, keys: Keys, partitioner: Any, parallelism: int) -> bool:
+    return (
+        flow.shuffled
+        and flow.partitions == parallelism
+        and flow.partitioning is not None
+        and flow.partitioning.is_that_of(keys, partitioner)
+    )
+
+
+def _exit(operator: PlanOperator, keys: Keys, partitioner: Any, side: int, *, none_allowed: bool) -> ShuffleExit:
+    if partitioner is not None:
+        return CustomExit(operator.name, keys, operator.parallelism, partitioner, side)
+    return KeyedExit(operator.name, keys, operator.parallelism, none_allowed=none_allowed, side=side)
