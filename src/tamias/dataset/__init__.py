@@ -24,6 +24,7 @@ from tamias.batch.program.joins import (
 from tamias.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
 from tamias.functions.data_set_aggregates import Aggregations
 from tamias.functions.data_set_functions import (
+    BroadcastVariableInitializer,
     CrossFunction,
     GroupCombineFunction,
     GroupReduceFunction,
@@ -52,6 +53,7 @@ __all__ = [
     "AggregateOperator",
     "Aggregations",
     "Aggregator",
+    "BroadcastVariableInitializer",
     "CoGroup",
     "CoGroupFunction",
     "CoGroupKeys",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tamias.functions.record_functions import Function
 
-__all__ = ["CrossFunction", "GroupCombineFunction", "GroupReduceFunction", "MapPartitionFunction"]
+__all__ = [
+    "BroadcastVariableInitializer",
+    "CrossFunction",
+    "GroupCombineFunction",
+    "GroupReduceFunction",
+    "MapPartitionFunction",
+]
+
+T = TypeVar("T")
+Made = TypeVar("Made")
 
 
 class MapPartitionFunction(Function):
@@ -48,3 +57,11 @@ class CrossFunction(Function):
     @abstractmethod
     def cross(self, first: Any, second: Any) -> Any:
         """Return the result of a pair."""
+
+
+class BroadcastVariableInitializer(ABC, Generic[T, Made]):
+    """Makes a structure of a broadcast variable, such as a dict, once for all subtasks of a worker."""
+
+    @abstractmethod
+    def initialize_broadcast_variable(self, data: Iterable[T]) -> Made:
+        """Return the structure."""

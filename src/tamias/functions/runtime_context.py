@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tamias.errors import InvalidProgramError
 from tamias.functions.state_stores import KeyedStateStore
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from tamias.config.execution_config import ExecutionConfig
     from tamias.config.job_id import JobID
     from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+    from tamias.functions.data_set_functions import BroadcastVariableInitializer
     from tamias.metrics.metricbase import MetricGroup
 
 
@@ -93,6 +96,21 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_histogram(self, name: str) -> Histogram:
         """Return the histogram under a name; create it on first use."""
+
+    def get_broadcast_variable(self, name: str) -> list[Any]:
+        """Return all records of a data set that `with_broadcast_set` gave to the operator of a DataSet program.
+
+        All subtasks of a worker share the list, so it must not be changed. A stream has broadcast state in its place.
+        """
+        raise InvalidProgramError(
+            f"a stream has no broadcast variable {name!r}; connect a broadcast stream, and keep its records in state"
+        )
+
+    def get_broadcast_variable_with_initializer(
+        self, name: str, initializer: BroadcastVariableInitializer[Any, Any] | Callable[[list[Any]], Any]
+    ) -> Any:
+        """Return what an initializer makes of a broadcast variable, once for all subtasks of a worker."""
+        return self.get_broadcast_variable(name)
 
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:

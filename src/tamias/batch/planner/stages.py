@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,6 +67,16 @@ class Stages:
         self.next_number = first_number
         self.memory_mb = rdds.memory_mb
         self.reports: dict[tuple[int, int], Report] = {}
+        self._variables: dict[str, Any] = {}
+
+    @contextmanager
+    def sharing(self, variables: dict[str, Any]) -> Iterator[None]:
+        """Let the functions of all operators that are added meanwhile read broadcasts, by name."""
+        self._variables = variables
+        try:
+            yield
+        finally:
+            self._variables = {}
 
     def source(self, splits: Sequence[Any], parallelism: int, reading: TaskOperator) -> Flow:
         """Return a flow of splits, shared out to the partitions in turn."""
@@ -76,6 +87,8 @@ class Stages:
         """Return a flow with one more operator in its stage. What is known of its partitions stays."""
         operator.number = self.next_number
         self.next_number += 1
+        if operator.functions:
+            operator.shared |= self._variables
         if len(flow.chain) >= _LONGEST_CHAIN:
             flow = self._cut(flow)
         return replace(flow, chain=(*flow.chain, operator))

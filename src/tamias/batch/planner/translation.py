@@ -7,7 +7,7 @@ superstep: `flows` then holds what the body reads from outside it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 from tamias.batch.plan.iteration_specs import (
     BulkIterationSpec,
@@ -50,6 +50,7 @@ from tamias.batch.plan.specs import (
 )
 from tamias.batch.planner import groups, partitions, tables, two_inputs
 from tamias.batch.planner.stages import Flow, Stages
+from tamias.batch.tasks.broadcast_variables import shared_name
 from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
 from tamias.batch.tasks.partition_operators import SortPartition, UniqueNumbering
 from tamias.batch.tasks.record_operators import (
@@ -101,8 +102,16 @@ class Translation:
         consumers = plan.consumers()
         for operator in plan.operators():
             if operator not in self.flows:
-                flow = self._checked(operator, self._translated(operator))
+                with stages.sharing(self._variables(operator)):
+                    flow = self._checked(operator, self._translated(operator))
                 self.flows[operator] = self.stages.kept(flow) if consumers[operator] > 1 else flow
+
+    def _variables(self, operator: PlanOperator) -> dict[str, Any]:
+        """Run what an operator reads whole; return the broadcasts."""
+        return {
+            shared_name(name): self.stages.broadcast(self.flows[each], each.name)
+            for name, each in operator.broadcasts.items()
+        }
 
     def _checked(self, operator: PlanOperator, flow: Flow) -> Flow:
         if not operator.declares_type or operator.type_info is None:

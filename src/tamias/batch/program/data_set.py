@@ -84,6 +84,7 @@ class DataSet(DataSetOutputs):
         forwarded: For each input, the fields that the operator copies unchanged; empty if nothing is known.
         site: The line of the program that drew it.
         scope: The iteration that it is inside of.
+        broadcasts: The data sets that its function reads whole, by the name of the variable.
         solution_keys: The keys of a solution set; None for any other data set.
     """
 
@@ -103,7 +104,26 @@ class DataSet(DataSetOutputs):
         self.forwarded: tuple[ForwardedFields, ...] = ()
         self.site = call_site()
         self.scope = scope_of(kind, spec, inputs)
+        self.broadcasts: dict[str, DataSet] = {}
         super().__init__(f"{kind} at {self.site}", known_type)
+
+    def upstream(self) -> tuple[DataSet, ...]:
+        """Return every data set that this one needs: its inputs and its broadcast variables."""
+        return (*self.inputs, *self.broadcasts.values())
+
+    def with_broadcast_set(self, data: DataSet, name: str) -> Self:
+        """Let the function read a small data set whole: `get_runtime_context().get_broadcast_variable(name)`.
+
+        The data set is computed before the operator starts. A second one of the same name replaces the first.
+        """
+        self.check_other("with_broadcast_set", data)
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"with_broadcast_set() takes a name that is not empty, got {name!r}")
+        if data.solution_keys is not None:
+            raise InvalidProgramError("with_broadcast_set(): a solution set can only be joined and co-grouped")
+        self.scope = scope_of(self.get_name(), self.spec, (*self.inputs, data))
+        self.broadcasts[name] = data
+        return self
 
     def get_execution_environment(self) -> ExecutionEnvironment:
         """Return the environment that runs this data set."""

@@ -30,7 +30,7 @@ def _inputs_first(sink: DataSet, made: dict[DataSet, PlanOperator]) -> Iterator[
     pending = [sink]
     while pending:  # no recursion: a program may be deeper than Python recurses
         each = pending[-1]
-        missing = [needed for needed in each.inputs if needed not in made]
+        missing = [needed for needed in each.upstream() if needed not in made]
         if missing:
             pending += missing
             continue
@@ -53,6 +53,7 @@ def _operator(data_set: DataSet, made: dict[DataSet, PlanOperator], parallelism:
         type_info=data_set.get_type(),
         declares_type=data_set.declares_type,
         parameters=data_set.parameters,
+        broadcasts={name: made[each] for name, each in data_set.broadcasts.items()},
         forwarded=data_set.forwarded,
         call_site=data_set.site,
     )

@@ -257,7 +257,7 @@ def depends_on(data_set: DataSet, other: DataSet) -> bool:
         each = pending.pop()
         if each is other:
             return True
-        for needed in each.inputs:
+        for needed in each.upstream():
             if needed not in seen:
                 seen.add(needed)
                 pending.append(needed)

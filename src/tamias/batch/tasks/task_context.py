@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from tamias.batch.tasks.broadcast_variables import BroadcastVariables
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
 from tamias.config.job_id import JobID
 from tamias.errors import AccumulatorError, InvalidProgramError, StateNotKeyed
 from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+from tamias.functions.data_set_functions import BroadcastVariableInitializer
 from tamias.functions.runtime_context import DistributedCache, RuntimeContext
 from tamias.metrics.metricbase import MetricGroup
 
@@ -42,6 +45,7 @@ class TaskRuntimeContext(RuntimeContext):
         self._index = index
         self._parallelism = parallelism
         self._attempt = attempt
+        self._variables = BroadcastVariables(operator.number, operator.name, operator.shared)
         self._metrics = MetricGroup()
         self.accumulators: dict[str, Accumulator[Any, Any]] = {}
 
@@ -121,6 +125,14 @@ class TaskRuntimeContext(RuntimeContext):
                 f"accumulator {name!r} is a {type(found).__name__}, not a {kind.__name__}; use another name"
             )
         return found
+
+    def get_broadcast_variable(self, name: str) -> list[Any]:
+        return self._variables.get(name)
+
+    def get_broadcast_variable_with_initializer(
+        self, name: str, initializer: BroadcastVariableInitializer[Any, Any] | Callable[[list[Any]], Any]
+    ) -> Any:
+        return self._variables.initialized(name, initializer)
 
     def get_distributed_cache(self) -> DistributedCache:
         raise InvalidProgramError("no file is registered: call register_cached_file() on the environment")

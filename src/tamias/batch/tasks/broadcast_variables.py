@@ -1,0 +1,70 @@
+"""Broadcast variables in a task: data sets that a function reads whole.
+
+Spark sends the records once to each worker, and unpickles them once in each. All subtasks of the worker share the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tamias.errors import InvalidProgramError
+from tamias.functions.data_set_functions import BroadcastVariableInitializer
+
+__all__ = ["BroadcastVariables", "shared_name"]
+
+_PREFIX = "variable "
+_MOST_KEPT = 64
+_initialized: dict[tuple[int, int], tuple[list[Any], Any]] = {}  # by operator and list, which is kept alive with it
+
+
+def shared_name(name: str) -> str:
+    """Return the name of a variable among what an operator's tasks share."""
+    return _PREFIX + name
+
+
+class BroadcastVariables:
+    """The variables of one operator.
+
+    Args:
+        operator_number: The number of the operator in its job.
+        operator_name: Its name, for errors.
+        shared: What the tasks of the operator share.
+    """
+
+    def __init__(self, operator_number: int, operator_name: str, shared: Mapping[str, Any]) -> None:
+        self._operator = operator_number
+        self._operator_name = operator_name
+        self._lists: dict[str, list[Any]] = {
+            name[len(_PREFIX) :]: each for name, each in shared.items() if name.startswith(_PREFIX)
+        }
+
+    def get(self, name: str) -> list[Any]:
+        """Return the records of a variable.
+
+        Raises:
+            InvalidProgramError: The operator has no such variable.
+        """
+        if name not in self._lists:
+            known = ", ".join(map(repr, self._lists)) or "none"
+            raise InvalidProgramError(
+                f"operator {self._operator_name!r} has no broadcast variable {name!r}, only {known}; "
+                f"call with_broadcast_set(data_set, {name!r}) on it"
+            )
+        return self._lists[name]
+
+    def initialized(
+        self, name: str, initializer: BroadcastVariableInitializer[Any, Any] | Callable[[list[Any]], Any]
+    ) -> Any:
+        """Return what an initializer makes of a variable, once for all subtasks of the worker."""
+        records = self.get(name)
+        key = (self._operator, id(records))
+        if key not in _initialized:
+            if isinstance(initializer, BroadcastVariableInitializer):
+                made = initializer.initialize_broadcast_variable(records)
+            else:
+                made = initializer(records)
+            if len(_initialized) >= _MOST_KEPT:  # of jobs and supersteps that have ended
+                _initialized.clear()
+            _initialized[key] = (records, made)
+        return _initialized[key][1]
