@@ -23,3 +23,19 @@ def test_every_name_pyflink_offers_under_common_is_offered():
         SerializationSchema SimpleStringSchema Time TypeInformation TypeSerializer Types WatermarkStrategy"""
     assert set(names.split()) <= set(tamias.common.__all__)
     assert all(hasattr(tamias.common, name) for name in tamias.common.__all__)
+
+
+def test_names_that_pyflink_installs_for_older_programs_are_offered():
+    """PyFlink sets them without listing them: the formats of rows in common, connectors in their package."""
+    import tamias.common
+    import tamias.datastream.connectors
+
+    schemas = {
+        f"{name}Row{way}Schema" for name in ("Avro", "Csv", "Json") for way in ("Serialization", "Deserialization")
+    }
+    assert schemas <= set(tamias.common.__all__)
+    names = """BucketAssigner FileEnumeratorProvider FileSink FileSource FileSourceBuilder FileSplitAssignerProvider
+        FlinkKafkaConsumer FlinkKafkaProducer JdbcConnectionOptions JdbcExecutionOptions JdbcSink
+        KafkaRecordDeserializationSchema KafkaSource NumberSequenceSource OutputFileConfig RollingPolicy Semantic
+        StreamFormat StreamingFileSink"""
+    assert set(names.split()) <= set(tamias.datastream.connectors.__all__)

@@ -10,6 +10,9 @@ from tamias.config.job_id import JobID
 from tamias.config.option import ConfigOption, ConfigOptions
 from tamias.config.parameter_tool import ParameterTool
 from tamias.config.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from tamias.connectors.formats.avro_rows import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from tamias.connectors.formats.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from tamias.connectors.formats.json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from tamias.connectors.formats.schemas import (
     ByteArraySchema,
     DeserializationSchema,
@@ -63,12 +66,16 @@ __all__ = [
     "Accumulator",
     "AssignerWithPeriodicWatermarksWrapper",
     "AverageAccumulator",
+    "AvroRowDeserializationSchema",
+    "AvroRowSerializationSchema",
     "ByteArraySchema",
     "Clock",
     "CompletableFuture",
     "ConfigOption",
     "ConfigOptions",
     "Configuration",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
     "DeserializationSchema",
     "DoubleCounter",
     "DoubleMaximum",
@@ -86,6 +93,8 @@ __all__ = [
     "JobExecutionResult",
     "JobID",
     "JobStatus",
+    "JsonRowDeserializationSchema",
+    "JsonRowSerializationSchema",
     "ListAccumulator",
     "LongCounter",
     "LongMaximum",
