@@ -68,9 +68,12 @@ class RowColumns:
         arrays = []
         for index, (field, column) in enumerate(zip(self.schema, self._columns, strict=True)):
             values = [row[index] for row in rows]
-            if column.to_arrow is not None:
-                values = list(map(nullable(column.to_arrow), values))
-            array = pa.array(values, type=column.type)
+            try:
+                if column.to_arrow is not None:
+                    values = list(map(nullable(column.to_arrow), values))
+                array = pa.array(values, type=column.type)
+            except Exception as error:  # of many classes, and none of them names the column
+                raise ValueError(f"column {field.name!r}: {error}") from None
             if not field.nullable and array.null_count:
                 raise ValueError(f"column {field.name!r} is not nullable and is None")
             arrays.append(array)
