@@ -59,7 +59,7 @@ def main() -> None:
         "--pyflink", help="the Python of an environment with apache-flink; without it PyFlink is left out"
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, to check that everything runs")
-    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints,backends,kafka")
+    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints,backends,kafka,iterations")
     parser.add_argument(
         "--full-state", action="store_true", help="measure the state backends with up to 20 million keys"
     )
@@ -75,6 +75,7 @@ def main() -> None:
         "checkpoints": checkpoints,
         "backends": backends,
         "kafka": kafka,
+        "iterations": iterations,
     }
     for name in options.only.split(","):
         parts[name](options)
@@ -147,6 +148,14 @@ def kafka(options: argparse.Namespace) -> None:
     heading("from Kafka to Kafka, exactly once (the broker is on the same two cores)")
     found = run("kafka", "--records", sized(3_000_000, options))
     print(f"    keyed-count {found['records_per_second']:>12,.0f} records/s ({found['records']:,} records)")
+
+
+def iterations(options: argparse.Namespace) -> None:
+    """Print the time of a delta and of a bulk iteration over a graph with a long tail."""
+    heading("connected components of a graph with a long tail")
+    found = run("iterations", "--vertices", sized(200_000, options))
+    print(f"    delta iteration {found['delta']:>7.1f} s ({found['supersteps']} supersteps)")
+    print(f"    bulk iteration  {found['bulk']:>7.1f} s: {found['ratio']:.1f} times as long")
 
 
 def memory(options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tamias.batch.planner.execution import run_on
 from tamias.batch.program.runner import plans_run_by
 from tamias.dataset import ExecutionEnvironment
-from tamias.testing.local_partitions import LocalRdds
+from tamias.testing.local_partitions import LocalPlace, LocalRdds
 from tests.dataset.models import CASES, same
 
 KEYS = st.sampled_from(["a", "b", "c", "d"]) | st.sampled_from([-2, -1, 0, 1, 1 << 70]) | st.just((1, "x"))
@@ -15,7 +15,7 @@ RECORDS = st.lists(st.tuples(KEYS, st.integers(-5, 20)), max_size=30) | st.just(
 
 
 def on_partitions(memory_mb):
-    return plans_run_by(lambda plan, settings: run_on(LocalRdds(memory_mb), plan, settings, "0" * 32))
+    return plans_run_by(lambda plan, settings: run_on(LocalRdds(memory_mb), LocalPlace(), plan, settings, "0" * 32))
 
 
 @pytest.mark.parametrize("name", CASES)

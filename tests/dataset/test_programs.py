@@ -12,7 +12,7 @@ from tamias.common import Row, Types
 from tamias.dataset import Aggregations, ExecutionEnvironment, JoinHint, MapFunction, Order
 from tamias.errors import InvalidProgramError, JobExecutionError
 from tamias.testing import collect_locally, on_local_engine
-from tamias.testing.local_partitions import LocalRdds
+from tamias.testing.local_partitions import LocalPlace, LocalRdds
 from tests.imports import SOURCE
 
 
@@ -164,7 +164,7 @@ def test_none_never_matches_in_joins_and_is_refused_in_groups(env):
 
 def shuffles_of(data_set):
     rdds = LocalRdds()
-    with plans_run_by(lambda plan, settings: run_on(rdds, plan, settings, "0" * 32)):
+    with plans_run_by(lambda plan, settings: run_on(rdds, LocalPlace(), plan, settings, "0" * 32)):
         data_set.collect()
     return rdds.shuffles
 

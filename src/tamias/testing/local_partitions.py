@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
 from tamias.batch.plan.operators import Plan
 from tamias.batch.planner.execution import PlanResult, RunSettings, error_of_function, run_on
 from tamias.batch.planner.rdds import Task
-from tamias.errors import UnsupportedOperationError
+from tamias.testing.local_slots import InProcessSlots
 
-__all__ = ["LocalRdd", "LocalRdds", "run_in_process"]
+__all__ = ["LocalPlace", "LocalRdd", "LocalRdds", "run_in_process"]
 
 _JOB_ID = "0" * 32
 
 
 def run_in_process(plan: Plan, settings: RunSettings) -> PlanResult:
-    """Run all sinks of a plan in this process.
-
-    Raises:
-        UnsupportedOperationError: The plan has an iteration, whose data is in slots beside Spark.
-    """
-    for operator in plan.operators():
-        if isinstance(operator.spec, BulkIterationSpec | DeltaIterationSpec):
-            raise UnsupportedOperationError(f"{operator.name!r} runs on Spark alone: test its step function by itself")
+    """Run all sinks of a plan in this process."""
     try:
-        return run_on(LocalRdds(), plan, settings, _JOB_ID)
+        return run_on(LocalRdds(), LocalPlace(), plan, settings, _JOB_ID)
     except Exception as error:
         raise error_of_function(error, settings.job_name, None) or error from None
+
+
+class LocalPlace:
+    """Runs iterations in this process, with slots that are threads of it."""
+
+    def slots(self, most: int) -> InProcessSlots:
+        return InProcessSlots(min(most, 2))
+
+    def starting_slots(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def rdds(self, description: str) -> LocalRdds:
+        return LocalRdds()
 
 
 @dataclass

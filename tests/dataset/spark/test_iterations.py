@@ -124,6 +124,24 @@ def test_a_delta_replaces_elements_by_key_until_the_work_set_is_empty(env: Execu
     assert slot_processes() == []
 
 
+def test_a_superstep_looks_up_the_solution_set_and_data_from_outside(env: ExecutionEnvironment) -> None:
+    """The components of two paths: edges are looked up in an index, components in the solution set."""
+    edges = env.from_collection([(n, n + 1) for n in range(11) if n != 5]).map(Counted())
+    vertices = env.generate_sequence(0, 11).map(lambda vertex: (vertex, vertex))
+    iteration = vertices.iterate_delta(vertices, 50, 0)
+    work, solution = iteration.get_workset(), iteration.get_solution_set()
+    proposed = work.join(edges).where(0).equal_to(0).using(lambda vertex, edge: (edge[1], vertex[1]))
+    better = (
+        solution.co_group(proposed.group_by(0).reduce(min))
+        .where(0)
+        .equal_to(0)
+        .using(lambda known, found: [best for (_, old), best in zip(known, found, strict=True) if best[1] < old])
+    )
+    result = iteration.close_with(better, better).group_by(1).reduce_group(lambda group: [sorted(group)])
+    assert sorted(result.collect()) == [[(n, 0) for n in range(6)], [(n, 6) for n in range(6, 12)]]
+    assert counted(env) == 10
+
+
 @pytest.mark.parametrize("fault", ["table-commit:1:3:kill", "table-write:0:5:kill"])
 def test_a_lost_slot_changes_no_result(
     env: ExecutionEnvironment, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

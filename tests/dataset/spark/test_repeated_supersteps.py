@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.processes import run_driver
+from tests.spark.processes import TEST_RUN, run_driver
 from tests.spark.standalone_cluster import Cluster
 
 PROGRAM = """
@@ -86,7 +86,10 @@ def test_a_task_that_spark_tries_again_counts_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak  # minutes: CI has half an hour for everything
-def test_an_iteration_survives_the_loss_of_an_executor_with_its_slots(tmp_path: Path) -> None:
+def test_an_iteration_survives_the_loss_of_an_executor_with_its_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(*TEST_RUN)  # the program finds the executors of this test run by it
     cluster = Cluster(tmp_path)
     try:
         output = run(cluster.master, tmp_path, "executor")

@@ -1,4 +1,4 @@
-"""Runs iterations on Spark: the loop over supersteps, and its repetition when a slot is lost.
+"""Runs iterations: the loop over supersteps, and its repetition when a slot is lost.
 
 An attempt writes the initial data to resident tables, then runs one Spark job for each superstep. What the tasks of a
 job wrote takes effect when the job has ended, so all tasks of a superstep see the data of the last one, and a task that
@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamias.batch.iterations.iteration_tables import IterationTables, TableSource
+from tamias.batch.iterations.place import IterationPlace
 from tamias.batch.iterations.step_plan import StepPlan
 from tamias.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_aggregates
 from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import Partitioning
-from tamias.batch.planner.rdds import SparkRdds
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
@@ -31,12 +31,6 @@ from tamias.batch.tasks.table_operators import Written
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.config import options
 from tamias.config.configuration import Configuration
-from tamias.config.job_settings import heartbeat_timeout_ms
-from tamias.config.link_settings import link_settings
-from tamias.config.python_dependencies import python_dependencies
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.slots.slot_pool import SlotPool
-from tamias.engine.spark.driver_side.slot_start import slots_beside
 from tamias.errors import SlotLostError
 from tamias.functions.accumulators import Accumulator
 
@@ -60,7 +54,7 @@ class IterationRunner:
     """Runs the iterations of one job.
 
     Args:
-        context: Spark's context.
+        place: Where they run.
         facts: The job.
 
     Attributes:
@@ -68,8 +62,8 @@ class IterationRunner:
         accumulators: The accumulators of functions inside iterations.
     """
 
-    def __init__(self, context: Any, facts: JobFacts) -> None:
-        self._context = context
+    def __init__(self, place: IterationPlace, facts: JobFacts) -> None:
+        self._place = place
         self._facts = facts
         self._configuration = Configuration.from_dict(facts.configuration)
         self._running: list[IterationTables] = []
@@ -82,7 +76,7 @@ class IterationRunner:
         assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
         tables = IterationTables()
         plan = StepPlan(operator, tables)
-        tables.start(self._slots(operator.parallelism), options.SLOT_MEMORY.read(self._configuration))
+        tables.start(self._place.slots(operator.parallelism), options.SLOT_MEMORY.read(self._configuration))
         self._running.append(tables)
         in_superstep = set(plan.superstep.operators())
         given = {each: stages.kept(flows[each]) if each in in_superstep else flows[each] for each in operator.inputs}
@@ -111,7 +105,7 @@ class IterationRunner:
         spec = operator.spec
         assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
         limits = spec.limits
-        with _own_job_group(self._context):
+        with self._place.starting_slots():
             tables.begin()
         written, _ = self._run(plan.beginning, stages, given)
         tables.commit(written)
@@ -121,8 +115,8 @@ class IterationRunner:
         while True:
             number += 1
             superstep = Superstep(number, limits.aggregators, progress.aggregates, progress.fields)
-            self._context.setJobDescription(f"{operator.name}: superstep {number}")
-            step = Stages(SparkRdds(self._context), replace(self._facts, superstep=superstep), first_number)
+            rdds = self._place.rdds(f"{operator.name}: superstep {number}")
+            step = Stages(rdds, replace(self._facts, superstep=superstep), first_number)
             try:
                 written, reports = self._run(plan.superstep, step, given)
             finally:
@@ -155,28 +149,6 @@ class IterationRunner:
             if report.accumulators:
                 progress.accumulators.append(report.accumulators)
 
-    def _slots(self, parallelism: int) -> SlotPool:
-        configuration = self._configuration
-        heartbeat = Heartbeat(
-            interval_s=options.HEARTBEAT_INTERVAL.read(configuration) / 1000,
-            timeout_s=heartbeat_timeout_ms(configuration) / 1000,
-        )
-        pool = slots_beside(
-            self._context,
-            min(parallelism, self._context.defaultParallelism),
-            python_dependencies(configuration),
-            heartbeat,
-            link_settings(configuration),
-        )
-        group = self._context.getLocalProperty("spark.jobGroup.id")
-
-        def cancel(number: int) -> None:
-            with contextlib.suppress(Exception):  # no job runs, or the session is gone
-                self._context.cancelJobGroup(group)  # its tasks wait for an answer that will not come
-
-        pool.on_lost = cancel
-        return pool
-
 
 def _goes_on_with(plan: StepPlan, spec: BulkIterationSpec | DeltaIterationSpec, written: list[Written]) -> int | None:
     """Return how many records there are for the next superstep, if their number can end the iteration."""
@@ -197,15 +169,3 @@ def _is_loss(error: Exception, tables: IterationTables) -> bool:
     if carried is not None:
         return carried.original_type == SlotLostError.__qualname__
     return tables.lost() is not None
-
-
-@contextlib.contextmanager
-def _own_job_group(context: Any) -> Iterator[None]:
-    """Put back the job group of this thread, which the start of slots on a cluster replaces."""
-    keys = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-    before = {key: context.getLocalProperty(key) for key in keys}
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            context.setLocalProperty(key, value)

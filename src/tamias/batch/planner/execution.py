@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tamias.batch.iterations.iteration_runner import IterationRunner
+from tamias.batch.iterations.place import IterationPlace, SparkPlace
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.specs import CountSpec
 from tamias.batch.planner.outputs import PlanOutputs
@@ -69,44 +70,34 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
     if not context.master.startswith("local"):
         compare_pythons(context)
     job_id = uuid.uuid4().hex
-    facts = _facts(settings, job_id)
-    iterations = IterationRunner(context, facts)
+    place = SparkPlace(context, settings.configuration)
     with _in_job_group(context, job_id, settings.job_name):
         try:
-            return run_on(SparkRdds(context), plan, settings, job_id, iterations)
+            return run_on(SparkRdds(context), place, plan, settings, job_id)
         except Exception as error:
             raise explained(error, context, settings.job_name) from None
-        finally:
-            iterations.close()
 
 
-def run_on(
-    rdds: Rdds, plan: Plan, settings: RunSettings, job_id: str, iterations: IterationRunner | None = None
-) -> PlanResult:
-    """Run all sinks of a plan where the partitions are. Without a runner of iterations, a plan may have none."""
+def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings, job_id: str) -> PlanResult:
+    """Run all sinks of a plan where the partitions are."""
     started = time.monotonic()
-    stages = Stages(rdds, _facts(settings, job_id))
+    facts = JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
+    stages = Stages(rdds, facts)
+    iterations = IterationRunner(place, facts)
     with PlanOutputs(plan, job_id) as outputs:
         try:
             flows = Translation(stages, plan, iterations=iterations).flows
             records = [stages.collected(flows[sink], _exit_of(sink)) for sink in plan.sinks]
             outputs.commit(records)
         finally:
+            iterations.close()
             with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
                 stages.release()
-    reports = stages.reports
-    accumulators: list[Mapping[str, Any]] = []
-    if iterations is not None:
-        reports = reports | iterations.reports
-        accumulators += iterations.accumulators
-    merged = merge_accumulators([*accumulators, *[report.accumulators for report in reports.values()]])
+    reports = stages.reports | iterations.reports
+    merged = merge_accumulators([*iterations.accumulators, *[report.accumulators for report in reports.values()]])
     results = {name: each if isinstance(each, Exception) else each.get_local_value() for name, each in merged.items()}
     runtime_ms = int((time.monotonic() - started) * 1000)
     return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results))
-
-
-def _facts(settings: RunSettings, job_id: str) -> JobFacts:
-    return JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
 
 
 def explained(error: Exception, context: Any, job_name: str) -> Exception:
