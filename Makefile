@@ -1,12 +1,12 @@
 # make demo       a live job on embedded Spark; half-way a slot is killed
 # make test       every check that CI runs
-# make test-fast  tests without Spark, without long and heavy ones: three minutes on two cores
+# make test-fast  tests without Spark, without long and heavy ones: below two minutes on two cores
 # make coverage   the same tests, with the slowest of them and the coverage of each room; htmlcov/ has every line
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
 # make soak       every property with many more examples, and 1,120 schedules of faults, 120 of them on Spark
 # make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
-# make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; takes hours
+# make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; half an hour and downloads
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
@@ -15,6 +15,13 @@ DEMO    = .venvs/demo
 FLINK   = .venvs/flink
 CHECKED = src tests examples benchmarks
 FAST    = -q -n 2 -m 'not soak and not spark and not long and not heavy' --hypothesis-profile=fast
+# A file system in memory, if the machine has one with 4 GiB free.
+IN_MEMORY = $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4194304 2>/dev/null && echo /dev/shm)
+
+# Tests sync many thousands of small files, which takes no time in memory. A TMPDIR that is set is used as it is.
+test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
+# Every slot and every worker of Spark imports tamias, and pytest rewrites its tests: each file is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-fast unit postgres lint coverage bench soak mutation matrix clean
 

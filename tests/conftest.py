@@ -36,13 +36,15 @@ MARKED = {
         "operators/async_io/test_kills.py",
         "slot/test_slot_processes.py",
     ],
-    "heavy": ["engine/test_registering_pool.py", "test_package.py"],
+    "heavy": ["connectors/lakes/test_iceberg.py", "engine/test_registering_pool.py", "test_package.py"],
 }
+# Fixtures that start a whole service. A fixture that asks for them by name marks its parameter itself.
+SERVICES = {"s3_endpoint", "postgres_server"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test the marks of the folder or file it is in."""
+    """Give every test the marks of the folder or file it is in, and `heavy` to those that need a service."""
     for mark, names in MARKED.items():
         places = [TESTS / name for name in names]
         if missing := [str(place) for place in places if not place.exists()]:
@@ -51,6 +53,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.path in marked:
                 item.add_marker(mark)
+    for item in items:
+        if not SERVICES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("heavy")
 
 
 @pytest.fixture

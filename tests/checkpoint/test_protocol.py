@@ -307,6 +307,7 @@ CANCELLED_AT = 16
 NOTE = "owner/cancelled-000001"
 
 
+@pytest.mark.heavy  # a whole job for each call to the storage
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_call_of_a_cancelled_job_it_is_continued_only_as_long_as_nobody_knows(after):
     counted = Hazardous(MemoryFiles())
@@ -330,6 +331,7 @@ def test_killed_at_any_call_of_a_cancelled_job_it_is_continued_only_as_long_as_n
     assert outcomes[False] > 50
 
 
+@pytest.mark.heavy  # a whole job for each call to the storage
 @pytest.mark.parametrize("older", [False, True], ids=["newest", "older"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_call_while_a_cancelled_job_is_continued_on_purpose(after, older):
@@ -363,6 +365,7 @@ def test_killed_at_any_call_while_a_cancelled_job_is_continued_on_purpose(after,
     assert outcomes[True] > 50
 
 
+@pytest.mark.heavy  # a whole job for each call to the storage
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_asleep_at_any_call_while_another_driver_does_the_whole_job_every_record_still_comes_out_once(after):
     fenced = 0
@@ -385,6 +388,7 @@ def test_asleep_at_any_call_while_another_driver_does_the_whole_job_every_record
     assert fenced > 100
 
 
+@pytest.mark.heavy  # a whole job for each call to the storage
 @pytest.mark.parametrize("exclusive", [True, False], ids=["file system", "object store"])
 @pytest.mark.parametrize("lost", [1, 2, 4])
 def test_a_driver_asleep_while_it_discards_takes_no_base_from_its_successor(lost, exclusive):
@@ -444,6 +448,7 @@ def test_killed_again_and_again_on_a_storage_that_fails_one_call_in_ten(seed):
 # ------------------------------------------------------------------------------------ object stores, many drivers
 
 
+@pytest.mark.heavy  # a whole job for each call to the storage
 def test_on_an_object_store_another_driver_may_come_at_any_call():
     """Run as above, but without exclusive creation: two drivers may even claim the same term."""
 

@@ -21,8 +21,10 @@ from tamias.storage.local import LocalFiles
 from tamias.storage.memory import MemoryFiles
 from tamias.storage.remote import RemoteFiles
 
+S3 = pytest.param("s3", marks=pytest.mark.heavy)
 
-@pytest.fixture(params=["local", "memory", "below", "fsspec objects", "fsspec tree", "arrow tree", "s3"])
+
+@pytest.fixture(params=["local", "memory", "below", "fsspec objects", "fsspec tree", "arrow tree", S3])
 def store(request, tmp_path):
     match request.param:
         case "local":

@@ -11,7 +11,7 @@ from tamias.storage.input_files import InputFile, download, list_files, open_inp
 from tamias.storage.locations import join
 
 
-@pytest.fixture(params=["local", "file URL", "fsspec", "s3"])
+@pytest.fixture(params=["local", "file URL", "fsspec", pytest.param("s3", marks=pytest.mark.heavy)])
 def directory(request, tmp_path):
     """Return the address of a directory with a few files."""
     match request.param:

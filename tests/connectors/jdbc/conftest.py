@@ -19,7 +19,7 @@ def postgresql(postgres_server: PostgresServer, postgres_database: str) -> Store
     return postgresql_store(postgres_server, postgres_database)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.heavy)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Run a test on each database."""
     if request.param == "sqlite":
