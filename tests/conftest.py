@@ -36,7 +36,12 @@ MARKED = {
         "operators/async_io/test_kills.py",
         "slot/test_slot_processes.py",
     ],
-    "heavy": ["connectors/lakes/test_iceberg.py", "engine/test_registering_pool.py", "test_package.py"],
+    "heavy": [
+        "connectors/lakes/test_iceberg.py",
+        "engine/test_registering_pool.py",
+        "services/test_postgres.py",
+        "test_package.py",
+    ],
 }
 # Fixtures that start a whole service. A fixture that asks for them by name marks its parameter itself.
 SERVICES = {"s3_endpoint", "postgres_server"}

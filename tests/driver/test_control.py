@@ -141,7 +141,7 @@ with socket.socket(socket.AF_UNIX) as link:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
 def test_a_process_of_another_user_is_not_answered_even_where_it_can_reach_the_socket(folder):
     desk = ControlDesk(JobHandle(JobID.generate(), "job"))
-    with tempfile.TemporaryDirectory(dir="/tmp") as open_to_all:  # the folders of pytest are closed to other users
+    with tempfile.TemporaryDirectory() as open_to_all:  # the folders of pytest are closed to other users
         os.chmod(open_to_all, 0o755)
         reachable = os.path.join(open_to_all, "sock")
         os.link(desk.path, reachable)

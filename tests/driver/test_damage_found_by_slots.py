@@ -37,9 +37,9 @@ def program(tmp_path):
 
 
 def newest_state_files(directory: Path) -> list[Path]:
-    """Return the state files that were written for the newest checkpoint."""
+    """Return the state files that were written for the newest completed checkpoint."""
     files = [*directory.rglob("shared/*"), *directory.rglob("chk-*/*-v*")]
-    newest = max(int(path.name.split("-")[0]) for path in files)
+    newest = max(int(path.parent.name.removeprefix("chk-")) for path in directory.rglob("chk-*/_metadata"))
     return [path for path in files if path.name.startswith(f"{newest}-v")]
 
 

@@ -11,14 +11,14 @@ from tamias.engine.spark.driver_side.filtered_errors import WantedLines
 SOURCE = Path(__file__).parents[2] / "src"
 
 PROGRAM = """
-import os, subprocess, sys, time
+import subprocess, sys
 from tamias.engine.spark.driver_side.filtered_errors import errors_without_spark_s_own
 
 child = '''
 import os, sys, time
 write = lambda text: os.write(2, text.encode())
 write("first\\\\nWARNING: Using incub")
-time.sleep(0.1)
+time.sleep(0.1)  # a line arrives in parts
 write("ator modules: jdk.incubator.vector\\\\nWARNING: another")
 time.sleep(0.1)
 write(" one\\\\n")
@@ -27,18 +27,31 @@ write("WARNING: Using incubator modules: jdk.incubator.vector\\\\nlater\\\\nno e
 '''
 with errors_without_spark_s_own():
     process = subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE)
-time.sleep(0.5)
+input()
 print("the driver's own", file=sys.stderr, flush=True)
 process.communicate()
-time.sleep(0.3)
+input()
 """
 
 
 def test_everything_but_one_line_passes_through_in_order():
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCE)}
+    driver = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env={"PYTHONPATH": str(SOURCE)},
     )
-    assert done.stderr == "first\nWARNING: another one\nthe driver's own\nlater\nno end of line"
+    assert driver.stdin is not None and driver.stderr is not None
+    written = b""
+    for part in (b"first\nWARNING: another one\n", b"the driver's own\nlater\nno end of line"):
+        wanted = len(written) + len(part)
+        while len(written) < wanted and (more := driver.stderr.read(wanted - len(written))):
+            written += more
+        driver.stdin.write(b"\n")  # the program goes on when this much has passed through
+    written += driver.communicate(timeout=60)[1]
+    assert written.decode() == "first\nWARNING: another one\nthe driver's own\nlater\nno end of line"
+    assert driver.returncode == 0
 
 
 DAEMON = (

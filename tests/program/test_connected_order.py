@@ -27,7 +27,7 @@ def env():
 def test_blobs_of_the_two_sides_take_turns_and_the_order_is_the_same_in_every_run(env):
     def run():
         left, right = env.from_sequence(1, 50_000), env.from_sequence(-50_000, -1)
-        return collect_locally(left.connect(right).flat_map(Numbers()))
+        return run_scripted(left.connect(right).flat_map(Numbers())).records
 
     found = run()
     assert [v for v in found if v > 0] == list(range(1, 50_001))
