@@ -58,7 +58,9 @@ class Surroundings:
             connection.execute("CREATE TABLE lines (stream TEXT, line TEXT)")
             connection.execute("CREATE TABLE numbers (id BIGINT PRIMARY KEY)")
             if not self._schedule.grows:
-                connection.execute("INSERT INTO numbers SELECT generate_series(0, %s)", (self._schedule.records - 1,))
+                connection.execute(
+                    "INSERT INTO numbers SELECT generate_series(0, %s::bigint)", (self._schedule.records - 1,)
+                )
         url = f"{server.url(database)}?user={postgres.USER}&password={postgres.PASSWORD}"
         self.places = Places(output=self.places.output, database=url)
         if self._schedule.source == "table" and self._schedule.grows:
@@ -79,6 +81,8 @@ class Surroundings:
         if self._feeder is None:
             return
         self._feeder.begin()
+        if self._feeder.error is not None:
+            raise self._feeder.error
         if not self._schedule.grows or not self._feeder.is_done or time.monotonic() < self._next_look_s:
             return
         self._next_look_s = time.monotonic() + LOOK_S
@@ -128,6 +132,7 @@ class Feeder:
     def __init__(self, records: int, per_second: float, into: TopicInput | TableInput) -> None:
         self.input = into
         self.is_done = False
+        self.error: BaseException | None = None
         self._records = records
         self._per_second = per_second
         self._over = threading.Event()
@@ -140,6 +145,12 @@ class Feeder:
             self._thread.start()
 
     def _feed(self) -> None:
+        try:
+            self._write_all()
+        except BaseException as error:  # raised where the campaign attends
+            self.error = error
+
+    def _write_all(self) -> None:
         step = max(1, int(self._per_second * STEP_S))
         for first in range(0, self._records, step):
             self.input.write(range(first, min(first + step, self._records)), self._over)
@@ -200,7 +211,7 @@ class TableInput:
             try:
                 with self._server.connect(self._database) as connection:
                     connection.execute(
-                        "INSERT INTO numbers SELECT generate_series(%s, %s) ON CONFLICT DO NOTHING",
+                        "INSERT INTO numbers SELECT generate_series(%s::bigint, %s::bigint) ON CONFLICT DO NOTHING",
                         (numbers[0], numbers[-1]),
                     )
                 return

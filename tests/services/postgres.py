@@ -31,8 +31,7 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
-    "fsync": "off",
-    "synchronous_commit": "off",
+    "fsync": "off",  # the server may be killed, the machine is not
     "full_page_writes": "off",
     "shared_buffers": "32MB",
     "max_connections": "60",
