@@ -13,7 +13,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,8 @@ from typing import IO, Any
 
 import psycopg
 import pytest
+
+from tests.services.ports import free_ports
 
 USER = "tamias"
 PASSWORD = "canary-Pg7-secret"
@@ -127,7 +128,7 @@ def running_server() -> Iterator[PostgresServer]:
             ["--no-sync", "-E", "UTF8", "--locale=C"],
             user=user,
         )
-        port = _free_port()
+        (port,) = free_ports(1)
         settings = [f"-c{name}={value}" for name, value in (_SETTINGS | {"port": str(port)}).items()]
         with Path(folder, "log").open("a+") as log:
             server = PostgresServer(port, [str(programs / "postgres"), "-D", str(data), *settings], user, log)
@@ -175,12 +176,6 @@ def _as_user(user: str | None) -> dict[str, Any]:
     if user is None:
         return {}
     return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

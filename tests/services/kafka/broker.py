@@ -11,7 +11,6 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,6 +24,7 @@ import pytest
 
 from tests.services.kafka.certificates import write_certificates
 from tests.services.kafka.jars import download
+from tests.services.ports import free_ports
 
 USER = "alice"
 PASSWORD = "canary-password-of-alice"
@@ -175,7 +175,7 @@ def running_broker() -> Iterator[Broker]:
     """Run a broker in a folder of its own; remove both at the end."""
     with own_folder() as folder:
         write_certificates(folder)
-        broker = Broker(folder, download(), new_cluster_id(), free_ports(1))
+        broker = Broker(folder, download(), new_cluster_id(), ports_of_brokers(1))
         try:
             broker.start()
             yield broker
@@ -213,13 +213,10 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
 
 
-def free_ports(brokers: int) -> list[Ports]:
+def ports_of_brokers(count: int) -> list[Ports]:
     """Return the ports for some brokers."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(brokers * 3)]
-    free = iter([each.getsockname()[1] for each in held])
-    for each in held:
-        each.close()
-    return [Ports(next(free), next(free), next(free)) for _ in range(brokers)]
+    free = iter(free_ports(count * 3))
+    return [Ports(next(free), next(free), next(free)) for _ in range(count)]
 
 
 def _die_with_parent() -> None:

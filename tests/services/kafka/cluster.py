@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from tests.services.kafka.broker import Broker, free_ports, new_cluster_id, own_folder
+from tests.services.kafka.broker import Broker, new_cluster_id, own_folder, ports_of_brokers
 from tests.services.kafka.certificates import write_certificates
 from tests.services.kafka.jars import download
 
@@ -26,7 +26,7 @@ class Cluster:
     replicas = 2
 
     def __init__(self, folder: Path, libraries: Path) -> None:
-        ports, cluster = free_ports(3), new_cluster_id()
+        ports, cluster = ports_of_brokers(3), new_cluster_id()
         folders = [folder / f"broker-{number}" for number in range(len(ports))]
         for each in folders:
             each.mkdir()
