@@ -66,8 +66,12 @@ def test_the_settings_of_a_producer_reach_the_sink():
 def test_messages_without_the_timestamps_of_records_have_the_time_of_writing():
     sink = FlinkKafkaProducer("out", SimpleStringSchema(), SERVERS).as_sink()
     calls = []
-    sink.serializer.sender(lambda topic: [0])(lambda *message, **more: calls.append((message, more)), "a", 5)
-    assert calls == [(("out", b"a", None), {"timestamp": 0})]
+
+    def produce(topic, value, key, partition=-1, callback=None, on_delivery=None, timestamp=0):  # noqa: PLR0917 - its order
+        calls.append((topic, value, key, partition, timestamp))
+
+    sink.serializer.sender(lambda topic: [0])(produce, "a", 5)
+    assert calls == [("out", "a", None, -1, 0)]
 
 
 def test_programs_add_them_as_source_and_sink():

@@ -79,7 +79,8 @@ class KafkaConnection(SourceConnection):
             },
         )
         self._decode = reading.make_decoder()
-        self._readers: dict[tuple[str, int], PartitionReader] = {}
+        # By topic and number. A topic stays when its last reader is gone: messages of it must not look like others.
+        self._readers: dict[str, dict[int, PartitionReader]] = {}
         self._patience_s = patience_s
         self._is_quiet = False  # the last wait was in vain, and nothing arrived since
         self._may_be_gone = False  # the client says that some partition does not exist
@@ -95,7 +96,7 @@ class KafkaConnection(SourceConnection):
                 raise failure("looking for partitions", error, self._reading.properties) from None
             log.warning("looking for new partitions: %s; tried again later", error.args[0].str())
             return []
-        for reader in self._readers.values():
+        for reader in self._all_readers():
             topics.check_present(reader.partition)
         start = "starting" if first else "first"
         found = self._reading.choice.partitions(topics)
@@ -112,7 +113,7 @@ class KafkaConnection(SourceConnection):
                 self._check_in_range(partition, place.next_offset)
             reader = PartitionReader(self, partition, place, self._decode)
             if not reader.finished:
-                self._readers[topic, number] = reader
+                self._readers.setdefault(topic, {})[number] = reader
                 self._consumer.incremental_assign([self._kafka.TopicPartition(topic, number, place.next_offset)])
         except self._kafka.KafkaException as error:
             raise failure(f"opening {partition}", error, self._reading.properties) from None
@@ -187,24 +188,33 @@ class KafkaConnection(SourceConnection):
         self._errors.check()
         if self._may_be_gone:
             self._may_be_gone = False
-            self._check_exist([reader.partition for reader in self._readers.values()])
+            self._check_exist([reader.partition for reader in self._all_readers()])
 
     def _sort(self, messages: list[Any]) -> None:  # hot
-        readers, taken = self._readers, 0
-        for message in messages:
-            if message.error() is None:
-                readers[message.topic(), message.partition()].buffer.append(message)
-                taken += 1
-            else:
-                self._handle(message)
-        self.buffered += taken
-        if taken:
+        good = [message for message in messages if message.error() is None]
+        if len(self._readers) == 1:  # one topic, as most jobs have: its name is not asked for per message
+            (of_topic,) = self._readers.values()
+            for message in good:
+                of_topic[message.partition()].buffer.append(message)
+        else:
+            readers = self._readers
+            for message in good:
+                readers[message.topic()][message.partition()].buffer.append(message)
+        if good:
+            self.buffered += len(good)
             self._errors.recovered()
+        if len(good) < len(messages):
+            for message in messages:
+                if message.error() is not None:
+                    self._handle(message)
+
+    def _all_readers(self) -> list[PartitionReader]:
+        return [reader for of_topic in self._readers.values() for reader in of_topic.values()]
 
     def _handle(self, message: Any) -> None:
         """Handle an event that the consumer reports between messages: the end of a partition, or an error."""
         error = message.error()
-        reader = self._readers.get((message.topic(), message.partition()))
+        reader = self._readers.get(message.topic(), {}).get(message.partition())
         if error.code() == self._kafka.KafkaError._PARTITION_EOF:
             if reader is not None:
                 reader.end_offset = message.offset()
@@ -256,9 +266,9 @@ class KafkaConnection(SourceConnection):
 
     def remove(self, reader: PartitionReader) -> None:
         """Forget a reader and stop fetching its partition."""
-        key = (reader.partition.topic, reader.partition.partition)
-        if self._readers.get(key) is reader:
-            del self._readers[key]
+        readers, number = self._readers.get(reader.partition.topic, {}), reader.partition.partition
+        if readers.get(number) is reader:
+            del readers[number]
             self.buffered -= len(reader.buffer)
             self._consumer.incremental_unassign([self._place_of(reader.partition)])
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tamias.common import SimpleStringSchema
+from tamias.common import SerializationSchema, SimpleStringSchema
 from tamias.datastream.connectors.base import DeliveryGuarantee
 from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from tamias.errors import KafkaError, KafkaTransactionLost
@@ -231,6 +231,38 @@ def test_messages_have_topic_key_headers_partition_and_timestamp(kafka):
     assert message.timestamp()[1] == 1234
     (message,) = consume(kafka, topics["b"])
     assert message.timestamp()[1] > 1_700_000_000_000
+
+
+class Bytes(SerializationSchema):
+    def serialize(self, value):
+        return value.encode()
+
+
+@pytest.mark.parametrize("schema", [SimpleStringSchema(), SimpleStringSchema("latin-1"), Bytes()])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_messages_of_every_schema_have_value_key_and_timestamp(kafka, schema, keyed):
+    topic = new_topic(kafka)
+    builder = KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(schema)
+    if keyed:
+        builder.set_key_serialization_schema(Bytes())
+    sink = KafkaSink.builder().set_bootstrap_servers(kafka.servers).set_record_serializer(builder.build()).build()
+    job = SinkJob(sink, 1)
+    now = int(time.time() * 1000)
+    job.subtasks[0].writer.write("\u00e4\0", 1234)
+    job.subtasks[0].writer.write("", None)
+    job.finish()
+    first, second = consume(kafka, topic)
+    charset = "latin-1" if getattr(schema, "charset", "utf-8") == "latin-1" else "utf-8"
+    assert (first.value(), first.key()) == ("\u00e4\0".encode(charset), "\u00e4\0".encode() if keyed else None)
+    assert (second.value(), second.key()) == (b"", b"" if keyed else None)
+    assert first.timestamp()[1] == 1234
+    assert second.timestamp()[1] >= now
+
+
+def test_text_that_is_no_unicode_fails_by_itself(kafka):
+    job = SinkJob(writing(kafka, new_topic(kafka)).build(), 1)
+    with pytest.raises(UnicodeEncodeError):
+        job.write(0, "\ud800")
 
 
 def test_keys_go_to_the_partitions_that_javas_client_chooses(kafka):
