@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tamias.functions.source_contract import Batch, Malformed, SourceConnection, Split, SplitReader
@@ -36,6 +36,7 @@ class SplitSourceOperator(SourceHead):
         self._ended_at: dict[str, Any] = {}  # the positions of splits that were read to their end in this attempt
         self._captured: dict[int, dict[str, Any]] = {}  # positions by checkpoint in progress, oldest first
         self._next_discovery: float | None = None  # on the monotonic clock
+        self._cut_short: str | None = None  # the split whose turn it was when the last budget was spent
         # Subtasks learn each other's stage as they learn the watermarks of an alignment group: through the driver.
         self._stage_group = f"stages of {operator.id}" if spec.source.stage_count > 1 else None
         self._read_size = ReadSize(BATCH_RECORDS)
@@ -118,22 +119,25 @@ class SplitSourceOperator(SourceHead):
 
     def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
         clock = self.environment.clock
-        deadline = clock.monotonic() + budget.max_ms / 1000
         if self._next_discovery is not None and clock.monotonic() >= self._next_discovery:
             self._discover(first=False)
             self._plan_discovery()
+        # From here: a discovery that takes as long as an epoch, in every epoch, would leave no time for any record.
+        deadline = clock.monotonic() + budget.max_ms / 1000
         readers = self._readers_of_stage(budget)
+        first, self._cut_short = self._cut_short, None
         if self.watermarks is not None:
             for split_id in readers:
                 self.watermarks.add(split_id)
         idle = False
         while readers and not idle:
             idle = True
-            for split_id, (split, reader) in list(readers.items()):
+            for split_id, (split, reader) in _in_turn(readers, first):
                 left = budget.max_records - progress.records
                 left_bytes = budget.max_bytes - progress.bytes_read
                 if left <= 0 or left_bytes <= 0 or clock.monotonic() >= deadline:
                     progress.backlog = True
+                    self._cut_short = split_id
                     return
                 if self._is_too_far_ahead(budget):
                     return
@@ -219,3 +223,14 @@ class SplitSourceOperator(SourceHead):
             self._connection.close()
             self._connection = None
         super().close()
+
+
+def _in_turn(
+    readers: Mapping[str, tuple[Split, SplitReader]], first: str | None
+) -> list[tuple[str, tuple[Split, SplitReader]]]:
+    """Return the readers from one of them on: a first split with a backlog must not take every budget for itself."""
+    in_order = list(readers.items())
+    if first is None or first not in readers:
+        return in_order
+    at = list(readers).index(first)
+    return in_order[at:] + in_order[:at]
