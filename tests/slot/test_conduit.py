@@ -32,7 +32,9 @@ class Between:
         self.woken: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.lost = 0
         self.given: list[int] = []
+        others = set(threading.enumerate())
         self.conduit = Conduit(Link(ours), lambda: self.woken.put(None), self._count_lost)
+        (self.sender,) = set(threading.enumerate()) - others
 
     def _count_lost(self) -> None:
         self.lost += 1
@@ -116,7 +118,8 @@ def test_a_task_that_ends_in_the_middle_is_a_loss_that_is_told_once(between: Bet
     assert between.lost == 1
     for number in range(3):
         between.conduit.send(blob(number, MEGABYTE))  # the sender finds the connection broken, too
-    until(lambda: not any(thread.name == "conduit" and thread.is_alive() for thread in threading.enumerate()))
+    between.sender.join(30)
+    assert not between.sender.is_alive()
     assert between.lost == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,8 +145,7 @@ def test_heartbeats_tell_the_newest_epoch_and_who_has_ended_it(slot: Slot) -> No
 
 def test_a_task_that_nobody_waits_for_is_refused(slot: Slot) -> None:
     slot.deploy()
-    slot.attach(SOURCE)
-    slot.hear(SlotActivity)
+    Blob.decode(slot.attach(SOURCE).receive())  # its task has called
     for subtask, attempt in ((SOURCE, 0), (SUM, 1), (SubtaskId(7, 0), 0)):
         refused = slot.attach(subtask, attempt)
         message = refused.receive()
@@ -199,7 +199,7 @@ def test_a_task_that_is_gone_is_told_to_the_driver(slot: Slot) -> None:
     source.close()
     failed = slot.hear(SubtaskFailed)
     assert failed.subtask == SOURCE
-    assert f"the task of {SOURCE} is gone" in str(pickle.loads(failed.pickled_error))
+    assert re.search(r"task of .* is gone", str(pickle.loads(failed.pickled_error)))
 
 
 def test_discarding_breaks_the_connections_and_a_new_attempt_begins_anew(slot: Slot) -> None:

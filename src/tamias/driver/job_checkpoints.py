@@ -72,7 +72,7 @@ class JobCheckpoints:
         self._directory = directory
         self._retained = retained
         self._output = output
-        self._attempt = 0
+        self._attempt: int | None = None
         self._first_id = recovery.highest_id() + 1
         self._coordinator = CheckpointCoordinator(
             job.subtasks, _coordinator_settings(job.settings.checkpoints), first_id=self._first_id
