@@ -1,7 +1,10 @@
 """Tables of Delta and Iceberg on an S3 server: partitioned, with the job killed, and without secrets in messages."""
 
+import io
+
 import pytest
 
+from tamias.connectors.lakes.data_folders import RemoteFolder
 from tamias.datastream.connectors.delta import DeltaSink, DeltaSource
 from tamias.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from tamias.errors import ConfigurationError
@@ -40,6 +43,25 @@ def test_a_table_that_does_not_exist_is_named_without_secrets(s3_url):
     with pytest.raises(ConfigurationError, match=r"DeltaSource cannot read 's3://checkpoints/") as caught:
         DeltaSource(s3_url("nothing"))
     assert SECRET_KEY not in str(caught.value)
+
+
+class UploadThatFails(io.BytesIO):
+    """Fails when it is ended; like pyarrow's, it is closed then, and may be closed again."""
+
+    failed = False
+
+    def close(self):
+        if not self.failed:
+            self.failed = True
+            raise OSError(f"upload of {SECRET_KEY} failed")
+        super().close()
+
+
+def test_an_upload_that_fails_at_its_end_is_not_taken_for_a_file(s3_url):
+    upload = UploadThatFails(b"rows")
+    with pytest.raises(OSError, match=r"cannot write to s3://checkpoints/.*/t: upload of \*+ failed"):
+        RemoteFolder(s3_url("t")).complete(upload)
+    upload.close()
 
 
 def test_an_address_of_another_kind_is_refused():

@@ -6,7 +6,7 @@ import os
 from typing import Any, BinaryIO, Protocol
 
 from tamias.storage.durable import sync_directory
-from tamias.storage.locations import join, secrets_of, shown
+from tamias.storage.locations import join, masked, secrets_of, shown
 from tamias.storage.remote_access import RemoteCalls, open_access
 
 __all__ = ["DataFolder", "LocalFolder", "RemoteFolder", "TableFolder"]
@@ -68,7 +68,12 @@ class RemoteFolder:
 
     def complete(self, stream: BinaryIO) -> int:
         size_bytes = stream.tell()
-        self._calls.call(stream.close, verb="write to", url=shown(self._address))
+        # Not repeated: a stream whose end has failed is closed, and to close it again says nothing about the upload.
+        try:
+            stream.close()
+        except Exception as error:  # each library raises errors of its own
+            text = masked(str(error), secrets_of(self._address))
+            raise OSError(f"cannot write to {shown(self._address)}: {text}") from None
         return size_bytes
 
     def abandon(self, name: str, stream: BinaryIO) -> None:
