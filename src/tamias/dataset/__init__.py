@@ -30,6 +30,17 @@ from tamias.functions.data_set_functions import (
     GroupReduceFunction,
     MapPartitionFunction,
 )
+from tamias.functions.field_annotations import (
+    forwarded_fields,
+    forwarded_fields_first,
+    forwarded_fields_second,
+    non_forwarded_fields,
+    non_forwarded_fields_first,
+    non_forwarded_fields_second,
+    read_fields,
+    read_fields_first,
+    read_fields_second,
+)
 from tamias.functions.iterations import (
     Aggregator,
     ConvergenceCriterion,
@@ -101,4 +112,13 @@ __all__ = [
     "SortedGrouping",
     "SplittableIterator",
     "WriteMode",
+    "forwarded_fields",
+    "forwarded_fields_first",
+    "forwarded_fields_second",
+    "non_forwarded_fields",
+    "non_forwarded_fields_first",
+    "non_forwarded_fields_second",
+    "read_fields",
+    "read_fields_first",
+    "read_fields_second",
 ]

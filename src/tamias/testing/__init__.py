@@ -1,5 +1,6 @@
 """Harnesses and engines for tests of functions, pipelines and programs without Spark: see docs/testing.md."""
 
+from tamias.testing.annotations import check_annotations
 from tamias.testing.harness import Harness
 from tamias.testing.harnesses import (
     BroadcastHarness,
@@ -19,6 +20,7 @@ __all__ = [
     "OneInputHarness",
     "RegisteredTimer",
     "TwoInputHarness",
+    "check_annotations",
     "collect_locally",
     "on_local_engine",
 ]

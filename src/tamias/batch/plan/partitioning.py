@@ -18,16 +18,18 @@ __all__ = ["ForwardedFields", "Partitioning", "after"]
 class ForwardedFields:
     """The fields that a function copies unchanged: from the path in the input to paths in the output.
 
-    `everything` says that whole records pass unchanged, as through a filter.
+    `everything` says that whole records pass unchanged, as through a filter, except for the fields in `changed`.
     """
 
     moved: Mapping[FieldPath, tuple[FieldPath, ...]] | None = None
     everything: bool = False
+    changed: frozenset[FieldPath] = frozenset()
 
     def of(self, path: FieldPath) -> FieldPath | None:
         """Return where a field of the input is in the output; None if that is not known."""
         if self.everything:
-            return path
+            touched = any(path[: len(each)] == each or each[: len(path)] == path for each in self.changed)
+            return None if touched else path
         for source, targets in (self.moved or {}).items():
             if path[: len(source)] == source and targets:
                 return (*targets[0], *path[len(source) :])
@@ -54,7 +56,7 @@ class Partitioning:
 
 def after(partitioning: Partitioning | None, forwarded: ForwardedFields) -> Partitioning | None:
     """Return the partitioning of the records that a function makes; None if it is not known."""
-    if partitioning is None or forwarded.everything:
+    if partitioning is None or (forwarded.everything and not forwarded.changed):
         return partitioning
     if not isinstance(partitioning.keys, FieldKeys):
         return None

@@ -55,8 +55,9 @@ def group_reduced(stages: Stages, operator: PlanOperator, spec: GroupReduceSpec,
                 CombineGroups(name, spec.function, spec.keys, spec.sort, parameters=parameters, method_name=combine),
             )
         flow = grouped(stages, operator, flow, spec.keys)
+    kept = after(flow.partitioning, operator.forwarded[0]) if operator.forwarded else None
     final = GroupReduce(name, spec.function, spec.keys, spec.sort, parameters=parameters, memory_mb=stages.memory_mb)
-    return stages.then(flow, final).partitioned(None)
+    return stages.then(flow, final).partitioned(kept)
 
 
 def combining(operator: PlanOperator, spec: CombineGroupSpec) -> TaskOperator:

@@ -6,8 +6,8 @@ from typing import Any
 
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.operators import PlanOperator
-from tamias.batch.plan.partitioning import Partitioning
-from tamias.batch.plan.specs import CoGroupSpec, CrossSpec, JoinHint, JoinSpec
+from tamias.batch.plan.partitioning import Partitioning, after
+from tamias.batch.plan.specs import CoGroupSpec, CrossSpec, JoinHint, JoinKind, JoinSpec
 from tamias.batch.planner.groups import in_partitions
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.blobs import FIRST, SECOND
@@ -26,17 +26,18 @@ def joined(stages: Stages, operator: PlanOperator, spec: JoinSpec, first: Flow, 
             built, probed = (second, first) if second_built else (first, second)
             join = BroadcastJoin(name, spec, parameters, builds_second=second_built, memory_mb=memory_mb)
             join.shared["built"] = stages.broadcast(built, name)
-            return stages.then(in_partitions(stages, operator, probed), join).partitioned(None)
+            probed = in_partitions(stages, operator, probed)
+            return stages.then(probed, join).partitioned(_kept(operator, 0 if second_built else 1, probed.partitioning))
         case JoinHint.REPARTITION_SORT_MERGE:
             merge = SortMergeJoin(name, spec, parameters, builds_second=False, memory_mb=memory_mb)
             inputs = _met(stages, operator, spec, first, second, none_allowed=True)
-            return stages.together(*inputs, merge).partitioned(None)
+            return stages.together(*inputs, merge).partitioned(_kept_of_pairs(operator, spec))
         case _:
             # Nothing is known of the sizes. Programs mostly name the larger input first.
             second_built = spec.hint is not JoinHint.REPARTITION_HASH_FIRST
             table = HashJoin(name, spec, parameters, builds_second=second_built, memory_mb=memory_mb)
             inputs = _met(stages, operator, spec, first, second, none_allowed=True, second_first=second_built)
-            return stages.together(*inputs, table).partitioned(None)
+            return stages.together(*inputs, table).partitioned(_kept_of_pairs(operator, spec))
 
 
 def co_grouped(stages: Stages, operator: PlanOperator, spec: CoGroupSpec, first: Flow, second: Flow) -> Flow:
@@ -51,6 +52,23 @@ def crossed(stages: Stages, operator: PlanOperator, spec: CrossSpec, first: Flow
     cross = BroadcastCross(operator.name, spec.function, operator.parameters, other_is_first=bool(spec.broadcast_first))
     cross.shared["other"] = stages.broadcast(whole, operator.name)
     return stages.then(in_partitions(stages, operator, other), cross).partitioned(None)
+
+
+def _kept_of_pairs(operator: PlanOperator, spec: JoinSpec) -> Partitioning | None:
+    """Return what is known of the partitions of a join's results: where a copied key came from, it still is.
+
+    A record without a partner has no key on the other side, so that side's copies say nothing of it.
+    """
+    sides = {JoinKind.INNER: (0, 1), JoinKind.LEFT: (0,), JoinKind.RIGHT: (1,), JoinKind.FULL: ()}[spec.kind]
+    for side in sides:
+        kept = _kept(operator, side, Partitioning((spec.first_keys, spec.second_keys)[side], spec.partitioner))
+        if kept is not None:
+            return kept
+    return None
+
+
+def _kept(operator: PlanOperator, side: int, partitioning: Partitioning | None) -> Partitioning | None:
+    return after(partitioning, operator.forwarded[side]) if operator.forwarded else None
 
 
 def _met(

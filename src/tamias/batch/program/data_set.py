@@ -32,6 +32,7 @@ from tamias.batch.plan.specs import (
     ZipWithIndexSpec,
     ZipWithUniqueIdSpec,
 )
+from tamias.batch.program.annotated_operator import AnnotatedOperator
 from tamias.batch.program.call_site import call_site
 from tamias.batch.program.data_set_outputs import DataSetOutputs
 from tamias.batch.program.iteration_scope import scope_of
@@ -74,14 +75,13 @@ Key = int | str | KeySelector | Callable[[Any], Any]
 _UNCHANGED = (ForwardedFields(everything=True),)
 
 
-class DataSet(DataSetOutputs):
+class DataSet(DataSetOutputs, AnnotatedOperator):
     """Records, without an order. Nothing runs before `env.execute()`, `collect()`, `count()` or `print()`.
 
     Attributes:
         environment: The environment that runs it.
         spec: What its operator does.
         inputs: The data sets that its operator reads.
-        forwarded: For each input, the fields that the operator copies unchanged; empty if nothing is known.
         site: The line of the program that drew it.
         scope: The iteration that it is inside of.
         broadcasts: The data sets that its function reads whole, by the name of the variable.
@@ -101,7 +101,6 @@ class DataSet(DataSetOutputs):
         self.environment = environment
         self.spec = spec
         self.inputs = inputs
-        self.forwarded: tuple[ForwardedFields, ...] = ()
         self.site = call_site()
         self.scope = scope_of(kind, spec, inputs)
         self.broadcasts: dict[str, DataSet] = {}

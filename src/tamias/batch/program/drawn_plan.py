@@ -54,6 +54,6 @@ def _operator(data_set: DataSet, made: dict[DataSet, PlanOperator], parallelism:
         declares_type=data_set.declares_type,
         parameters=data_set.parameters,
         broadcasts={name: made[each] for name, each in data_set.broadcasts.items()},
-        forwarded=data_set.forwarded,
+        forwarded=data_set.copied_fields(),
         call_site=data_set.site,
     )

@@ -23,6 +23,7 @@ __all__ = [
     "checked_path",
     "checked_positions",
     "checked_sort_field",
+    "type_at",
 ]
 
 _TUPLE_NAME = re.compile(r"f(\d+)")
@@ -102,12 +103,12 @@ def check_keys_match(
             f"and the second has {len(second.paths)} ({second})"
         )
     for one, other in zip(first.paths, second.paths, strict=True):
-        ours, theirs = _type_at(first_type, one), _type_at(second_type, other)
+        ours, theirs = type_at(first_type, one), type_at(second_type, other)
         if ours is not None and theirs is not None and _family(ours) != _family(theirs):
             raise InvalidProgramError(f"{call}(): the keys have different types, {ours} and {theirs}, and never match")
 
 
-def _type_at(type_info: TypeInformation | None, path: FieldPath) -> TypeInformation | None:
+def type_at(type_info: TypeInformation | None, path: FieldPath) -> TypeInformation | None:
     """Return the type of a field if it is known; fields that may hold anything have none."""
     for step in path:
         if not isinstance(type_info, TupleTypeInfo | RowTypeInfo):

@@ -21,6 +21,7 @@ class OperatorSettings:
         self._parameters: dict[str, str] = {}
         self._known_type = known_type
         self._declares_type = False
+        self._given_fields: dict[int, tuple[str, ...]] = {}  # by number of the input: `with_forwarded_fields`
 
     def name(self, name: str) -> Self:
         """Set the name that errors and plans show."""

@@ -1,0 +1,148 @@
+"""Finds annotations of fields that are not true, by running a DataSet program in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tamias.batch.plan.keys import read_path
+from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.plan.specs import CoGroupSpec, CrossSpec, FlatMapSpec, GroupReduceSpec, JoinSpec, MapSpec
+from tamias.batch.planner.execution import PlanResult, RunSettings
+from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.runner import plans_run_by
+from tamias.batch.tasks.task_operator import method
+from tamias.errors import InvalidProgramError, preview
+from tamias.functions.record_functions import Function
+from tamias.functions.runtime_context import RuntimeContext
+from tamias.testing.local_partitions import run_in_process
+from tamias.types.row import Row
+
+__all__ = ["check_annotations"]
+
+
+def check_annotations(data_set: DataSet) -> None:
+    """Run what a data set needs, and compare what annotated functions return with what they were given.
+
+    Checked are the functions of map, flat map, join, cross, group reduce and co-group. Each result of a group must be
+    able to come from one record of the group.
+
+    Raises:
+        JobExecutionError: A function did not copy a field that its annotation names. The error names the operator and
+            shows the records.
+    """
+    with plans_run_by(_run_checked):
+        data_set.collect()
+
+
+def _run_checked(plan: Plan, settings: RunSettings) -> PlanResult:
+    made: dict[PlanOperator, PlanOperator] = {}
+    for operator in plan.operators():
+        made[operator] = replace(
+            operator,
+            spec=_checking(operator),
+            inputs=tuple([made[each] for each in operator.inputs]),
+            broadcasts={name: made[each] for name, each in operator.broadcasts.items()},
+        )
+    return run_in_process(Plan(tuple([made[sink] for sink in plan.sinks])), settings)
+
+
+def _checking(operator: PlanOperator) -> Any:
+    spec = operator.spec
+    if not operator.forwarded or getattr(spec, "function", None) is None:
+        return spec
+    match spec:
+        case GroupReduceSpec():
+            return replace(spec, function=_CheckedFunction(spec.function, operator.forwarded), combinable=False)
+        case JoinSpec():
+            return replace(spec, function=_CheckedFunction(spec.function, operator.forwarded, flat=spec.flat))
+        case MapSpec() | FlatMapSpec() | CrossSpec() | CoGroupSpec():
+            return replace(spec, function=_CheckedFunction(spec.function, operator.forwarded))
+    return spec
+
+
+class _CheckedFunction(Function):
+    """Calls a function, and compares its results with its arguments."""
+
+    def __init__(self, function: Any, forwarded: Sequence[ForwardedFields], *, flat: bool = False) -> None:
+        self._function = function
+        self._forwarded = tuple(forwarded)
+        self._flat = flat
+
+    def set_runtime_context(self, context: RuntimeContext) -> None:
+        if isinstance(self._function, Function):
+            self._function.set_runtime_context(context)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        if isinstance(self._function, Function):
+            self._function.open(runtime_context)
+
+    def close(self) -> None:
+        if isinstance(self._function, Function):
+            self._function.close()
+
+    def map(self, value: Any) -> Any:
+        (result,) = self._compared([method(self._function, "map")(value)], [value])
+        return result
+
+    def flat_map(self, value: Any) -> Iterable[Any]:
+        return self._compared(method(self._function, "flat_map")(value), [value])
+
+    def join(self, first: Any, second: Any) -> Any:
+        found = method(self._function, "join")(first, second)
+        if self._flat:
+            return self._compared(found, [first], [second])
+        (result,) = self._compared([found], [first], [second])
+        return result
+
+    def cross(self, first: Any, second: Any) -> Any:
+        (result,) = self._compared([method(self._function, "cross")(first, second)], [first], [second])
+        return result
+
+    def reduce(self, values: Iterator[Any]) -> Iterable[Any]:
+        group = list(values)
+        return self._compared(method(self._function, "reduce")(iter(group)), group)
+
+    def co_group(self, first: Iterator[Any], second: Iterator[Any]) -> Iterable[Any]:
+        groups = list(first), list(second)
+        return self._compared(method(self._function, "co_group")(iter(groups[0]), iter(groups[1])), *groups)
+
+    def _compared(self, results: Iterable[Any] | None, *inputs: list[Any]) -> list[Any]:
+        found = list(results or ())
+        for forwarded, records in zip(self._forwarded, inputs, strict=True):
+            for result in found:
+                if not any(record is not None and _is_copied(forwarded, record, result) for record in records):
+                    raise InvalidProgramError(
+                        f"the annotation of forwarded fields ({_described(forwarded)}) is not true: "
+                        f"the function got {preview(records[:3])} and returned {preview(result)}"
+                    )
+        return found
+
+
+def _is_copied(forwarded: ForwardedFields, before: Any, after: Any) -> bool:
+    if not forwarded.everything:
+        moved = (forwarded.moved or {}).items()
+        return all(read_path(before, old) == read_path(after, new) for old, news in moved for new in news)
+    if not forwarded.changed:
+        return bool(before == after)
+    return all(read_path(before, path) == read_path(after, path) for path in _fields(before) if forwarded.of(path))
+
+
+def _fields(record: Any) -> list[tuple[int | str, ...]]:
+    if isinstance(record, (tuple, list, Row)):
+        return [(number,) for number in range(len(record))]
+    return [(name,) for name in (record if isinstance(record, dict) else vars(record))]
+
+
+def _described(forwarded: ForwardedFields) -> str:
+    """Return what the annotation claims, for error messages."""
+    if forwarded.everything:
+        return f"all fields but {', '.join(map(_text, forwarded.changed))}" if forwarded.changed else "*"
+    moved = (forwarded.moved or {}).items()
+    return "; ".join(f"{_text(old)}->{_text(new)}" for old, news in moved for new in news)
+
+
+def _text(path: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, path)) or "*"
