@@ -19,7 +19,7 @@ from tamias.dataset import (
 from tamias.datastream.functions import JoinFunction, MapFunction
 from tamias.errors import InvalidProgramError, JobExecutionError
 from tamias.testing import check_annotations
-from tamias.testing.local_partitions import LocalRdds
+from tamias.testing.local_partitions import LocalPlace, LocalRdds
 
 PAIRS = [("a", 1), ("b", 2), ("a", 3), ("c", 4)]
 
@@ -32,7 +32,7 @@ def env():
 def shuffled(data_set):
     """Run a data set in process; return how many shuffles it took, and its records."""
     rdds = LocalRdds()
-    with plans_run_by(lambda plan, settings: run_on(rdds, plan, settings, "0" * 32)):
+    with plans_run_by(lambda plan, settings: run_on(rdds, LocalPlace(), plan, settings, "0" * 32)):
         records = sorted(data_set.collect())
     return rdds.shuffles, records
 
