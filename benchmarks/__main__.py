@@ -59,7 +59,8 @@ def main() -> None:
         "--pyflink", help="the Python of an environment with apache-flink; without it PyFlink is left out"
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, to check that everything runs")
-    parser.add_argument("--only", default="throughput,epoch,first,memory,linear,checkpoints,backends,kafka,iterations")
+    everything = "throughput,epoch,latency,first,memory,linear,checkpoints,backends,kafka,iterations"
+    parser.add_argument("--only", default=everything)
     parser.add_argument(
         "--full-state", action="store_true", help="measure the state backends with up to 20 million keys"
     )
@@ -69,6 +70,7 @@ def main() -> None:
     parts = {
         "throughput": throughput,
         "epoch": epoch,
+        "latency": latency,
         "first": first_result,
         "memory": memory,
         "linear": linear,
@@ -133,6 +135,19 @@ def epoch(options: argparse.Namespace) -> None:
     found = run("epoch_cost", "--rounds", 20 if options.quick else 100)
     print(f"    tamias epoch   {found['epoch_ms']:>7.1f} ms (median)")
     print(f"    bare Spark job {found['bare_ms']:>7.1f} ms (median), same shape: ratio {found['ratio']:.2f}")
+
+
+def latency(options: argparse.Namespace) -> None:
+    """Print the age of records at the sink, on both engines."""
+    heading("from source to sink at 1,000 records/s (keyed count)")
+    for label, settings in (
+        ("epochs", ("--execution", "epochs")),
+        ("continuous", ()),
+        ("continuous, a checkpoint every second", ("--checkpoint-ms", 1_000)),
+        ("continuous, three levels", ("--levels", 3)),
+    ):
+        found = run("latency", "--seconds", 5 if options.quick else 30, *settings)
+        print(f"    {label:<40}p50 {found['p50_ms']:>8.1f} ms, p99 {found['p99_ms']:>8.1f} ms", flush=True)
 
 
 def first_result(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tamias.common import Duration, Time, Types, WatermarkStrategy
@@ -27,6 +27,7 @@ from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from tests.spark.checkpointed import checkpointed_environment
 
+WITHOUT_LOOP = ("tumbling", "sliding", "sessions", "timers", "connected", "broadcast", "async")  # a loop needs epochs
 KEYS = 53
 ROUND = 500  # numbers between two timers of a key
 RULES = 400  # numbers between two rules
@@ -220,20 +221,26 @@ EXPECTED = {
 }
 
 
-def branches(numbers: DataStream) -> dict[str, DataStream]:
+def connected(numbers: DataStream) -> DataStream:
     even, odd = numbers.filter(lambda n: n % 2 == 0), numbers.filter(lambda n: n % 2 == 1)
-    rules = numbers.filter(lambda n: n % RULES == 0)
-    text = Types.STRING()
-    return {
-        "tumbling": in_windows(numbers, 300),
-        "sliding": in_sliding_windows(numbers),
-        "sessions": in_sessions(numbers),
-        "timers": numbers.key_by(key_of).process(EveryRound(), text),
-        "connected": even.connect(odd).key_by(key_of, key_of).process(Both(), text),
-        "broadcast": numbers.key_by(key_of).connect(rules.broadcast(RULES_STATE)).process(RulesSoFar(), text),
-        "loop": round_and_round(numbers),
-        "async": asked(numbers),
-    }
+    return even.connect(odd).key_by(key_of, key_of).process(Both(), Types.STRING())
+
+
+def ruled(numbers: DataStream) -> DataStream:
+    rules = numbers.filter(lambda n: n % RULES == 0).broadcast(RULES_STATE)
+    return numbers.key_by(key_of).connect(rules).process(RulesSoFar(), Types.STRING())
+
+
+BRANCHES: dict[str, Callable[[DataStream], DataStream]] = {
+    "tumbling": lambda numbers: in_windows(numbers, 300),
+    "sliding": in_sliding_windows,
+    "sessions": in_sessions,
+    "timers": lambda numbers: numbers.key_by(key_of).process(EveryRound(), Types.STRING()),
+    "connected": connected,
+    "broadcast": ruled,
+    "loop": round_and_round,
+    "async": asked,
+}
 
 
 def build(
@@ -263,10 +270,9 @@ def build(
         NumberIsTime()
     )
     numbers = env.from_source(source, strategy, "numbers").uid("numbers")
-    drawn = branches(numbers)
     for kind in kinds:
         sink = FileSink.for_row_format(str(folder / "out" / kind), Encoder.simple_string_encoder()).build()
-        drawn[kind].sink_to(sink).uid(f"files of {kind}")
+        BRANCHES[kind](numbers).sink_to(sink).uid(f"files of {kind}")
     return env
 
 

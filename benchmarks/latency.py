@@ -1,0 +1,128 @@
+"""The age of records at the sink: a keyed count at a steady rate, on either engine, over two levels or three.
+
+    python -m benchmarks.latency --execution continuous --rate 1000 --seconds 20 [--levels 3] [--checkpoint-ms 1000]
+
+The source stamps a record when it reads it, and the last operator of the job subtracts. Both run on one machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tamias.common import Configuration, Types, WatermarkStrategy
+from tamias.datastream import DataStream, StreamExecutionEnvironment
+from tamias.datastream.functions import FilterFunction, KeyedProcessFunction
+from tamias.datastream.state import ValueStateDescriptor
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+
+KEYS = 100
+PARALLELISM = 2
+
+
+class SteadySource(Source):
+    """Emits (key, the time of reading) at a rate, for some seconds."""
+
+    def __init__(self, rate: float, seconds: float) -> None:
+        self._rate = rate
+        self._seconds = seconds
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def discover_splits(self, parallelism: int) -> list[Split]:
+        return [Split(str(number), number) for number in range(parallelism)]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        return _SteadyReader(self._rate / PARALLELISM, self._seconds, position or 0)
+
+
+class _SteadyReader(SplitReader):
+    def __init__(self, rate: float, seconds: float, read: int) -> None:
+        self._rate = rate
+        self._all = int(rate * seconds)
+        self._read = read
+        self._began: float | None = None
+
+    def read(self, max_records: int) -> Batch:
+        now = time.time()
+        self._began = now if self._began is None else self._began
+        due = min(int((now - self._began) * self._rate), self._all) - self._read
+        numbers = range(self._read, self._read + min(due, max_records))
+        self._read = numbers.stop
+        return Batch([(number % KEYS, now) for number in numbers])
+
+    def position(self) -> Any:
+        return self._read
+
+    @property
+    def finished(self) -> bool:
+        return self._read >= self._all
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG(), 0))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.count.update(self.count.value() + 1)
+        yield value
+
+
+class Age(FilterFunction):
+    """Writes the age of every record to a file, and drops the record."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def open(self, runtime_context: Any) -> None:
+        self.file = open(f"{self._folder}/{runtime_context.get_index_of_this_subtask()}", "w")  # noqa: SIM115
+
+    def filter(self, value: Any) -> bool:
+        self.file.write(f"{time.time() - value[1]:.6f}\n")
+        return False
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def counted(stream: DataStream, levels: int) -> DataStream:
+    for number in range(levels - 1):
+        stream = stream.key_by(lambda value, number=number: value[0] + number).process(Count())  # type: ignore[misc]
+    return stream
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--execution", default="continuous", choices=("continuous", "epochs"))
+    parser.add_argument("--rate", type=float, default=1_000.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--levels", type=int, default=2)
+    parser.add_argument("--checkpoint-ms", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        configuration = Configuration()
+        configuration.set_string("tamias.execution", options.execution)
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(PARALLELISM)
+        if options.checkpoint_ms:
+            env.enable_checkpointing(options.checkpoint_ms)
+        source = SteadySource(options.rate, options.seconds)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "steady")
+        counted(numbers, options.levels).filter(Age(folder)).print()
+        env.execute("latency")
+        ages: list[float] = []
+        for file in Path(folder).iterdir():
+            found = [float(line) for line in file.read_text().splitlines()]
+            ages += found[len(found) // 4 :]  # without the start of the job
+        ages.sort()
+    print(json.dumps({"records": len(ages)} | {f"p{p}_ms": 1000 * ages[len(ages) * p // 100] for p in (50, 90, 99)}))
+
+
+if __name__ == "__main__":
+    main()
