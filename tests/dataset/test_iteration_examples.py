@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
 from tamias.testing.local_run import on_local_engine
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "dataset"
-
-
-def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.dataset.example_programs import example
 
 
 def test_the_components_are_those_that_a_search_finds(capsys: pytest.CaptureFixture[str]) -> None:
