@@ -108,7 +108,10 @@ def measure(workspace: Path, places: list[str], kept: Path, *, again: bool = Fal
     patterns = [place if place.endswith(".py") else f"{place}/**/test_*.py" for place in places]
     files = sorted(path for pattern in patterns for path in (workspace / "tests").glob(pattern))
     files = [path for path in files if path not in slow]
-    stored = {path: kept / f"{path.stem}-{_digest([path])[:16]}.json" for path in files}
+    stored = {}
+    for path in files:  # examples in docstrings are tests that change with the code
+        read = [path, *sorted(sources.values())] if path.name == "test_docstrings.py" else [path]
+        stored[path] = kept / f"{path.stem}-{_digest(read)[:16]}.json"
     stale = [path for path, place in stored.items() if again or not place.exists()]
     if stale:
         print(f"measuring which lines the tests of {len(stale)} files reach", flush=True)
