@@ -64,7 +64,7 @@ REASONS = {
         "operators/windows/sliced_programs.py": ["set layout_choice.slices_pay", "set layout_choice.slices_pay"],
         "state/test_backends_machine.py": ["set rocksdb_lists._PIECE", "set rocksdb_maps._EAGER"],
         "state/test_rocksdb_files.py": ["set Shared.in_slot"],
-        "state/test_rocksdb_memory.py": ["set Shared.in_slot", "set Shared.in_slot"],
+        "state/test_rocksdb_memory.py": ["set Shared.in_slot", "set Shared.in_slot", "set Shared.in_slot"],
     },
     "a slot on a machine of its own, in a job that runs in one process": {
         "connectors/test_sources.py": ["set file_source.list_files"],

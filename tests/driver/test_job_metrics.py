@@ -7,9 +7,12 @@ from tamias.common.job_client import JobClient
 from tamias.common.job_status import JobStatus
 from tamias.datastream import MapFunction, ProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource
+from tamias.driver.job_metrics import JobMetrics
 from tamias.metrics.reports import Report, combined
+from tamias.operators.epoch import Ack
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, start_scripted
+from tests.slot.small_job import SOURCE, SUM, graph, summing
 
 
 def environment(parallelism=1):
@@ -151,3 +154,25 @@ def test_values_of_subtasks_come_together_by_their_kind():
     one = {"count": 2, "sum": 6, "min": 1, "max": 5, "mean": 3.0}
     assert combined([Report("distribution", empty), Report("distribution", one)]) == one
     assert combined([Report("distribution", empty)] * 2) == empty
+
+
+def test_a_subtask_that_restarts_counts_from_zero_and_the_others_go_on():
+    of = graph(summing)
+    metrics = JobMetrics(of)
+    source, summed = (vertex.name for vertex in of.vertices)
+
+    def counts():
+        values = metrics.values()
+        names = [f"{chain}.0.{name}" for chain in (source, summed) for name in ("numRecordsIn", "busyTimeMs")]
+        return [values.get(name) for name in names]
+
+    def acks():
+        return [Ack(subtask.vertex, 0, 0, records_in=3, busy_ms=1.5) for subtask in (SOURCE, SUM)]
+
+    metrics.add(acks())
+    metrics.add(acks())
+    assert counts() == [6, 3.0, 6, 3.0]
+    metrics.restart([SUM])
+    assert counts() == [6, 3.0, None, None], "there is no report until the subtask runs again"
+    metrics.add(acks())
+    assert counts() == [9, 4.5, 3, 1.5]

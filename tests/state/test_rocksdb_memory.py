@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from dataclasses import replace
 from weakref import WeakSet
@@ -109,6 +110,40 @@ def test_values_that_become_large_do_not_exceed_the_memory_for_entries_in_use(ba
     tracemalloc.stop()
     assert 5 * SMALL.cache_bytes < KEYS * LARGE
     assert peak < 2.5 * SMALL.cache_bytes  # the entries, and their bytes while they are written
+
+
+def test_a_key_without_a_value_that_was_read_is_not_kept_for_ever(backend):
+    state = backend.value_state(ValueStateDescriptor("state"))
+    key = "a key of no other place"[:-1] + "?"
+    backend.cell[0] = "another"
+    assert state.value() is None
+    before = sys.getrefcount(key)
+    backend.cell[0] = key
+    assert state.value() is None
+    assert sys.getrefcount(key) > before, "it is in use"
+    for number in range(5_000):
+        backend.cell[0] = f"key {number}"
+        assert state.value() is None
+    assert sys.getrefcount(key) == before
+
+
+def test_the_size_of_later_values_counts_for_more(backend, monkeypatch):
+    def limit_after(*seen):
+        monkeypatch.setattr(Shared, "in_slot", WeakSet())
+        other = rocksdb()
+        other.value_state(ValueStateDescriptor("state"))
+        table = other.rocks.by_name["state"]
+        for values, value_bytes in seen:
+            table.saw(values, value_bytes)
+        limit = table.limit[0]
+        other.close()
+        return limit
+
+    small, large = (200_000, 2_000_000), (100_000, 100_000_000)
+    halved = (small[0] // 2, small[1] // 2)
+    assert limit_after(small, large) == limit_after((halved[0] + large[0], halved[1] + large[1]))
+    few, more = (50_000, 500_000), (50_000, 50_000_000)
+    assert limit_after(few, more) == limit_after((few[0] + more[0], few[1] + more[1]))
 
 
 def test_small_values_fill_the_memory_again_after_large_ones(backend):
