@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tamias.common import JobStatus, RestartStrategies
+from tamias.common import JobStatus, RestartStrategies, WatermarkStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.errors import JobExecutionError
 from tamias.testing.process_engine import on_process_engine
+from tests import live_jobs
 from tests.live_jobs import until
 from tests.slot.test_slot_processes import EXPECTED_TOTALS, RECORDS, environment, sums, totals
 from tests.spark import every_kind, tally
@@ -111,3 +114,63 @@ def test_a_processing_time_timer_fires_though_no_record_comes() -> None:
     alarms = first.key_by(lambda v: v[0]).process(Alarm())
     with on_process_engine(continuous=True), alarms.execute_and_collect() as records:
         assert Counter(records) == {"record": 1, "alarm": 1}
+
+
+class Tracks:
+    """Counts calls in a file, from whatever process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        path.write_bytes(b"")
+
+    def __call__(self, value: Any) -> Any:
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(b".")
+        return value
+
+    @property
+    def count(self) -> int:
+        return os.path.getsize(self.path)
+
+
+def comes_to_rest(tracks: Tracks) -> bool:
+    before = tracks.count
+    time.sleep(0.3)
+    return before == tracks.count
+
+
+def test_a_slow_operator_stops_the_source(tmp_path: Path) -> None:
+    read, processed, gate = Tracks(tmp_path / "read"), Tracks(tmp_path / "processed"), tmp_path / "gate"
+
+    def waits(value):
+        while not gate.exists():
+            time.sleep(0.02)
+        return processed(value)
+
+    env = environment(2)
+    source = DataGeneratorSource(lambda n: read((n, bytes(20_000))), 20_000)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").set_parallelism(1)
+    in_the_other_slot = numbers.partition_custom(lambda key, count: 1, lambda v: v[0])
+    in_the_other_slot.map(waits).filter(lambda v: False).print()
+    with on_process_engine(continuous=True):
+        client = env.execute_async()
+        until(lambda: read.count > 0)
+        until(lambda: comes_to_rest(read))
+        assert processed.count == 0
+        assert read.count < 5_000, "the queues between two subtasks hold some megabytes"
+        gate.touch()
+        client.get_job_execution_result().result()
+    assert read.count == processed.count == 20_000
+
+
+def test_a_program_that_does_not_read_its_results_stops_the_source(tmp_path: Path) -> None:
+    read = Tracks(tmp_path / "read")
+    env = live_jobs.environment(parallelism=1, tamias__collect__buffer_size="1 mb")
+    source = DataGeneratorSource(lambda n: read((n, bytes(2_000))), 100_000, RateLimiterStrategy.per_second(20_000))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    with on_process_engine(continuous=True), numbers.execute_and_collect() as records:
+        next(records)
+        until(lambda: comes_to_rest(read))
+        assert read.count < 50_000
+        assert sum(1 for _ in records) == 99_999
+    assert read.count == 100_000

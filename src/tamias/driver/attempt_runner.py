@@ -69,7 +69,8 @@ class AttemptRunner:
         marks = None if self.engine.mark_interval_ms is None else MarkPacer(self.engine.mark_interval_ms)
         while True:
             self.between.attend()
-            self.between.wait_for_reader()
+            if marks is None:
+                self.between.wait_for_reader()  # else marks go on, and the sources are held below
             stop = self.between.stop
             if stop is not None and self.stop.perform(stop, pacer.pace.budget):
                 break

@@ -32,6 +32,7 @@ from tamias.subtask.wire.frames import Blob, ReceivedBlob
 __all__ = ["Mailbox"]
 
 _POLL_RECORDS = 4096  # that a source reads in one step
+_POLL_BYTES = 1 << 20
 _POLL_MS = 5  # how long a source reads in one step
 _SHORTEST_PAUSE_S = 0.0005  # before a source that had nothing to read is asked again
 _LONGEST_PAUSE_S = 0.004
@@ -243,7 +244,7 @@ class _Desk:
     def _poll(self, source: ContinuousSource, now: float) -> float:
         if now < self._next_poll:
             return self._next_poll - now
-        progress = source.poll(_POLL_RECORDS, _POLL_MS)
+        progress = source.poll(_POLL_RECORDS, _POLL_MS, _POLL_BYTES)
         if progress.backlog:
             self._flush_if_due(now)
         else:
