@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tamias.errors import DeploymentError
-from tamias.slot.link import Link, accept, connect, listen
+from tamias.slot.link import Link, MessageDigests, accept, connect, listen
 from tamias.slot.listener import Listener
 from tests.live_jobs import PickleBomb, until
 
@@ -263,6 +263,17 @@ def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str) -> N
             received.append(links[0].receive())
     assert received in ([], [b"a message"]) and (not received or what == "repeated")
     listener.close()
+
+
+def test_a_changed_message_ends_the_connection_for_both_sides() -> None:
+    ours, theirs = socket.socketpair()
+    link = Link(ours, received=MessageDigests(b"k" * 32))
+    theirs.sendall((3).to_bytes(8, "little") + b"abc" + b"d" * 32)
+    with pytest.raises(EOFError, match="changed on its way"):
+        link.receive()
+    theirs.settimeout(10)
+    assert theirs.recv(1) == b""
+    theirs.close()
 
 
 ORDERS: dict[str, Callable[[bytes, bytes], bytes]] = {

@@ -40,6 +40,13 @@ def test_writes_are_applied_when_they_are_more_than_the_limit(store, put, value_
     assert [store.get(name * 10) for name in (b"a", b"b", b"c")] == [b"v" * 40, b"v" * value_bytes, b"v" * 50]
 
 
+@pytest.mark.parametrize("put", [put_one_by_one, put_together])
+def test_what_follows_applied_writes_is_counted_from_zero(store, put):
+    batch = store.batch()
+    put(batch, [(b"a" * 10, b"v" * 91), (b"b" * 10, b"v" * 40), (b"c" * 10, b"v" * 40)])
+    assert [store.get(name * 10) is not None for name in (b"a", b"b", b"c")] == [True, False, False]
+
+
 def test_removals_count_by_their_addresses(store):
     batch = store.batch()
     batch.put(b"a", b"v")
