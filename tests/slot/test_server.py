@@ -339,6 +339,15 @@ def test_a_stopped_slot_leaves_no_folder_no_socket_and_no_port(server: SlotServe
         connect(server.address, SECRET)
 
 
+def test_a_stopped_slot_no_longer_answers_on_its_port(tmp_path: Path) -> None:
+    started = SlotServer(SlotConfig(0, ("127.0.0.1", 0), SECRET, str(tmp_path), []))
+    started.start()
+    assert deploy(connect(started.address, SECRET), listening(), [SOURCE]) is None
+    started.stop()
+    with pytest.raises(ConnectionRefusedError):
+        connect(started.address, SECRET)
+
+
 # ------------------------------------------------------------------------------------------ how a deployment travels
 
 
