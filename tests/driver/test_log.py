@@ -13,6 +13,7 @@ from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.testing.local_run import on_local_engine
+from tamias.testing.scripted import run_scripted
 
 
 def test_the_log_tells_the_story_of_a_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -47,3 +48,12 @@ def test_the_log_tells_the_story_of_a_job(tmp_path: Path, caplog: pytest.LogCapt
     ]
     for line, expected in zip([line for line in story if "was aborted" not in line], told, strict=True):
         assert re.fullmatch(expected, line), line
+
+
+def test_the_job_loop_tells_how_long_the_job_has_run(caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(1)
+    with caplog.at_level(logging.INFO, "tamias.driver"):
+        run = run_scripted(env.from_collection([1, 2, 3]).map(lambda number: number))
+    runtime_ms = run.handle.wait(0).get_net_runtime()
+    assert 0 <= runtime_ms < 1_000, "on a clock that begins at a thousand seconds"
+    assert f"finished after {runtime_ms / 1000:.1f} s: 3 records read" in caplog.text
