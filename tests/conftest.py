@@ -5,6 +5,7 @@ Hypothesis searches briefly by default, more briefly under `--hypothesis-profile
 by itself alone; new examples are searched for on developers' machines and by the soak.
 """
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ MARKED = {
     ],
     "heavy": [
         "connectors/lakes/test_iceberg.py",
+        "driver/test_cleanup.py",
+        "driver/test_lives.py",
+        "driver/test_rocksdb_jobs.py",
         "engine/test_registering_pool.py",
         "services/test_postgres.py",
         "test_package.py",
@@ -61,6 +65,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not SERVICES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("heavy")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and tests, which live until the end, from the collections of garbage in tests."""
+    gc.freeze()
 
 
 @pytest.fixture

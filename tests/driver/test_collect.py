@@ -127,6 +127,7 @@ def spill_files() -> int:
     return sum(os.path.lexists(link) and "(deleted)" in os.readlink(link) for link in links)
 
 
+@pytest.mark.heavy
 def test_what_exceeds_the_memory_for_collected_records_waits_on_disk_in_order():
     job, before = handle(), spill_files()
     collected = CollectedRecords(job, most_bytes=100_000)
@@ -196,6 +197,7 @@ def test_what_waits_is_counted_and_comes_in_order_also_after_the_end():
     assert collected.take() is None
 
 
+@pytest.mark.heavy
 def test_as_many_bytes_as_the_memory_has_stay_there():
     job, before = handle(), spill_files()
     collected = CollectedRecords(job, most_bytes=30)

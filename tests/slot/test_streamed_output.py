@@ -305,6 +305,7 @@ MANY_CALLS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", MANY_CALLS)
 def test_most_output_leaves_while_a_subtask_emits(tmp_path, name):
     draw, emitting = MANY_CALLS[name]
