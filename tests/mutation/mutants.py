@@ -5,10 +5,10 @@ weighs no more than a removed call.
 
 Left alone is what no test can judge: annotations and unions of types, decorators, assertions (`assert_never` among
 them) and `strict=True` of a `zip`, which asserts that two lists of our own are of one length, `__repr__`, log lines,
-the fault points of the campaign, and constants and defaults whose name ends with a unit of time or size or with
-`entries`: they say how work is cut, and no test asserts timings. So is what another check judges, or what cannot be
-changed: `daemon=True` of a thread, which `tests/test_threads.py` demands of every thread, and the index of a cell, a
-list that has one item.
+the fault points of the campaign, and constants and defaults, of fields and parameters, whose name ends with a unit of
+time or size or with `entries`: they say how work is cut, and no test asserts timings. So is what another check judges,
+or what cannot be changed: `daemon=True` of a thread, which `tests/test_threads.py` demands of every thread, and the
+index of a cell, a list that has one item.
 """
 
 from __future__ import annotations
@@ -178,6 +178,8 @@ def _is_left_alone(node: Any) -> bool:
         if around.type == "trailer" and child is node and _is_item_of_cell(around):
             return True
         if around.type == "expr_stmt" and _is_tuning(around):
+            return True
+        if around.type == "param" and _TUNED.match(around.name.value):
             return True
         if _is_silent_call(around):
             return True

@@ -56,6 +56,7 @@ def test_a_mutant_changes_what_the_code_does(before, after):
         "def f(self):\n    return self._cell[0]",
         "def f(a):\n    return Thread(target=a, daemon=True)",
         "_CHUNK_ENTRIES = 5",
+        "def f(a, timeout_s=5): ...",
         "_POLL_MS = 5",
         "class A:\n    wait_s: float = 5.0",
         "if TYPE_CHECKING:\n    a = 1",

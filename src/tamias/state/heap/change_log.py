@@ -24,7 +24,7 @@ from tamias.state.snapshots import KeyedFiles, StateFile
 from tamias.state.table import Table
 
 _LONGEST_CHAIN = 100  # snapshots with changes; a restore opens the files of each of them
-_MOST_INLINE = 256 << 10  # bytes of a chain that are not in files and so are written again with every checkpoint
+_MOST_INLINE_BYTES = 256 << 10  # bytes of a chain that are not in files and so are written again with every checkpoint
 
 _NO_KEY_GROUPS = KeyGroupRange(0, 0)  # until the subtask sets its own
 
@@ -89,7 +89,7 @@ class ChangeLog:
         whole_bytes, changes = _size(base.whole), base.files[len(base.whole) :]
         if len(base.changes) >= _LONGEST_CHAIN or _size(changes) > whole_bytes:
             return True
-        if sum(f.size for f in changes if f.path is None) > _MOST_INLINE:
+        if sum(f.size for f in changes if f.path is None) > _MOST_INLINE_BYTES:
             return True
         per_change = self._bytes_per_change
         return per_change is not None and 2 * per_change * sum(map(len, changed.values())) > whole_bytes

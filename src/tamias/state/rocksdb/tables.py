@@ -28,7 +28,7 @@ from tamias.state.snapshots import WINDOWED, StateInfo
 MISSING: Any = object()
 _ENTRY_BYTES = 250  # the memory of an entry in use without its value
 _FIRST_ENTRIES = 100
-_REMEMBERED = 100_000
+_REMEMBERED_ENTRIES = 100_000
 
 
 class Shared:
@@ -143,7 +143,7 @@ class RocksTable(ABC):
     def saw(self, values: int, value_bytes: int) -> None:
         """Adjust the limit of the dictionary to the size of some values."""
         seen = self._seen
-        if seen[0] > _REMEMBERED:  # later values count for more
+        if seen[0] > _REMEMBERED_ENTRIES:  # later values count for more
             seen[0], seen[1] = seen[0] // 2, seen[1] // 2
         seen[0] += values
         seen[1] += value_bytes
