@@ -2,14 +2,28 @@
 
 import pytest
 
+from tamias.engine.continuous_local_engine import ContinuousLocalEngine
 from tamias.engine.local_engine import LocalEngine
 from tamias.engine.protocol import Engine
+from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
 from tamias.engine.spark.driver_side.spark_engine import SparkEngine
+from tamias.testing.continuous_process_engine import ContinuousProcessEngine
 from tamias.testing.process_engine import ProcessEngine
 from tamias.testing.scripted import ScriptedEngine
 
 
-@pytest.mark.parametrize("engine", [LocalEngine, ScriptedEngine, ProcessEngine, SparkEngine])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        LocalEngine,
+        ScriptedEngine,
+        ProcessEngine,
+        SparkEngine,
+        ContinuousLocalEngine,
+        ContinuousProcessEngine,
+        ContinuousSparkEngine,
+    ],
+)
 def test_an_engine_implements_the_whole_protocol(engine):
     wanted = {name for name in vars(Engine) if not name.startswith("_")}
     assert {"deploy", "run_epoch", "slot_pids", "keep_log", "in_process"} <= wanted

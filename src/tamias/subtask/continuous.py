@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
+from tamias.errors import DeploymentError
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.operators.source_head import Budget, SourceProgress
 from tamias.subtask.alignment import Alignment
@@ -162,6 +163,18 @@ class ContinuousChannels(ContinuousSubtask):
         """Let a blob wait for its turn. Thread-safe."""
         self._arrived.append(blob)
 
+    def take(self) -> None:
+        if not self._released:
+            self._check_next(self._arrived[0])
+        super().take()
+
+    def _check_next(self, blob: ReceivedBlob) -> None:
+        """Check that no blob of a channel is missing: Spark's shuffle carries each once, in order."""
+        expected = self._sequences[blob.channel]
+        if blob.sequence != expected:
+            raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came in place of blob {expected}")
+        self._sequences[blob.channel] = expected + 1
+
     def _take(self) -> None:
         if self._released:
             blob = self._released.popleft()
@@ -173,9 +186,6 @@ class ContinuousChannels(ContinuousSubtask):
             self._held_blobs += 1
             self._waiting.append(self._surroundings.hold(blob))
             return
-        expected = self._sequences[channel]
-        assert blob.sequence == expected, f"blob {blob.sequence} of {channel} came in place of blob {expected}"
-        self._sequences[channel] = expected + 1
         order = self._input.take(blob)
         if order is None:
             return
