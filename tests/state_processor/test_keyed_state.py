@@ -98,6 +98,31 @@ def test_a_key_is_read_if_one_of_the_registered_states_has_it(tmp_path):
     assert sorted(by_key(collect_locally(filtered))) == [3, 4]
 
 
+class OpenedOnce(ReadEverything):
+    """A function that counts how many of its kind are open, and has many records for each key."""
+
+    now = most = 0
+
+    def open(self, runtime_context):
+        assert not hasattr(self, "states"), "each part has a function of its own"
+        super().open(runtime_context)
+        OpenedOnce.now += 1
+        OpenedOnce.most = max(OpenedOnce.most, OpenedOnce.now)
+
+    def read_key(self, key, ctx):
+        yield from ((key, n) for n in range(1000))
+
+    def close(self):
+        OpenedOnce.now -= 1
+
+
+def test_a_subtask_reads_its_parts_one_after_another(tmp_path):
+    path = savepoint_of(every_kind, tmp_path, parallelism=4)
+    stream = SavepointReader.read(env(1), path).read_keyed_state("every-kind", OpenedOnce())
+    assert sorted(collect_locally(stream)) == [(key, n) for key in range(KEYS) for n in range(1000)]
+    assert (OpenedOnce.now, OpenedOnce.most) == (0, 1)
+
+
 def test_an_operator_is_found_by_its_id_and_the_savepoint_is_not_changed(tmp_path):
     path = savepoint_of(every_kind, tmp_path)
     reader = SavepointReader.read(env(1), f"{path}/_metadata")

@@ -7,7 +7,7 @@ import pytest
 
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.signing import read_signing_key
-from tamias.common import Configuration, Types
+from tamias.common import Configuration, RestartStrategies, Types
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor
 from tamias.datastream.window import CountEvictor, CountTrigger, GlobalWindows
@@ -32,6 +32,7 @@ from tests.state_processor.programs import (
     checkpoint_of,
     descriptors,
     every_kind,
+    numbers,
     restored,
     savepoint_of,
     state_of,
@@ -94,6 +95,11 @@ def filled(environment, given=EARLIER):
     )
 
 
+def without_inline_state(environment):
+    environment.configure(Configuration().set_string("execution.checkpointing.data-inline-threshold", "0"))
+    return environment
+
+
 def write(writer, path):
     with on_local_engine():
         return writer.write(path)
@@ -124,7 +130,7 @@ def test_timers_do_not_fire_while_state_is_filled_and_are_in_the_savepoint(tmp_p
             raise AssertionError("fired while bootstrapping")
 
     first = env(2)
-    stream = first.from_collection(list(EARLIER))
+    stream = numbers(first, EARLIER)  # in several epochs: the clock advances between them
     filling = OperatorTransformation.bootstrap_with(stream).key_by(lambda n: n % KEYS).transform(FillDueTimers())
     path = write(SavepointWriter.new_savepoint(first, 16).with_operator("every-kind", filling), tmp_path / "new")
     timers = by_key(collect_locally(SavepointReader.read(env(), path).read_keyed_state("every-kind", ReadTimers())))
@@ -269,6 +275,29 @@ def test_a_function_that_fails_leaves_no_savepoint_and_one_that_emits_is_refused
     assert not (tmp_path / "new").exists()
 
 
+def test_a_job_that_fails_and_restarts_writes_the_state_once(tmp_path):
+    class FailsOnce(FillPositions):
+        def snapshot_state(self, context):
+            super().snapshot_state(context)
+            mark = tmp_path / "failed"
+            if mark.exists():
+                return
+            mark.touch()
+            raise RuntimeError("as planned")
+
+    first = without_inline_state(env(2))
+    first.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 0))
+    rows = first.from_collection(list(EARLIER), Types.LONG())
+    writer = SavepointWriter.new_savepoint(first, 128).with_operator("every-kind", filled(first))
+    writer.with_operator("positions", OperatorTransformation.bootstrap_with(rows).transform(FailsOnce()))
+    path = write(writer, tmp_path / "new")
+    assert (tmp_path / "failed").exists()
+    assert {p.name for p in Path(path).iterdir()} == {"_metadata", *resolve(path).metadata.paths()}, "and no other file"
+    reader = SavepointReader.read(env(), path)
+    assert sorted(collect_locally(reader.read_list_state("positions", "seen", Types.LONG()))) == list(EARLIER)
+    assert len(collect_locally(reader.read_keyed_state("every-kind", ReadEverything()))) == KEYS
+
+
 def test_an_environment_in_batch_mode_writes_all_keys_and_stays_in_batch_mode(tmp_path):
     first = env(2).set_runtime_mode(RuntimeExecutionMode.BATCH)
     path = write(SavepointWriter.new_savepoint(first, 128).with_operator("every-kind", filled(first)), tmp_path / "new")
@@ -281,8 +310,7 @@ def test_a_savepoint_is_signed_with_the_key_of_the_environment(tmp_path):
     key.write_bytes(b"k" * 32)
     key.chmod(0o600)
     settings = Configuration().set_string("tamias.checkpoint.signing-key-file", str(key))
-    settings.set_string("execution.checkpointing.data-inline-threshold", "0")
-    first = StreamExecutionEnvironment.get_execution_environment(settings)
+    first = without_inline_state(StreamExecutionEnvironment.get_execution_environment(settings))
     path = write(SavepointWriter.new_savepoint(first, 128).with_operator("every-kind", filled(first)), tmp_path / "new")
     again = write(SavepointWriter.from_existing_savepoint(first, path), tmp_path / "copy")
     found = resolve(again, read_signing_key(str(key))).metadata

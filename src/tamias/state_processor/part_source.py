@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -42,37 +43,44 @@ class PartSource(Source):
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a part."""
-        return _PartReader(self, split.what, position or 0, 0)
+        return self.connect(0).create_reader(split, position)
 
     def connect(self, subtask_index: int) -> SourceConnection:
-        """Return a connection that knows the subtask, for the runtime context."""
+        """Return the connection of a subtask, which reads its parts one after another."""
         return _Connection(self, subtask_index)
 
 
 class _Connection(SourceConnection):
+    """Lets one reader of the subtask at a time open its part: an open part may fill the memory of the slot."""
+
     def __init__(self, source: PartSource, subtask_index: int) -> None:
         self._source = source
         self._subtask_index = subtask_index
+        self.reading: _PartReader | None = None
 
     def discover_splits(self, parallelism: int, *, first: bool) -> Sequence[Split]:
         return self._source.discover_splits(parallelism)
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
-        return _PartReader(self._source, split.what, position or 0, self._subtask_index)
+        return _PartReader(self, partial(self._source.read_part, split.what, self._subtask_index), position or 0)
 
 
 class _PartReader(SplitReader):
-    holds_file = True
-
-    def __init__(self, source: PartSource, part: int, position: int, subtask_index: int) -> None:
-        self._open: Callable[[], Generator[Any, None, None]] = lambda: source.read_part(part, subtask_index)
+    def __init__(
+        self, connection: _Connection, open_part: Callable[[], Generator[Any, None, None]], position: int
+    ) -> None:
+        self._connection = connection
+        self._open_part = open_part
         self._records: Generator[Any, None, None] | None = None
         self._position = position
         self._finished = False
 
     def read(self, max_records: int) -> Batch:
-        if self._records is None:  # not in the constructor: a subtask opens the parts that it reads one by one
-            self._records = self._open()
+        if self._connection.reading not in (None, self):
+            return Batch([])  # the reader that is asked next has more
+        if self._records is None:
+            self._connection.reading = self
+            self._records = self._open_part()
             for _ in islice(self._records, self._position):
                 pass
         values = list(islice(self._records, max_records))
@@ -90,9 +98,11 @@ class _PartReader(SplitReader):
     def close(self) -> None:
         if self._records is not None:
             self._records.close()
+        if self._connection.reading is self:
+            self._connection.reading = None
 
 
 def own_function(function: F) -> F:
-    """Return a copy of a function. A subtask may have several parts open, and each opens its function."""
+    """Return a copy of a function. A subtask may read several parts, and each opens a function of its own."""
     copy: F = pickle.loads(cloudpickle.dumps(function))
     return copy
