@@ -158,6 +158,19 @@ def test_a_lost_slot_changes_no_result(
     assert slot_processes() == []
 
 
+def test_a_result_that_is_lost_while_it_is_read_is_computed_again(
+    env: ExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAMIAS_FAULT", "table-read:0:3:kill")  # the superstep reads twice: the element, and the end
+    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(tmp_path))
+    iteration = env.from_elements(1, 2).map(Counted()).iterate(1)
+    result = iteration.close_with(iteration.map(Counted()))
+    assert sorted(result.map(Counted()).collect()) == [1, 2]
+    assert counted(env) == 6
+    assert [path.name for path in tmp_path.iterdir()] == ["table-read:0:3:kill"]
+    assert slot_processes() == []
+
+
 def test_a_slot_that_is_lost_again_and_again_fails_the_program(
     env: ExecutionEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,6 +66,7 @@ class IterationRunner:
         self._place = place
         self._facts = facts
         self._configuration = Configuration.from_dict(facts.configuration)
+        self._attempts_left = options.ITERATION_ATTEMPTS.read(self._configuration)
         self._running: list[IterationTables] = []
         self.reports: dict[tuple[int, int], Report] = {}
         self.accumulators: list[Mapping[str, Accumulator[Any, Any]]] = []
@@ -80,19 +81,31 @@ class IterationRunner:
         self._running.append(tables)
         in_superstep = set(plan.superstep.operators())
         given = {each: stages.kept(flows[each]) if each in in_superstep else flows[each] for each in operator.inputs}
-        attempts = options.ITERATION_ATTEMPTS.read(self._configuration)
-        for attempt in range(1, attempts + 1):
+        progress = None
+        while progress is None:
             try:
                 progress = self._attempt(plan, tables, operator, stages, given)
-                break
             except Exception as error:
-                if attempt == attempts or not _is_loss(error, tables):
+                if not self._may_begin_anew(error, [tables]):
                     raise
-                _log.warning("iteration %r begins anew, attempt %d failed: %s", operator.name, attempt, tables.lost())
+                _log.warning("iteration %r begins anew: %s", operator.name, tables.lost() or "a slot was lost")
         self.accumulators += progress.accumulators
         splits = TableSource(tables, plan.result_table).splits(operator.parallelism, {})
         result = stages.source(splits, operator.parallelism, ReadSplits(operator.name))
         return result.partitioned(Partitioning(spec.keys)) if isinstance(spec, DeltaIterationSpec) else result
+
+    def lost_a_result(self, error: Exception) -> bool:
+        """Return whether a failure after an iteration means that the whole plan has to run again.
+
+        The result of an iteration is read from its slots. If one is lost, so is the result, and what was reported
+        with it is dropped.
+        """
+        if not self._running or not self._may_begin_anew(error, self._running):
+            return False
+        _log.warning("the job begins anew: the result of an iteration was lost")
+        self.reports.clear()
+        self.accumulators.clear()
+        return True
 
     def close(self) -> None:
         """End the slots of all iterations."""
@@ -130,6 +143,13 @@ class IterationRunner:
             if is_last(SuperstepEnd(number, progress.aggregates, _goes_on_with(plan, spec, written)), limits):
                 _log.info("iteration %r ended after superstep %d", operator.name, number)
                 return progress
+
+    def _may_begin_anew(self, error: Exception, tables: Sequence[IterationTables]) -> bool:
+        """Return whether a failure is the loss of a slot, and not one too many."""
+        if not any(_is_loss(error, each) for each in tables):
+            return False
+        self._attempts_left -= 1
+        return self._attempts_left > 0
 
     def _run(self, plan: Plan, stages: Stages, flows: Flows) -> tuple[list[Written], dict[tuple[int, int], Report]]:
         """Run a plan as one Spark job; return what its tasks wrote and reported."""

@@ -18,6 +18,7 @@ from tamias.batch.planner.rdds import Rdds, SparkRdds
 from tamias.batch.planner.stages import Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
+from tamias.batch.tasks.blobs import Report
 from tamias.batch.tasks.exits import CountExit, Exit, ForwardExit
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.config.job_id import JobID
@@ -82,22 +83,34 @@ def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings,
     """Run all sinks of a plan where the partitions are."""
     started = time.monotonic()
     facts = JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
-    stages = Stages(rdds, facts)
     iterations = IterationRunner(place, facts)
     with PlanOutputs(plan, job_id) as outputs:
-        try:
-            flows = Translation(stages, plan, iterations=iterations).flows
-            records = [stages.collected(flows[sink], _exit_of(sink)) for sink in plan.sinks]
-            outputs.commit(records)
-        finally:
-            iterations.close()
-            with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
-                stages.release()
-    reports = stages.reports | iterations.reports
+        records, reports = _run_sinks(Stages(rdds, facts), plan, iterations)
+        while records is None:  # the result of an iteration was lost before all sinks had read it
+            records, reports = _run_sinks(Stages(rdds, facts), plan, iterations)
+        outputs.commit(records)
+    reports |= iterations.reports
     merged = merge_accumulators([*iterations.accumulators, *[report.accumulators for report in reports.values()]])
     results = {name: each if isinstance(each, Exception) else each.get_local_value() for name, each in merged.items()}
     runtime_ms = int((time.monotonic() - started) * 1000)
     return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results))
+
+
+def _run_sinks(
+    stages: Stages, plan: Plan, iterations: IterationRunner
+) -> tuple[list[list[Any]] | None, dict[tuple[int, int], Report]]:
+    """Run all sinks; return what they sent to the driver, and all reports. None if the plan has to be run again."""
+    try:
+        flows = Translation(stages, plan, iterations=iterations).flows
+        return [stages.collected(flows[sink], _exit_of(sink)) for sink in plan.sinks], stages.reports
+    except Exception as error:
+        if not iterations.lost_a_result(error):
+            raise
+        return None, {}
+    finally:
+        iterations.close()
+        with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
+            stages.release()
 
 
 def explained(error: Exception, context: Any, job_name: str) -> Exception:

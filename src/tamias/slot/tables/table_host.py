@@ -64,6 +64,7 @@ class TableHost:
                     self._check(fence)
                     return dumps(self._partition(target).look_up(pickle.loads(keys)))
                 case ReadTable(fence, target, number):
+                    point("table-read", self._slot)
                     self._check(fence)
                     return self._partition(target).part(number)
                 case _:
