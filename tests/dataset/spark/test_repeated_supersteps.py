@@ -12,11 +12,12 @@ from tests.spark.processes import TEST_RUN, run_driver
 from tests.spark.standalone_cluster import Cluster
 
 PROGRAM = """
-import os, sys
+import glob, os, sys
 from tamias.common import Configuration
 from tamias.dataset import ConvergenceCriterion, ExecutionEnvironment, LongSumAggregator, MapPartitionFunction
 
-master, folder, fault = sys.argv[1:]
+master, folder, fault, supersteps = sys.argv[1:]
+SUPERSTEPS = int(supersteps)
 COUNT = 40_000
 
 class Step(MapPartitionFunction):
@@ -48,6 +49,8 @@ class Step(MapPartitionFunction):
 class Strike(ConvergenceCriterion):
     def is_converged(self, iteration, value):
         assert value == COUNT, value
+        shuffles = len(glob.glob(os.path.join(folder, "local", "**", "shuffle_*"), recursive=True))
+        assert shuffles < 24, (iteration, shuffles)  # a superstep writes six files; they are removed in the background
         if fault == "executor" and iteration == 2 and not os.path.exists(os.path.join(folder, "struck")):
             open(os.path.join(folder, "struck"), "w").close()
             from tests.spark.processes import kill_an_executor
@@ -56,24 +59,25 @@ class Strike(ConvergenceCriterion):
 
 conf = Configuration()
 for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+                   "spark.local.dir": os.path.join(folder, "local"),
                    "spark.cores.max": "4", "spark.executor.memory": "512m", "spark.ui.enabled": "false",
                    "spark.scheduler.minRegisteredResourcesRatio": "1.0"}.items():
     conf.set_string(key, value)
 env = ExecutionEnvironment.get_execution_environment(conf).set_parallelism(2)
-iteration = env.generate_sequence(1, COUNT).iterate(4)
+iteration = env.generate_sequence(1, COUNT).iterate(SUPERSTEPS)
 iteration.register_aggregation_convergence_criterion("records", LongSumAggregator(), Strike())
-found = iteration.close_with(iteration.map_partition(Step())).collect()
-assert sorted(found) == list(range(5, COUNT + 5)), len(found)
+found = iteration.close_with(iteration.map_partition(Step()).rebalance()).collect()
+assert sorted(found) == list(range(1 + SUPERSTEPS, COUNT + 1 + SUPERSTEPS)), len(found)
 calls = env.get_last_job_execution_result().get_accumulator_result("calls")
-assert calls == 4 * COUNT, calls
+assert calls == SUPERSTEPS * COUNT, calls
 print("EXACT", os.path.exists(os.path.join(folder, "failed")), flush=True)
 """
 
 
-def run(master: str, folder: Path, fault: str) -> str:
-    driver = run_driver(PROGRAM, master, str(folder), fault, stdin=subprocess.DEVNULL)
+def run(master: str, folder: Path, fault: str, supersteps: int, timeout_s: float = 240.0) -> str:
+    driver = run_driver(PROGRAM, master, str(folder), fault, str(supersteps), stdin=subprocess.DEVNULL)
     try:
-        output, _ = driver.communicate(timeout=240)
+        output, _ = driver.communicate(timeout=timeout_s)
     finally:
         driver.kill()
         driver.wait()
@@ -81,8 +85,13 @@ def run(master: str, folder: Path, fault: str) -> str:
     return output
 
 
-def test_a_task_that_spark_tries_again_counts_once(tmp_path: Path) -> None:
-    assert "EXACT True" in run("local[2,4]", tmp_path, "task")
+def test_a_task_that_spark_tries_again_counts_once_and_shuffles_leave_no_files(tmp_path: Path) -> None:
+    assert "EXACT True" in run("local[2,4]", tmp_path, "task", 8)
+
+
+@pytest.mark.soak  # minutes: CI has half an hour for everything
+def test_a_thousand_supersteps_grow_neither_plan_nor_disk(tmp_path: Path) -> None:
+    assert "EXACT True" in run("local[2,4]", tmp_path, "task", 1_000, timeout_s=3_000.0)
 
 
 @pytest.mark.soak  # minutes: CI has half an hour for everything
@@ -92,7 +101,7 @@ def test_an_iteration_survives_the_loss_of_an_executor_with_its_slots(
     monkeypatch.setenv(*TEST_RUN)  # the program finds the executors of this test run by it
     cluster = Cluster(tmp_path)
     try:
-        output = run(cluster.master, tmp_path, "executor")
+        output = run(cluster.master, tmp_path, "executor", 4)
     finally:
         cluster.stop()
     killed = re.search(r"KILLED (\d+)", output)
