@@ -271,12 +271,18 @@ def with_services(made: Schedule, services: tuple[Service, ...]) -> Schedule:
     for _ in range(chance.randint(1, 2)):
         at = chance.randrange(len(scenes))
         act = Act(chance.choice(_service_acts(made)), chance.randint(made.records // 10, made.records // 2))
-        scenes[at] = replace(scenes[at], acts=(act, *scenes[at].acts))
+        scenes[at] = _with_act(scenes[at], act)
     if sink in SERVICE_POINTS and chance.random() < 0.4:
         at = chance.randrange(len(scenes))
         fault = f"{chance.choice(SERVICE_POINTS[sink])}:*:{chance.randint(1, 4)}:{chance.choice(('kill', 'error'))}"
         scenes[at] = replace(scenes[at], faults=(*scenes[at].faults, fault))
     return replace(made, scenes=tuple(scenes))
+
+
+def _with_act(scene: Scene, act: Act) -> Scene:
+    """Return a scene with one more act: the first, unless another act must continue the driver before."""
+    stands = any(fault.split(":")[0] in DRIVER_POINTS and fault.endswith(":stop") for fault in scene.faults)
+    return replace(scene, acts=(*scene.acts, act) if stands else (act, *scene.acts))
 
 
 def _source_and_sink(chance: random.Random, made: Schedule, services: tuple[Service, ...]) -> tuple[Source, Sink]:
