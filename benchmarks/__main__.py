@@ -51,6 +51,15 @@ WORKLOADS: list[tuple[str, int, list[Peer]]] = [
     ("stateless-chain", 1_000, [*FLINK, Peer("pyspark", "mapInPandas", {1_000: 2_000_000})]),
 ]
 
+CONNECTORS = {
+    "database-write": 500_000,
+    "database-read": 2_000_000,
+    "files-write": 4_000_000,
+    "files-read": 4_000_000,
+    "frame-read": 4_000_000,
+    "frame-write": 1_000_000,
+}
+
 
 def main() -> None:
     """Run the chosen benchmarks and print the figures."""
@@ -59,8 +68,7 @@ def main() -> None:
         "--pyflink", help="the Python of an environment with apache-flink; without it PyFlink is left out"
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, to check that everything runs")
-    everything = "throughput,epoch,latency,first,memory,linear,checkpoints,backends,kafka,iterations"
-    parser.add_argument("--only", default=everything)
+    parser.add_argument("--only", help="the parts to run, separated by commas; all of them without it")
     parser.add_argument(
         "--full-state", action="store_true", help="measure the state backends with up to 20 million keys"
     )
@@ -77,9 +85,10 @@ def main() -> None:
         "checkpoints": checkpoints,
         "backends": backends,
         "kafka": kafka,
+        "connectors": connectors,
         "iterations": iterations,
     }
-    for name in options.only.split(","):
+    for name in options.only.split(",") if options.only else parts:
         parts[name](options)
 
 
@@ -159,10 +168,22 @@ def first_result(options: argparse.Namespace) -> None:
 
 
 def kafka(options: argparse.Namespace) -> None:
-    """Print the rate from a topic of Kafka through a keyed count to another topic, exactly once."""
-    heading("from Kafka to Kafka, exactly once (the broker is on the same two cores)")
-    found = run("kafka", "--records", sized(3_000_000, options))
-    print(f"    keyed-count {found['records_per_second']:>12,.0f} records/s ({found['records']:,} records)")
+    """Print the rate from a topic of Kafka through a keyed count to another topic, and the ratio to each peer."""
+    heading("from Kafka through a keyed count to Kafka (the broker is on the same two cores)")
+    ours = run("kafka", "--records", sized(3_000_000, options))
+    show("tamias, exactly once", ours)
+    spark = run("kafka", "--engine", "pyspark", "--records", sized(1_000_000, options))
+    show("pyspark applyInPandasWithState", spark, ours)
+    if options.pyflink:
+        flink = ("--engine", "pyflink", "--python", os.path.abspath(options.pyflink))
+        show("pyflink, exactly once", run("kafka", *flink, "--records", sized(200_000, options)), ours)
+
+
+def connectors(options: argparse.Namespace) -> None:
+    """Print the rates of databases, files and DataFrames."""
+    heading("rows and lines per second, parallelism 2")
+    for what, records in CONNECTORS.items():
+        show(what, run("connectors", "--what", what, "--records", sized(records, options)))
 
 
 def iterations(options: argparse.Namespace) -> None:

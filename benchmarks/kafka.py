@@ -1,21 +1,30 @@
-"""Records per second from Kafka through a keyed count to Kafka, exactly once, on two cores that the broker shares.
+"""Records per second from Kafka through a keyed count to Kafka, on two cores that the broker shares.
 
     python -m benchmarks.kafka --records 2000000
+    python -m benchmarks.kafka --engine pyspark --records 200000
+    python -m benchmarks.kafka --engine pyflink --python .venvs/flink/bin/python --records 100000
 
-The broker is the tests' own, on this machine. The rate is that of the time between the first record that the job reads
-and its end, when the last transaction is committed.
+The broker is the tests' own, on this machine. Tamias and PyFlink write exactly once, with a checkpoint every two
+seconds; Spark's sink writes at least once. The rate of Tamias is that of the time between the first record that the job
+reads and its end, when the last transaction is committed. That of a peer begins later, with the first message in the
+topic that it writes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import tempfile
+import threading
 import time
+from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.services.kafka.broker import Broker, running_broker
-from tests.services.kafka.topics import new_topic
+from tests.services.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST, download
+from tests.services.kafka.topics import consume, new_topic
 
 from tamias.common import SimpleStringSchema, Types, WatermarkStrategy
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -30,6 +39,10 @@ from tamias.datastream.state import ValueStateDescriptor
 
 KEYS = 1_000
 PARALLELISM = 2
+JARS = {  # of each peer: the folder, and the list of what is in it
+    "pyflink": (FOLDER.with_name("flink-kafka"), Path(__file__).parent / "peers" / "flink_kafka_jars.txt"),
+    "pyspark": (SPARK_FOLDER, SPARK_LIST),
+}
 
 
 class Count(KeyedProcessFunction):
@@ -94,8 +107,41 @@ def run(kafka: Broker, topics: tuple[str, str], checkpoints: str, interval_ms: i
     return time.monotonic() - begun
 
 
+class FirstMessage(threading.Thread):
+    """Notes when a topic gets its first message, committed or not."""
+
+    def __init__(self, kafka: Broker, topic: str) -> None:
+        super().__init__(daemon=True)
+        self._consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": "first", "log_level": 0})
+        self._topic = topic
+        self.at: float | None = None  # on the wall clock, which the peer's process has too
+
+    def run(self) -> None:
+        while self.at is None:
+            places = (TopicPartition(self._topic, number) for number in range(PARALLELISM))
+            if any(self._consumer.get_watermark_offsets(place, timeout=30)[1] for place in places):
+                self.at = time.time()
+            time.sleep(0.02)
+
+
+def run_peer(kafka: Broker, topics: tuple[str, str], engine: str, python: str, interval_ms: int) -> float:
+    """Run the same job on a peer, in a process of its own; return the seconds from its first message to its end."""
+    folder, listed = JARS[engine]
+    jars = download(folder, listed=listed)
+    first = FirstMessage(kafka, topics[1])
+    first.start()
+    command = [python, "-m", f"benchmarks.peers.{engine}_kafka", kafka.servers, *topics, str(jars), str(interval_ms)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not told or first.at is None:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return float(json.loads(told[-1])["ended"]) - first.at
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=("tamias", "pyflink", "pyspark"), default="tamias")
+    parser.add_argument("--python", default=sys.executable, help="the Python of an environment with the peer")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--record-bytes", type=int, default=100)
     parser.add_argument("--interval-ms", type=int, default=2_000)
@@ -103,7 +149,13 @@ def main() -> None:
     with running_broker() as kafka, tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
         topics = (new_topic(kafka, PARALLELISM), new_topic(kafka, PARALLELISM))
         fill(kafka, topics[0], told.records, told.record_bytes)
-        seconds = run(kafka, topics, folder, told.interval_ms)
+        if told.engine == "tamias":
+            seconds = run(kafka, topics, folder, told.interval_ms)
+        else:
+            seconds = run_peer(kafka, topics, told.engine, told.python, told.interval_ms)
+        written = len(consume(kafka, topics[1]))
+    if written != told.records:
+        raise SystemExit(f"{told.engine} wrote {written:,} messages, not {told.records:,}")
     print(json.dumps({"records_per_second": told.records / seconds, "records": told.records, "seconds": seconds}))
 
 
