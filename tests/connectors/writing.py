@@ -37,6 +37,11 @@ class Subtask:
         self.writer.finish()
         self._finished = True
 
+    def close(self) -> None:
+        self.writer.close()
+        if self.committer is not None:
+            self.committer.close()
+
     def snapshot(self, checkpoint_id: int) -> bytes:
         if not self._finished:  # the epoch in which a subtask finishes has no other end
             self.writer.end_epoch()
@@ -106,7 +111,7 @@ class SinkJob:
         """Lose the subtasks and start from the latest checkpoint, perhaps at the second attempt."""
         if orderly:
             for subtask in self.subtasks:
-                subtask.writer.close()
+                subtask.close()
         self.parallelism = parallelism
         self.begun = []
         self.written = list(self.latest.covered) if self.latest else []
@@ -119,7 +124,7 @@ class SinkJob:
             subtask.finish()
         self.checkpoint()
         for subtask in self.subtasks:
-            subtask.writer.close()
+            subtask.close()
 
 
 def visible_files(base: Path) -> list[Path]:

@@ -142,6 +142,43 @@ def test_a_writer_without_checkpoints_commits_at_the_end(env):
     assert LOG == ["writer 0/1 []", "finish", "commit [(0, 1, 2)]", "close"]
 
 
+class Apart(TracedWriter):
+    """Has a committer of its own."""
+
+    def __init__(self, fails=False):
+        self._fails = fails
+
+    def create_committer(self):
+        return TracedCommitter()
+
+    def close(self):
+        super().close()
+        if self._fails:
+            raise OSError("cannot close")
+
+
+class TracedCommitter(Committer):
+    def commit(self, committables):
+        LOG.append(f"commit {list(committables)}")
+
+    def close(self):
+        LOG.append("close the committer")
+
+
+def test_a_committer_is_closed_once_after_its_writer_in_every_attempt(env):
+    scripted(checkpointed(env), 5, [1]).sink_to(Apart())
+    run_scripted(env, Script(crashes=[Crash("after-epoch", 3)], kill=False))
+    closed = [line for line in LOG if line.startswith("close")]
+    assert closed == ["close", "close the committer"] * 2 and LOG[-1] == "close the committer"
+
+
+def test_a_committer_is_closed_also_if_its_writer_cannot_be(env):
+    scripted(env, 3, [1]).sink_to(Apart(fails=True))
+    with pytest.raises(JobExecutionError, match="cannot close"):
+        run_scripted(env)
+    assert LOG[-2:] == ["close", "close the committer"]
+
+
 class Timed(SinkFunction):
     def invoke(self, value, context):
         LOG.append((value, context.timestamp(), context.current_watermark()))

@@ -206,6 +206,9 @@ class Committer(ABC, Generic[C]):
     def commit(self, committables: Sequence[C]) -> None:
         """Commit each committable, unless it is committed already."""
 
+    def close(self) -> None:
+        """Release connections. Called once, after the writer's `close`; the job has ended or restarts."""
+
 
 class Sink(ABC, Generic[T]):
     """A sink for `stream.sink_to`."""

@@ -117,9 +117,13 @@ class WriterOperator(RuntimeOperator):
 
     def close(self) -> None:
         writer = getattr(self, "_writer", None)
-        if writer is not None:
-            writer.close()
-        super().close()
+        try:
+            if writer is not None:
+                writer.close()
+        finally:
+            if self._committer is not None and self._committer is not writer:  # one object may be both
+                self._committer.close()
+            super().close()
 
 
 def writer_context(environment: SubtaskEnvironment, operator: Operator, *, exactly_once: bool) -> WriterContext:

@@ -9,7 +9,7 @@ import pytest
 
 from tamias.clock import ManualClock
 from tamias.connectors.kafka.client_properties import ClientProperties
-from tamias.connectors.kafka.transactions import TransactionAdmin
+from tamias.connectors.kafka.transactions import TransactionAdmin, TransactionCommitter
 from tamias.errors import KafkaError
 
 LEADERLESS, UNKNOWN_TOPIC, NOT_SHOWN = -1, 3, 29
@@ -85,6 +85,30 @@ def test_a_cluster_without_any_transaction_has_none_open():
 def test_a_user_who_must_not_see_the_coordinators_asks_every_broker():
     with broker(lambda port: metadata(port, error=NOT_SHOWN), lambda _: transactions("a")) as admin:
         assert admin.open_transactions() == ["a"]
+
+
+def test_a_closed_committer_leaves_no_connection_open():
+    hung_up = threading.Event()
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        connection, _ = server.accept()
+        with connection:
+            size = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))[0]
+            body = connection.recv(size, socket.MSG_WAITALL)[4:8] + metadata(0, error=UNKNOWN_TOPIC)
+            connection.sendall(struct.pack(">i", len(body)) + body)
+            if connection.recv(1) == b"":
+                hung_up.set()
+
+    threading.Thread(target=serve, daemon=True).start()
+    servers = f"127.0.0.1:{server.getsockname()[1]}"
+    admin = TransactionAdmin(ClientProperties({"bootstrap.servers": servers}), ManualClock())
+    committer = TransactionCommitter(admin, ManualClock(), 1_000, ignores_late_failures=False)
+    assert admin.open_transactions() == []
+    assert not hung_up.is_set()
+    committer.close()
+    assert hung_up.wait(30)
+    server.close()
 
 
 def test_coordinators_that_stay_without_a_leader_are_an_error_after_a_minute():

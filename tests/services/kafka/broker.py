@@ -1,6 +1,7 @@
 """Kafka brokers on loopback, started from their jars in about three seconds.
 
-A broker listens twice: without security, and with TLS and SASL (`secured`), where PLAIN and SCRAM know one user. Most
+A broker listens three times: without security; with TLS and SASL (`secured`), where PLAIN and SCRAM know one user; and
+with TLS for clients that have a certificate (`certified`). Most
 tests share one broker (`kafka`); `cluster.py` starts several.
 """
 
@@ -34,11 +35,17 @@ _SETTINGS = """
 process.roles=broker,controller
 node.id={node}
 controller.quorum.voters={voters}
-listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured}
+listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured},CERTIFIED://127.0.0.1:{certified},\
+CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SECURED://127.0.0.1:{secured},CERTIFIED://127.0.0.1:{certified}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL,CERTIFIED:SSL
+listener.name.certified.ssl.keystore.type=PEM
+listener.name.certified.ssl.keystore.location={folder}/server.pem
+listener.name.certified.ssl.truststore.type=PEM
+listener.name.certified.ssl.truststore.location={folder}/ca.pem
+listener.name.certified.ssl.client.auth=required
 listener.name.secured.ssl.keystore.type=PEM
 listener.name.secured.ssl.keystore.location={folder}/server.pem
 listener.name.secured.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
@@ -67,6 +74,7 @@ class Ports(NamedTuple):
 
     plain: int
     secured: int
+    certified: int
     controller: int
 
 
@@ -88,7 +96,10 @@ class Broker:
         self.node = number + 1
         self.servers = f"127.0.0.1:{own.plain}"
         self.secured = f"127.0.0.1:{own.secured}"
+        self.certified = f"127.0.0.1:{own.certified}"
         self.certificate = folder / "ca.pem"
+        self.client_certificate = folder / "client.pem"  # with its key
+        self.client_key = folder / "client-secret.pem"
         self._folder = folder
         self._java = [
             _java(), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{libraries}/*",
@@ -98,6 +109,7 @@ class Broker:
             _SETTINGS.format(
                 plain=own.plain,
                 secured=own.secured,
+                certified=own.certified,
                 controller=own.controller,
                 node=self.node,
                 voters=",".join(f"{node}@127.0.0.1:{each.controller}" for node, each in enumerate(ports, 1)),
@@ -215,8 +227,8 @@ def new_cluster_id() -> str:
 
 def ports_of_brokers(count: int) -> list[Ports]:
     """Return the ports for some brokers."""
-    free = iter(free_ports(count * 3))
-    return [Ports(next(free), next(free), next(free)) for _ in range(count)]
+    free = free_ports(count * 4)
+    return [Ports(*free[at : at + 4]) for at in range(0, len(free), 4)]
 
 
 def _die_with_parent() -> None:

@@ -1,4 +1,4 @@
-"""The certificates of the test broker: an authority, and a server certificate for 127.0.0.1."""
+"""The certificates of the test broker: an authority, a server certificate for 127.0.0.1, and that of a client."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+KEY_PASSWORD = "canary-key-password"
+_PEM = serialization.Encoding.PEM
+
 
 def write_certificates(folder: Path) -> None:
-    """Write `ca.pem`, which clients trust, and `server.pem`: the server's key and its certificates."""
-    authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    """Write `ca.pem`, which both sides trust; `server.pem` and `client.pem`: a key and its certificates.
+
+    `client-secret.pem` is the client's key, encrypted with `KEY_PASSWORD`.
+    """
+    authority_key, server_key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     authority_name, server_name = _name("tests"), _name("127.0.0.1")
     authority = (
         _begun(authority_name, authority_name, authority_key.public_key())
@@ -27,10 +33,17 @@ def write_certificates(folder: Path) -> None:
         .add_extension(address, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    pem = serialization.Encoding.PEM
-    key = server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "ca.pem").write_bytes(authority.public_bytes(pem))
-    (folder / "server.pem").write_bytes(key + server.public_bytes(pem) + authority.public_bytes(pem))
+    client = _begun(_name("alice"), authority_name, client_key.public_key()).sign(authority_key, hashes.SHA256())
+    trusted = authority.public_bytes(_PEM)
+    (folder / "ca.pem").write_bytes(trusted)
+    (folder / "server.pem").write_bytes(_key(server_key) + server.public_bytes(_PEM) + trusted)
+    (folder / "client.pem").write_bytes(_key(client_key) + client.public_bytes(_PEM) + trusted)
+    (folder / "client-secret.pem").write_bytes(_key(client_key, KEY_PASSWORD))
+
+
+def _key(key: ec.EllipticCurvePrivateKey, password: str | None = None) -> bytes:
+    hidden = serialization.BestAvailableEncryption(password.encode()) if password else serialization.NoEncryption()
+    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, hidden)
 
 
 def _name(common_name: str) -> x509.Name:

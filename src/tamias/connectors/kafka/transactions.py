@@ -194,6 +194,9 @@ class TransactionCommitter(Committer[PreparedTransaction]):
             if error:
                 self._fail(transaction, error)
 
+    def close(self) -> None:
+        self._admin.close()
+
     def _fail(self, transaction: PreparedTransaction, error: ErrorCode) -> None:
         """Say what became of a transaction that cannot be committed."""
         state = self._admin.describe(transaction["id"])

@@ -166,8 +166,13 @@ class BrokerConnection:
         request = (
             struct.pack(">hhi", api, version, self._number) + _string(_CLIENT) + (b"\0" if compact else b"") + body
         )
-        self._socket.sendall(struct.pack(">i", len(request)) + request)
-        (size,) = struct.unpack(">i", self._receive(4))
+        try:
+            self._socket.sendall(struct.pack(">i", len(request)) + request)
+            (size,) = struct.unpack(">i", self._receive(4))
+        except ssl.SSLError as error:  # TLS 1.3: a broker refuses the certificate of a client after the handshake
+            if "ALERT" in (error.reason or "") and ("CERT" in error.reason or "UNKNOWN_CA" in error.reason):
+                raise LoginRefused(f"the broker refused the client's certificate: {error.reason}") from None
+            raise
         if not 4 <= size <= _LARGEST_ANSWER:
             raise ConnectionError(f"a broker sent an answer of {size} bytes")
         answer = _Answer(self._receive(size))

@@ -12,6 +12,7 @@ from tamias.errors import KafkaError, KafkaTransactionLost
 from tests.connectors.sink_contract import SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.broker import PASSWORD, USER
+from tests.services.kafka.certificates import KEY_PASSWORD
 from tests.services.kafka.topics import consume, new_topic, values, wait_until_nothing_is_open
 
 EXACTLY_ONCE, AT_LEAST_ONCE, NONE = (
@@ -184,6 +185,38 @@ def test_transactions_are_committed_over_tls_with_a_login(kafka, mechanism):
     job.write(0, "secured")
     job.finish()
     assert values(kafka, topic) == ["secured"]
+
+
+def certified(kafka, **more):
+    """Return the properties of a client with a certificate, under librdkafka's names."""
+    servers = {"bootstrap_servers": kafka.certified, "security_protocol": "SSL"}
+    return servers | {"ssl_ca_location": str(kafka.certificate)} | more
+
+
+def test_transactions_are_committed_with_a_client_certificate(kafka):
+    topic, pem = new_topic(kafka), str(kafka.client_certificate)
+    of_java = {"ssl_truststore_type": "PEM", "ssl_keystore_type": "PEM", "ssl_keystore_location": pem}
+    encrypted = {"ssl_certificate_location": pem, "ssl_key_location": str(kafka.client_key)}
+    for number, how in enumerate((of_java, encrypted | {"ssl_key_password": KEY_PASSWORD})):
+        sink = (
+            writing(kafka, topic, **certified(kafka, **how)).set_transactional_id_prefix(f"p{number}-{topic}").build()
+        )
+        assert KEY_PASSWORD not in repr(sink)
+        job = SinkJob(sink, 1)
+        job.write(0, str(number))
+        job.finish()
+    assert values(kafka, topic) == ["0", "1"]
+
+
+def test_a_commit_without_a_client_certificate_is_refused_at_once(kafka):
+    with_one = certified(kafka, ssl_certificate_location=str(kafka.client_certificate))
+    topic = new_topic(kafka)
+    job = SinkJob(writing(kafka, topic, **with_one, ssl_key_location=str(kafka.client_certificate)).build(), 1)
+    job.write(0, "written with a certificate")
+    job.begin_checkpoint()
+    committer = writing(kafka, topic, **certified(kafka)).build().create_committer()
+    with pytest.raises(KafkaError, match=r"refused the client's certificate: .*CERT"):
+        committer.commit([committable for _, committable in job.subtasks[0].waiting])
 
 
 # --------------------------------------------------------------------------------------------- the other guarantees

@@ -257,6 +257,15 @@ def test_topics_are_read_over_tls_with_a_login(kafka, mechanism):
     assert read_all(secured(kafka, topic, mechanism).set_bounded(LATEST).build()) == ["secured"]
 
 
+def test_topics_are_read_with_a_client_certificate(kafka):
+    topic = new_topic(kafka)
+    produce(kafka, topic, ["certified"])
+    builder = reading(kafka, topic).set_bootstrap_servers(kafka.certified).set_property("security.protocol", "SSL")
+    for store, pem in (("truststore", kafka.certificate), ("keystore", kafka.client_certificate)):
+        builder.set_property(f"ssl.{store}.type", "PEM").set_property(f"ssl.{store}.location", str(pem))
+    assert read_all(builder.set_bounded(LATEST).build()) == ["certified"]
+
+
 def secured(kafka, topic, mechanism, password=PASSWORD):
     """Build a source with the properties of Java's client."""
     module = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
@@ -401,3 +410,27 @@ def test_the_slowest_partition_holds_the_watermark_back_until_it_is_idle(kafka):
             assert time.monotonic() < deadline
             time.sleep(0.05)
             produce(kafka, topic, ["more"], timestamp=200_000)
+
+
+def test_a_topic_that_is_ahead_of_its_alignment_group_waits_for_the_others(kafka):
+    fast, slow = new_topic(kafka), new_topic(kafka)
+    producer = Producer({"bootstrap.servers": kafka.servers})
+    for number in range(20_000):
+        producer.produce(fast, str(number), partition=0, timestamp=1_000 + number * 10)
+    assert producer.flush(60) == 0
+    produce(kafka, slow, ["slow"], timestamp=1_000)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    strategy = strategy.with_watermark_alignment("group", Duration.of_seconds(5), Duration.of_millis(10))
+    env = StreamExecutionEnvironment.get_execution_environment()
+    first, second = (env.from_source(reading(kafka, topic).build(), strategy, topic) for topic in (fast, slow))
+    with on_local_engine(), first.union(second).execute_and_collect() as records:
+        assert {next(records) for _ in range(300)} >= {"slow", "0"}
+        progress = records.job_client.get_progress
+        before = -1
+        while progress().records_read != before:  # until the fast topic waits
+            before = progress().records_read
+            time.sleep(0.5)
+        assert 500 <= before < 15_000
+        produce(kafka, slow, ["slow"], timestamp=1_000_000)
+        while next(records) != "19999":
+            pass
