@@ -12,7 +12,9 @@ from tamias.checkpoint.restore_point import resolve
 from tamias.cli.main import main
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from tamias.errors import UntrustedFileError
 from tamias.state_processor.entries import pieces_of
+from tamias.state_processor.spark.state_source import TamiasStateSource
 from tamias.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
 from tamias.state_processor.stored_savepoint import open_savepoint
 from tests.state_processor.programs import FAR_MS, every_kind, numbers, restored, savepoint_of
@@ -115,6 +117,28 @@ def test_export_writes_parquet_with_a_column_for_each_state(tmp_path, capsys, ba
     assert "has files already" in run(capsys, "export", path, "every-kind", tmp_path / "rows")[2]
 
 
+def test_a_savepoint_that_is_not_signed_is_refused_where_a_key_is_configured(tmp_path, capsys, monkeypatch):
+    path = savepoint_of(every_kind, tmp_path)
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    (tmp_path / "config.yaml").write_text(f"tamias.checkpoint.signing-key-file: {key}\n")
+    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    commands = {
+        "show": [],
+        "get": ["every-kind", 3],
+        "diff": [path],
+        "export": ["every-kind", tmp_path / "rows"],
+        "edit": ["every-kind", f"{__file__}:run", tmp_path / "new"],
+    }
+    for command, more in commands.items():
+        code, _, error = run(capsys, command, path, *more)
+        assert code == 1 and "UntrustedFileError" in error and "no signature" in error
+    table = TamiasStateSource({"path": path, "operatorUid": "every-kind"})
+    with pytest.raises(UntrustedFileError, match="no signature"):
+        table.schema()
+
+
 # ------------------------------------------------------------------------------------- classes that cannot be imported
 
 CLASSES = """
@@ -181,6 +205,9 @@ def test_classes_that_cannot_be_imported_are_shown_and_survive_an_edit(tmp_path,
     assert code == 0 and "job_classes.Place(street='Main', number=" in text
     assert "job_classes.Parcel(weight=" in text and "colour=job_classes.Colour('red')" in text
     assert run(capsys, "export", old, "deliver", tmp_path / "rows")[0] == 0
+    assert run(capsys, "export", old, "deliver", tmp_path / "last", "--state", "last")[0] == 0
+    assert {row["key_group"] for row in pyarrow.parquet.read_table(tmp_path / "last").to_pylist()} == {None}
+    assert "no state of key 'Main'" in run(capsys, "get", old, "deliver", "Main")[1]
     script = tmp_path / "edit.py"
     script.write_text("def nothing(key, state): pass\n")
     assert run(capsys, "edit", old, "deliver", f"{script}:nothing", tmp_path / "new")[0] == 0

@@ -26,7 +26,7 @@ from tamias.state_processor.stand_ins import load_value, missing_classes_allowed
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.types.serializer import TypeSerializer, TypeSerializerSnapshot
 
-__all__ = ["Address", "OpaqueBytes", "Values", "address_of", "pieces_of", "tables_of", "tables_with"]
+__all__ = ["Address", "OpaqueBytes", "Values", "address_of", "pieces_of", "pieces_with", "tables_of"]
 
 
 class OpaqueBytes(bytes):
@@ -57,16 +57,24 @@ def pieces_of(stored: StoredOperator, part: KeyedFiles) -> Iterator[RestoredTabl
     A part in the canonical format is one piece. A part that RocksDB wrote has a piece for each key group, and one for
     the tables beside RocksDB, so that its size is no matter.
     """
-    return within(missing_classes_allowed, _pieces_of(stored, part))
+    return within(missing_classes_allowed, _pieces_of(stored, part, part.key_groups))
 
 
-def _pieces_of(stored: StoredOperator, part: KeyedFiles) -> Iterator[RestoredTables]:
+def pieces_with(stored: StoredOperator, key: Any) -> Iterator[RestoredTables]:
+    """Yield the pieces that may have entries of a key. They have other keys too."""
+    group = key_group(key, stored.metadata.max_parallelism)
+    for part in stored.parts():
+        if part.key_group_first <= group <= part.key_group_last:
+            yield from within(missing_classes_allowed, _pieces_of(stored, part, KeyGroupRange(group, group)))
+
+
+def _pieces_of(stored: StoredOperator, part: KeyedFiles, key_groups: KeyGroupRange) -> Iterator[RestoredTables]:
     files, restore = stored.files(), stored.restore(part)
     restore.check_formats()
     if part.format == ROCKSDB:
         listed = restore.keyed_infos()
         with opened_instance(part, files) as instance:
-            for group in range(part.key_group_first, part.key_group_last + 1):
+            for group in range(key_groups.first, key_groups.last + 1):
                 states = read_states(instance, restore.max_parallelism, KeyGroupRange(group, group))
                 read = ((listed.get(info.name, info), dict(entries)) for info, entries in states)
                 yield {info.name: RestoredTable(info, entries) for info, entries in read if entries}
@@ -80,12 +88,6 @@ def tables_of(stored: StoredOperator, key_groups: KeyGroupRange) -> RestoredTabl
     restore = replace(stored.restore(None), keyed=tuple(parts))
     with missing_classes_allowed():
         return {table.info.name: table for table in read_tables(restore, stored.files(), key_groups)}
-
-
-def tables_with(stored: StoredOperator, key: Any) -> RestoredTables:
-    """Return the tables of the key group of a key."""
-    group = key_group(key, stored.metadata.max_parallelism)
-    return tables_of(stored, KeyGroupRange(group, group))
 
 
 def _overlap(part: KeyedFiles, key_groups: KeyGroupRange) -> bool:

@@ -12,7 +12,7 @@ from tamias.state.declared import Described
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state_files import Mode
 from tamias.state.snapshots import WINDOWED, StateInfo
-from tamias.state_processor.entries import Address, Values, address_of, pieces_of, tables_of, tables_with
+from tamias.state_processor.entries import Address, Values, address_of, pieces_of, pieces_with, tables_of
 from tamias.state_processor.stand_ins import load_value
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint
 
@@ -95,7 +95,7 @@ def find_key(stored: StoredOperator, key: Any) -> list[Found]:
     """Return all entries of a key, those of windows and timers included. Only the files with its key group are read."""
     wanted = state_key(key)
     found: list[Found] = []
-    for info, entries in tables_with(stored, key).values():
+    for info, entries in (table for tables in pieces_with(stored, key) for table in tables.values()):
         values = Values(info)
         if not info.namespaced:
             if wanted in entries:

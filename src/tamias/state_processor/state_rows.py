@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tamias.errors import StateError, preview
+from tamias.errors import InvalidKeyError, StateError, preview
 from tamias.keygroups import key_group, user_key
 from tamias.state.declared import Described
 from tamias.state.keyed_backend import RestoredTables
@@ -15,7 +15,6 @@ from tamias.state.snapshots import WINDOWED, StateInfo
 from tamias.state_processor.columns import declared_column, fitted, inferred_column
 from tamias.state_processor.entries import Values, address_of, pieces_of
 from tamias.state_processor.inspection import compared_ranges, differences_in
-from tamias.state_processor.stand_ins import StandIn
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.types.data_type import DataType
 from tamias.types.data_types import DataTypes, RowField, RowType
@@ -158,7 +157,7 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
             for at, kept in _entries(tables, name):
                 address = address_of(info, at)
                 window = None if address.namespace is None else repr(address.namespace)
-                group = None if isinstance(address.key, StandIn) else int(key_group(address.key, groups))
+                group = _group_of(address.key, groups)
                 for *value, stamp in _spread(kind, values.load(kept), values.stamps(kept), flat=flat):
                     yield (address.key, window, *value, stamp, group)
 
@@ -183,6 +182,13 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
         DataTypes.INT(),
     )
     return StateTable(stored, names, types, read, len(stored.parts()))
+
+
+def _group_of(key: Any, max_parallelism: int) -> int | None:
+    try:
+        return int(key_group(key, max_parallelism))
+    except InvalidKeyError:  # only the class of the key knows its hash, and it cannot be imported
+        return None
 
 
 _SINGLE = ("value", "reducing", "folding", "aggregating")
