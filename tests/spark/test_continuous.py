@@ -45,11 +45,11 @@ every_kind.build(
 ).execute()
 
 # ------------------------------------------------------------- a savepoint, continued at another parallelism
-client = tally.build(4_000, 2_000, folder / "tally", execution="continuous").execute_async()
-while client.get_progress().records_read < 500:
+client = tally.build(12_000, 400, folder / "tally", execution="continuous").execute_async()
+while client.get_progress().records_read < 200:
     time.sleep(0.02)
 path = client.stop_with_savepoint(False, str(folder / "savepoints")).result()
-tally.build(4_000, 1e9, folder / "tally", parallelism=1, restore=path, execution="continuous").execute()
+tally.build(12_000, 1e9, folder / "tally", parallelism=1, restore=path, execution="continuous").execute()
 
 # ------------------------------------------------- a job that is cancelled leaves its places to the next one
 client = tally.build(100_000, 1_000, folder / "cancelled", execution="continuous").execute_async()
@@ -114,7 +114,7 @@ def test_every_kind_of_operator_gives_the_results_of_epochs(found, folder: Path)
 
 
 def test_a_savepoint_continues_at_another_parallelism(found, folder: Path) -> None:
-    assert tally.verify(4_000, folder / "tally") == []
+    assert tally.verify(12_000, folder / "tally") == []
 
 
 def test_an_exception_of_the_users_code_reaches_the_program_as_itself(found) -> None:

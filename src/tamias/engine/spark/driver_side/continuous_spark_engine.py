@@ -101,6 +101,16 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         self._cancel_for_good()
         self._stop(DeploymentError("the job was cancelled"))
 
+    def _waits_for_resources(self) -> bool:
+        """Return whether some tasks of the attempt have not got a place yet."""
+        try:
+            waits = active_tasks(self._context, self._group) < len(self._subtasks)
+        except Exception:  # the session is gone: ending the attempt does no harm
+            return False
+        if waits:
+            _log.warning("a job waits for Spark to give its tasks places; job group %s", self._group)
+        return waits
+
     def _slot_lost(self, number: int) -> None:
         self._stop(SlotLostError(number, "it was given up"))
 
