@@ -17,7 +17,7 @@ from tamias.types.data_type_info import row_type_info
 if TYPE_CHECKING:
     from tamias.program.data_stream import DataStream
 
-__all__ = ["DataFrameSources"]
+__all__ = ["DataFrameSources", "check_frame"]
 
 
 class DataFrameSources(EnvironmentSources):
@@ -37,7 +37,7 @@ class DataFrameSources(EnvironmentSources):
             watermark_strategy: How timestamps and watermarks are made; None for neither.
             source_name: The name of the operator.
         """
-        _check_frame("from_data_frame", df, streaming=False)
+        check_frame("from_data_frame", df, streaming=False)
         from tamias.engine.spark.data_frames.data_frame_input import DataFrameInput
 
         part = DataFrameInput(df)
@@ -68,7 +68,7 @@ class DataFrameSources(EnvironmentSources):
             source_name: The name of the operator, and of the query.
             available_now: Whether the query ends with the rows that are there when it starts, and the job with it.
         """
-        _check_frame("from_streaming_data_frame", df, streaming=True)
+        check_frame("from_streaming_data_frame", df, streaming=True)
         location = input_address(checkpoint_location, "from_streaming_data_frame()")
         from tamias.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
 
@@ -98,7 +98,7 @@ class DataFrameSources(EnvironmentSources):
             source_name: The name of the operator.
             available_now: Whether the source ends with the rows that are there when it starts, and the job with it.
         """
-        _check_frame("from_spark_source", df, streaming=True)
+        check_frame("from_spark_source", df, streaming=True)
         if watermark_strategy is not None and watermark_strategy.alignment is not None:
             raise ConfigurationError(
                 "from_spark_source(): all subtasks read the same batches, so none can wait for the watermark of an "
@@ -137,7 +137,7 @@ _NOT_YET_A_FRAME = {
 }
 
 
-def _check_frame(call: str, df: Any, *, streaming: bool) -> None:
+def check_frame(call: str, df: Any, *, streaming: bool) -> None:
     """Refuse what is not a DataFrame of this kind, without importing PySpark."""
     bases = {f"{base.__module__}.{base.__qualname__}" for base in type(df).__mro__}
     if "pyspark.sql.connect.dataframe.DataFrame" in bases:

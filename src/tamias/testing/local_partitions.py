@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 from tamias.batch.plan.operators import Plan
 from tamias.batch.planner.execution import PlanResult, RunSettings, error_of_function, run_on
 from tamias.batch.planner.rdds import Task
+from tamias.errors import UnsupportedOperationError
 from tamias.testing.local_slots import InProcessSlots
+from tamias.types.data_types import RowType
 
 __all__ = ["LocalPlace", "LocalRdd", "LocalRdds", "run_in_process"]
 
@@ -65,6 +67,12 @@ class LocalRdds:
 
     def of_elements(self, partitions: Sequence[list[Any]]) -> LocalRdd:
         return LocalRdd(partitions=[lambda each=each: list(each) for each in partitions])
+
+    def of_frame(self, frame: Any, row_type: RowType) -> NoReturn:
+        raise UnsupportedOperationError("a DataFrame of Spark is read on Spark alone")
+
+    def frame(self, rdd: LocalRdd, row_type: RowType) -> NoReturn:
+        raise UnsupportedOperationError("to_data_frame() runs on Spark alone; use collect() in process")
 
     def staged(self, rdd: LocalRdd, task: Task, *, keeps_partitions: bool) -> LocalRdd:
         computed = [

@@ -20,6 +20,7 @@ from tamias.batch.plan.iteration_specs import (
     WriteTablesSpec,
 )
 from tamias.batch.plan.keys import FieldPath, Keys
+from tamias.types.data_types import RowType
 
 __all__ = [
     "CoGroupSpec",
@@ -30,6 +31,8 @@ __all__ = [
     "FilterSpec",
     "FirstSpec",
     "FlatMapSpec",
+    "FrameInputSpec",
+    "FrameSpec",
     "GroupReduceSpec",
     "JoinHint",
     "JoinKind",
@@ -123,6 +126,21 @@ class OutputSpec:
     """Writes records to an output."""
 
     output: Output
+
+
+@dataclass(frozen=True, eq=False)
+class FrameInputSpec:
+    """Reads the rows of a DataFrame of Spark."""
+
+    frame: Any
+    row_type: RowType
+
+
+@dataclass(frozen=True)
+class FrameSpec:
+    """Makes a DataFrame of Spark of the records."""
+
+    row_type: RowType
 
 
 @dataclass(frozen=True)
@@ -324,6 +342,8 @@ Spec = (
     | CollectSpec
     | CountSpec
     | OutputSpec
+    | FrameInputSpec
+    | FrameSpec
     | MapSpec
     | FlatMapSpec
     | FilterSpec

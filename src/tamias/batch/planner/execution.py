@@ -12,10 +12,10 @@ from typing import Any
 from tamias.batch.iterations.iteration_runner import IterationRunner
 from tamias.batch.iterations.place import IterationPlace, SparkPlace
 from tamias.batch.plan.operators import Plan, PlanOperator
-from tamias.batch.plan.specs import CountSpec
+from tamias.batch.plan.specs import CountSpec, FrameSpec
 from tamias.batch.planner.outputs import PlanOutputs
 from tamias.batch.planner.rdds import Rdds, SparkRdds
-from tamias.batch.planner.stages import Stages
+from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
 from tamias.batch.tasks.blobs import Report
@@ -102,7 +102,7 @@ def _run_sinks(
     """Run all sinks; return what they sent to the driver, and all reports. None if the plan has to be run again."""
     try:
         flows = Translation(stages, plan, iterations=iterations).flows
-        return [stages.collected(flows[sink], _exit_of(sink)) for sink in plan.sinks], stages.reports
+        return [_result(stages, sink, flows[sink]) for sink in plan.sinks], stages.reports
     except Exception as error:
         if not iterations.lost_a_result(error):
             raise
@@ -130,6 +130,12 @@ def error_of_function(error: Exception, job_name: str, log_path: str | None) -> 
     """Return the error of a job whose task failed; None if the error is not of a task's function."""
     found = carried_error(str(error))
     return None if found is None else job_error(job_name, found, log_path=log_path, restarts=0, refusal=None)
+
+
+def _result(stages: Stages, sink: PlanOperator, flow: Flow) -> list[Any]:
+    if isinstance(sink.spec, FrameSpec):
+        return [stages.frame(flow, sink.spec.row_type)]
+    return stages.collected(flow, _exit_of(sink))
 
 
 def _exit_of(sink: PlanOperator) -> Exit:

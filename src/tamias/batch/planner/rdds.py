@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from tamias.batch.planner.frames import blobs_of_frame, frame_of_blobs, passed_on
 from tamias.engine.spark.driver_side.worker_python import DriverPythonContext
+from tamias.types.data_types import RowType
 
 __all__ = ["Rdds", "SparkRdds"]
 
@@ -21,6 +23,14 @@ class Rdds(Protocol):
 
     def of_elements(self, partitions: Sequence[list[Any]]) -> Any:
         """Return an RDD of the elements that each partition is given."""
+        ...
+
+    def of_frame(self, frame: Any, row_type: RowType) -> tuple[Any, int]:
+        """Return an RDD of the blobs of a DataFrame's rows, and the number of its partitions."""
+        ...
+
+    def frame(self, rdd: Any, row_type: RowType) -> Any:
+        """Run an RDD of blobs, keep it as long as the result is used, and return a DataFrame of its records."""
         ...
 
     def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> Any:
@@ -82,6 +92,20 @@ class SparkRdds:
         rdd = self._context.parallelize(partitions, len(partitions))
         rdd.ctx = self._context
         return rdd.flatMap(_itself)
+
+    def of_frame(self, frame: Any, row_type: RowType) -> tuple[Any, int]:
+        rows = blobs_of_frame(frame, row_type)
+        rows.ctx = self._context
+        return self.staged(rows, passed_on, keeps_partitions=True), rows.getNumPartitions()
+
+    def frame(self, rdd: Any, row_type: RowType) -> Any:
+        from pyspark import StorageLevel
+        from pyspark.sql import SparkSession
+
+        rdd.persist(StorageLevel.MEMORY_AND_DISK)  # Spark drops it when the DataFrame is gone
+        rdd._jrdd.count()
+        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        return frame_of_blobs(session, rdd, row_type)
 
     def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> Any:
         staged = rdd.mapPartitionsWithIndex(task, preservesPartitioning=keeps_partitions)

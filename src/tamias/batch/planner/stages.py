@@ -14,6 +14,7 @@ from tamias.batch.tasks.exits import Exit, ForwardExit, ShuffleExit
 from tamias.batch.tasks.stage_task import StageTask
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.batch.tasks.task_operator import TaskOperator
+from tamias.types.data_types import RowType
 
 __all__ = ["Flow", "Stages"]
 
@@ -82,6 +83,15 @@ class Stages:
         """Return a flow of splits, shared out to the partitions in turn."""
         shares = [list(splits[number::parallelism]) for number in range(parallelism)]
         return self.then(Flow(self._rdds.of_elements(shares), "splits", parallelism), reading)
+
+    def of_frame(self, frame: Any, row_type: RowType) -> Flow:
+        """Return a flow of the rows of a DataFrame, in the partitions that Spark gives it."""
+        rdd, partitions = self._rdds.of_frame(frame, row_type)
+        return Flow(rdd, "blobs", partitions)
+
+    def frame(self, flow: Flow, row_type: RowType) -> Any:
+        """Run a flow now, and return its records as a DataFrame."""
+        return self._rdds.frame(self.written(flow, ForwardExit()), row_type)
 
     def then(self, flow: Flow, operator: TaskOperator) -> Flow:
         """Return a flow with one more operator in its stage. What is known of its partitions stays."""

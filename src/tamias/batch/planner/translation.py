@@ -29,6 +29,8 @@ from tamias.batch.plan.specs import (
     FilterSpec,
     FirstSpec,
     FlatMapSpec,
+    FrameInputSpec,
+    FrameSpec,
     GroupReduceSpec,
     JoinSpec,
     MapPartitionSpec,
@@ -140,7 +142,9 @@ class Translation:
                 return self._narrow(operator, ProjectOperator(name, spec.positions), ForwardedFields(moved))
             case OutputSpec() as spec:
                 return self._narrow(operator, WriteRecords(name, spec.output))
-            case CollectSpec() | CountSpec():
+            case FrameInputSpec() as spec:
+                return self.stages.of_frame(spec.frame, spec.row_type)
+            case CollectSpec() | CountSpec() | FrameSpec():
                 return inputs[0]
             case RebalanceSpec():
                 return self.stages.exchanged(inputs[0], DealingExit(name, operator.parallelism), None)

@@ -13,6 +13,7 @@ from tamias.batch.plan.specs import (
     FilterSpec,
     FirstSpec,
     FlatMapSpec,
+    FrameSpec,
     GroupReduceSpec,
     JoinHint,
     JoinKind,
@@ -423,6 +424,22 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
     def count(self) -> int:
         """Run what this data set needs, and return the number of its records."""
         return sum(self.environment.run_now(self.next("count()", CountSpec())))
+
+    def to_data_frame(self, schema: Any = None) -> Any:
+        """Run what this data set needs; return its records as a DataFrame of Spark.
+
+        Spark keeps the records as long as the DataFrame is used. They do not pass the driver.
+
+        Args:
+            schema: The columns: a `StructType`, text such as ``id long, word string``, ``DataTypes.ROW(...)`` or
+                ``Types.ROW_NAMED(...)``. By default the columns of the declared type. Records are `Row`s, tuples or
+                dicts.
+        """
+        from tamias.engine.spark.data_frames.results import row_type_for
+
+        row_type = row_type_for(schema, self._known_type, "to_data_frame()")
+        (frame,) = self.environment.run_now(self.next("to_data_frame()", FrameSpec(row_type)))
+        return frame
 
     def print(self) -> None:
         """Run what this data set needs, and print its records in the driver, one on each line."""

@@ -10,8 +10,8 @@ from tamias.batch.inputs.bounded_source import SourceInput
 from tamias.batch.inputs.files import FileInput
 from tamias.batch.inputs.input_formats import FormatInput, InputFormat, IteratorInput, SplittableIterator
 from tamias.batch.inputs.lines import LineFormat
+from tamias.batch.plan.specs import FrameInputSpec, SourceSpec
 from tamias.batch.plan.specs import Source as Input
-from tamias.batch.plan.specs import SourceSpec
 from tamias.batch.program.csv_reader import CsvReader
 from tamias.batch.program.data_set import DataSet
 from tamias.connectors.file_addresses import input_address
@@ -23,8 +23,9 @@ from tamias.connectors.text_lines import checked_charset
 from tamias.errors import InvalidProgramError
 from tamias.functions.source_contract import Boundedness, Source
 from tamias.program.argument_checks import check_output_type
+from tamias.program.data_frame_sources import check_frame
 from tamias.types.composite_types import RowTypeInfo
-from tamias.types.data_type_info import data_type_of
+from tamias.types.data_type_info import data_type_of, row_type_info
 from tamias.types.data_types import RowType
 from tamias.types.type_information import TypeInformation
 
@@ -138,6 +139,19 @@ class EnvironmentInputs:
             raise TypeError(f"from_parallel_collection() takes a SplittableIterator, got {iterator!r}")
         check_output_type("from_parallel_collection", type_info, "type_info")
         return self._input("ParallelCollection", IteratorInput(iterator), type_info)
+
+    def from_data_frame(self, data_frame: Any) -> DataSet:
+        """Return the rows of a DataFrame of Spark. They go to the subtasks without passing the driver."""
+        check_frame("from_data_frame", data_frame, streaming=False)
+        from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+
+        row_type = row_type_from_spark(data_frame.schema)
+        return DataSet(
+            cast("ExecutionEnvironment", self),
+            "DataFrame",
+            FrameInputSpec(data_frame, row_type),
+            known_type=row_type_info(row_type),
+        )
 
     def _input(self, kind: str, source: Input, known_type: TypeInformation | None) -> DataSet:
         return DataSet(cast("ExecutionEnvironment", self), kind, SourceSpec(source), known_type=known_type)
