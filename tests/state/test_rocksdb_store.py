@@ -67,3 +67,15 @@ def test_a_batch_that_is_done_begins_anew(store):
     assert (store.get(b"a" * 10), store.get(b"b" * 10)) == (b"v" * 60, None)
     batch.done()
     assert store.get(b"b" * 10) == b"v" * 60
+
+
+def test_a_closed_instance_can_be_opened_again_although_it_is_referred_to(tmp_path):
+    folder = str(tmp_path / "again")
+    first = RocksStore(folder, SMALL, create=True)
+    batch = first.batch()
+    batch.put(b"a", b"v")
+    batch.done()
+    first.close()
+    second = RocksStore(folder, SMALL, create=False)
+    assert second.get(b"a") == b"v"
+    second.destroy()
