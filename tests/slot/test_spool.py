@@ -44,6 +44,18 @@ def test_spools_of_a_slot_share_its_memory_and_give_it_back(tmp_path: Path) -> N
     assert third.spilled_bytes == 0
 
 
+def test_a_closed_spool_gives_back_exactly_what_it_took(tmp_path: Path) -> None:
+    memory = memory_of(1_000)
+    for sizes in ((), (600,), (600, 400), (600, 400, 1)):
+        spool = Spool(memory, lambda: str(tmp_path))
+        for size in sizes:
+            spool.add(b"x" * size)
+        assert memory.used_bytes == min(sum(sizes), 1_000)
+        for _ in range(2):
+            spool.close()
+            assert memory.used_bytes == 0
+
+
 def test_a_spool_leaves_no_file_behind(tmp_path: Path) -> None:
     before = open_descriptors()
     spool = Spool(memory_of(0), lambda: str(tmp_path))

@@ -124,6 +124,12 @@ AVRO_REFUSED = {
     "another type": (avro(f("n", "int")), {"n": 1}, avro(f("n", "string")), "n: was int and is string"),
     "a narrower type": (avro(f("n", "long")), {"n": 1}, avro(f("n", "int")), "n: was long and is int"),
     "another record": (avro(name="Hit"), {}, avro(name="Visit"), "was Hit and is Visit"),
+    "a long value": (
+        avro(f("n", ["int", "string"])),
+        {"n": "x" * 200},
+        avro(f("n", "long")),
+        f"n: holds '{'x' * 76}..., and was string and is long",
+    ),
     "null where there can be none": (
         avro(f("n", ["null", "int"])),
         {"n": None},
