@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
 
 from tamias.clock import Clock
 from tamias.config.rocksdb_settings import RocksDBSettings
-from tamias.functions.state_descriptors import StateDescriptor
 from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import KeyedStateBackend, Translate
 from tamias.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
@@ -22,8 +20,6 @@ __all__ = ["TimersByEntry", "Times", "open_part", "timers_of"]
 Times = set[int]
 TimersByEntry = dict[object, Times]
 """The times of timers, by key, or by key and window in a window operator."""
-
-OnAsk = Callable[[StateDescriptor], None]
 
 
 def open_part(

@@ -94,8 +94,7 @@ class SavepointWriter:
     def with_operator(self, uid: OperatorIdentifier | str, transformation: StateBootstrapTransformation) -> Self:
         """Add an operator whose state is filled from a stream."""
         operator = identified(uid)
-        check_type = isinstance(transformation, StateBootstrapTransformation)
-        if not check_type:
+        if not isinstance(transformation, StateBootstrapTransformation):
             raise TypeError(
                 f"with_operator() takes what transform() or a window returns, got {transformation!r}; see "
                 "OperatorTransformation.bootstrap_with"
