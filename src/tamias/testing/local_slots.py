@@ -67,5 +67,7 @@ class InProcessSlots:
     def shutdown(self) -> None:
         for slot in self.slots:
             slot.close()
+            if slot.events is not None:
+                slot.events.shut_down()  # a process that ends does it
         self.slots = []
         self._scratch.close()
