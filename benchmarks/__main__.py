@@ -87,6 +87,7 @@ def main() -> None:
         "kafka": kafka,
         "connectors": connectors,
         "iterations": iterations,
+        "datasets": datasets,
     }
     for name in options.only.split(",") if options.only else parts:
         parts[name](options)
@@ -192,6 +193,14 @@ def iterations(options: argparse.Namespace) -> None:
     found = run("iterations", "--vertices", sized(200_000, options))
     print(f"    delta iteration {found['delta']:>7.1f} s ({found['supersteps']} supersteps)")
     print(f"    bulk iteration  {found['bulk']:>7.1f} s: {found['ratio']:.1f} times as long")
+
+
+def datasets(options: argparse.Namespace) -> None:
+    """Print the time of DataSet programs as a part of the better time of RDDs and DataFrames written by hand."""
+    heading("DataSet programs, as a part of the better time of hand-written PySpark")
+    found = run("data_sets", "--records", sized(1_000_000, options))
+    for name, ratio in found["ratios"].items():
+        print(f"    {name:<14}{ratio:>6.2f} ({found['records']:,} records)")
 
 
 def memory(options: argparse.Namespace) -> None:

@@ -23,6 +23,7 @@ from tamias.batch.tasks.exits import CountExit, Exit, ForwardExit
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.config.job_id import JobID
 from tamias.driver.failures import job_error
+from tamias.engine.spark.driver_side.cluster import ship_package
 from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, is_started_by_us, loss_of, spark_context
 from tamias.engine.spark.driver_side.worker_python import compare_pythons
 from tamias.errors import DeploymentError, JobExecutionError, SparkSessionLostError
@@ -69,6 +70,7 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
     """
     context = spark_context(settings.configuration, settings.spark_session)
     if not context.master.startswith("local"):
+        ship_package(context)
         compare_pythons(context)
     job_id = uuid.uuid4().hex
     place = SparkPlace(context, settings.configuration)

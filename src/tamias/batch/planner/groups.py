@@ -52,7 +52,15 @@ def group_reduced(stages: Stages, operator: PlanOperator, spec: GroupReduceSpec,
         if spec.combinable:
             flow = stages.then(
                 flow,
-                CombineGroups(name, spec.function, spec.keys, spec.sort, parameters=parameters, method_name=combine),
+                CombineGroups(
+                    name,
+                    spec.function,
+                    spec.keys,
+                    spec.sort,
+                    parameters=parameters,
+                    method_name=combine,
+                    passes_single=True,
+                ),
             )
         flow = grouped(stages, operator, flow, spec.keys)
     kept = after(flow.partitioning, operator.forwarded[0]) if operator.forwarded else None

@@ -10,7 +10,7 @@ from tamias.batch.plan.specs import Order, PartitionRangeSpec, ReduceSpec, SortF
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.key_arguments import checked_positions, checked_sort_field
 from tamias.errors import InvalidProgramError
-from tamias.functions.data_set_aggregates import AggregateFields, Aggregations, FieldAggregation
+from tamias.functions.data_set_aggregates import AggregateFields, Aggregations, FieldAggregation, SumField
 from tamias.types.basic_types import BasicTypeInfo
 from tamias.types.composite_types import TupleTypeInfo
 from tamias.types.factory import Types
@@ -54,6 +54,9 @@ class AggregateOperator(DataSet):
         return self.and_agg(Aggregations.MAX, field)
 
     def _reduce(self) -> ReduceSpec:
+        first = self._aggregations[0]
+        if len(self._aggregations) == 1 and first.function is Aggregations.SUM:
+            return ReduceSpec(SumField(first.position), self._keys)
         return ReduceSpec(AggregateFields(self._aggregations), self._keys)
 
     def _forward_other_fields(self) -> None:

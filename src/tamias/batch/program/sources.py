@@ -33,8 +33,8 @@ class PickledSplit:
     records: bytes
 
     def read(self) -> Iterator[Any]:
-        """Yield the records."""
-        yield from pickle.loads(self.records)
+        """Return the records."""
+        return iter(pickle.loads(self.records))
 
 
 @dataclass(frozen=True)
@@ -58,5 +58,5 @@ class RangeSplit:
     numbers: range
 
     def read(self) -> Iterator[int]:
-        """Yield the integers."""
-        yield from self.numbers
+        """Return the integers."""
+        return iter(self.numbers)

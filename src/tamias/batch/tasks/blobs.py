@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tamias.types.by_value import dumps
 
-__all__ = ["FIRST", "REPORTS", "SECOND", "BlobReader", "BlobSize", "Report", "encode", "encode_reports"]
+__all__ = ["FIRST", "REPORTS", "SECOND", "BlobReader", "BlobSize", "Report", "encode", "encode_reports", "in_chunks"]
 
 FIRST, SECOND, REPORTS = 0, 1, 2
 
@@ -21,6 +21,7 @@ _HEADS = (b"\x00", b"\x01", b"\x02")
 _TARGET_BYTES = 256 * 1024
 _MOST_RECORDS = 8192
 _RECORDS_AT_FIRST = 128
+_CHUNK_RECORDS = 512
 
 
 class Report(NamedTuple):
@@ -52,6 +53,12 @@ class BlobSize:
         """Yield records in lists of the size that is right at the time."""
         while chunk := list(islice(records, self.records)):
             yield chunk
+
+
+def in_chunks(records: Iterator[Any]) -> Iterator[list[Any]]:
+    """Yield records in lists, for loops that do something for many records at once."""
+    while chunk := list(islice(records, _CHUNK_RECORDS)):
+        yield chunk
 
 
 def encode(side: int, records: list[Any]) -> bytes:
@@ -92,9 +99,8 @@ class BlobReader:
                 return
 
     def records(self, side: int) -> Iterator[Any]:
-        """Yield the records of an input."""
-        for run in self.runs(side):
-            yield from run
+        """Return the records of an input."""
+        return chain.from_iterable(self.runs(side))
 
     def pass_over(self) -> None:
         """Read on to the end for reports alone: a function need not have read all records."""

@@ -16,7 +16,7 @@ from tamias.batch.plan.keys import Keys
 from tamias.batch.tasks.blobs import FIRST, BlobSize, Report, encode_reports
 from tamias.batch.tasks.task_operator import TaskOperator, method
 from tamias.errors import InvalidKeyError, InvalidProgramError, preview
-from tamias.keygroups import key_group
+from tamias.keygroups import key_group, key_group_of_text
 
 __all__ = [
     "Backwards",
@@ -250,6 +250,10 @@ class PartitionOfKey(dict[Any, int]):
         self._none_allowed = none_allowed
 
     def __missing__(self, key: Any) -> int:
+        if type(key) is str:  # most keys are text: three calls less
+            found = key_group_of_text(key.encode("utf-8", "surrogatepass"), _SPREAD) * self._partitions // _SPREAD
+            self[key] = found
+            return found
         if not self._none_allowed and holds_none(key):
             raise InvalidKeyError(
                 "", preview(key), "None is not a key; filter such records out or give them a key of their own"

@@ -7,12 +7,13 @@ are complete: reduces keep one record for each key, functions over groups get a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.specs import SortField
-from tamias.batch.tasks.blobs import BlobSize
+from tamias.batch.tasks.blobs import in_chunks
+from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
 from tamias.batch.tasks.task_operator import TaskOperator, method
@@ -57,7 +58,7 @@ class CombineReduce(FunctionOperator):
         function = method(self.function, "reduce")
         keys_of = self.keys.of
         results: dict[Any, Any] = {}
-        for chunk in BlobSize().chunks(records):
+        for chunk in in_chunks(records):
             for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
                 results[key] = function(results[key], record) if key in results else record
             if len(results) > _COMBINED_KEYS:
@@ -77,7 +78,7 @@ class KeyedReduce(CombineReduce):
         function = method(self.function, "reduce")
         keys_of = self.keys.of
         results: dict[Any, Any] = {}
-        chunks = BlobSize().chunks(records)
+        chunks = in_chunks(records)
         for chunk in chunks:
             for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
                 results[key] = function(results[key], record) if key in results else record
@@ -114,7 +115,7 @@ class WholeGroupReduce(FunctionOperator):
 
 
 class GroupReduce(FunctionOperator):
-    """Calls a function with the sorted stream of each group."""
+    """Calls a function with the stream of each group, sorted if asked for."""
 
     def __init__(
         self,
@@ -133,15 +134,33 @@ class GroupReduce(FunctionOperator):
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         function = method(self.function, "reduce")
-        ordered = Sorter(SortedBy(self.keys, self.sort), self.memory_mb).add_all(records).sorted()
-        for key, group in streamed_groups(ordered, self.keys):  # noqa: B007 - `blame` shows the key
+        groups = self._sorted(records) if self.sort else self._in_table(records)
+        for key, group in groups:  # noqa: B007 - `blame` shows the key
             results = function(group)
             if results is not None:
                 yield from results
 
+    def _in_table(self, records: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
+        """Yield the groups from a table while it fits into memory: less work than sorting. Else sort them, on disk."""
+        table: KeyTable = {}
+        for chunk in in_chunks(records):
+            add_to(table, self.keys, chunk)
+            if used_memory_mb() > self.memory_mb:
+                yield from self._sorted(chain(emptied(table), records))
+                return
+        for key, group in table.items():
+            yield key, iter(group)
+
+    def _sorted(self, records: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
+        ordered = Sorter(SortedBy(self.keys, self.sort), self.memory_mb).add_all(records).sorted()
+        return streamed_groups(ordered, self.keys)
+
 
 class CombineGroups(FunctionOperator):
-    """Calls a function with the records of each key that came to this partition, some at a time."""
+    """Calls a function with the records of each key that came to this partition, some at a time.
+
+    With `passes_single` a record alone is passed on as it is: a combiner before a shuffle may be left out.
+    """
 
     def __init__(
         self,
@@ -152,23 +171,19 @@ class CombineGroups(FunctionOperator):
         *,
         parameters: Mapping[str, str],
         method_name: str = "combine",
+        passes_single: bool = False,
     ) -> None:
         super().__init__(name, function, parameters)
         self.keys = keys
         self.sort = SortedBy(None, sort) if sort else None
         self.method_name = method_name
+        self.passes_single = passes_single
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        keys_of = self.keys.of
-        groups: dict[Any, list[Any]] = {}
+        groups: KeyTable = {}
         count = 0
-        size = BlobSize()
-        for chunk in size.chunks(records):
-            for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
-                if key in groups:
-                    groups[key].append(record)
-                else:
-                    groups[key] = [record]
+        for chunk in in_chunks(records):
+            add_to(groups, self.keys, chunk)
             count += len(chunk)
             if count >= _COMBINED_RECORDS:
                 yield from self._combined(groups)
@@ -176,9 +191,12 @@ class CombineGroups(FunctionOperator):
                 count = 0
         yield from self._combined(groups)
 
-    def _combined(self, groups: dict[Any, list[Any]]) -> Iterator[Any]:
+    def _combined(self, groups: KeyTable) -> Iterator[Any]:
         function = method(self.function, self.method_name)
         for key, group in groups.items():  # noqa: B007 - `blame` shows the key
+            if self.passes_single and len(group) == 1:
+                yield group[0]
+                continue
             results = function(iter(group if self.sort is None else self.sort.sort(group)))
             if results is not None:
                 yield from results
@@ -207,7 +225,7 @@ class FirstInPartition(TaskOperator):
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         counts: dict[Any, int] = {}
-        for chunk in BlobSize().chunks(records):
+        for chunk in in_chunks(records):
             for key, record in zip(self.keys.of(chunk), chunk, strict=True):  # hot
                 seen = counts.get(key, 0)
                 if seen < self.count:

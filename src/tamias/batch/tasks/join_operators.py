@@ -11,10 +11,10 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
-from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.specs import CoGroupSpec, JoinKind, JoinSpec
-from tamias.batch.tasks.blobs import BlobSize
+from tamias.batch.tasks.blobs import BlobSize, in_chunks
 from tamias.batch.tasks.exits import holds_none
+from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import Member, SortedBy, Sorter, members
 from tamias.batch.tasks.task_operator import method
@@ -22,7 +22,6 @@ from tamias.batch.tasks.worker_memory import used_memory_mb
 
 __all__ = ["BroadcastCross", "BroadcastJoin", "CoGroup", "HashJoin", "SortMergeJoin"]
 
-Table = dict[Any, list[Any]]
 Pair = tuple[Any, Any]
 
 
@@ -66,19 +65,19 @@ class Join(FunctionOperator):
             if results is not None:
                 yield from results
 
-    def table(self, built: Iterable[list[Any]]) -> Table:
+    def table(self, built: Iterable[list[Any]]) -> KeyTable:
         """Return records by key."""
-        table: Table = {}
+        table: KeyTable = {}
         for chunk in built:
             add_to(table, self.built_keys, chunk)
         return table
 
-    def probed(self, table: Table, records: Iterator[Any]) -> Iterator[Pair]:
+    def probed(self, table: KeyTable, records: Iterator[Any]) -> Iterator[Pair]:
         """Yield all pairs of a table and the records of the other input, and those without a partner that are kept."""
         unmatched = [table.pop(key) for key in [key for key in table if holds_none(key)]]
         matched: set[Any] | None = set() if self.keeps_built else None
         keeps_probed, second_built = self.keeps_probed, self.builds_second
-        for chunk in BlobSize().chunks(records):
+        for chunk in in_chunks(records):
             for key, record in zip(self.probed_keys.of(chunk), chunk, strict=True):  # hot
                 found = table.get(key)
                 if found is not None:
@@ -104,12 +103,12 @@ class HashJoin(Join):
         yield from self.joined(self._pairs(first, second))
 
     def _pairs(self, built: Iterator[Any], probed: Iterator[Any]) -> Iterator[Pair]:
-        table: Table = {}
+        table: KeyTable = {}
         size = BlobSize()
         for chunk in size.chunks(built):
             add_to(table, self.built_keys, chunk)
             if used_memory_mb() > self.memory_mb:
-                rest = chain(chain.from_iterable(_emptied(table)), built)
+                rest = chain(emptied(table), built)
                 return merged_pairs(self, rest, probed)
         return self.probed(table, probed)
 
@@ -135,7 +134,7 @@ def merged_pairs(join: Join, built: Iterator[Any], probed: Iterator[Any]) -> Ite
         sorted_members(built, SortedBy(join.built_keys), join.memory_mb),
         sorted_members(probed, SortedBy(join.probed_keys), join.memory_mb),
     ):
-        table: Table = {}
+        table: KeyTable = {}
         for _, key, record in ours:
             table.setdefault(key, []).append(record)
         yield from join.probed(table, (record for _, _, record in theirs))
@@ -217,7 +216,7 @@ def _groups_of_runs(first: Run, second: Run) -> Iterator[tuple[Any, Iterator[Any
     """Yield each key of two runs with its groups. They are streams, unless several keys share the token."""
     one, other = next(first, None), next(second, None)
     key = one[1] if one is not None else other[1] if other is not None else None
-    others: tuple[Table, Table] = ({}, {})
+    others: tuple[KeyTable, KeyTable] = ({}, {})
     if one is None or other is None or one[1] == other[1]:
         left = _with_key(key, () if one is None else (one,), first, others[0])
         right = _with_key(key, () if other is None else (other,), second, others[1])
@@ -234,7 +233,7 @@ def _groups_of_runs(first: Run, second: Run) -> Iterator[tuple[Any, Iterator[Any
 _NO_KEY: Any = object()
 
 
-def _with_key(key: Any, head: Iterable[Member], run: Run, others: Table) -> Iterator[Any]:
+def _with_key(key: Any, head: Iterable[Member], run: Run, others: KeyTable) -> Iterator[Any]:
     for member in chain(head, run):  # hot
         if member[1] == key:
             yield member[2]
@@ -242,25 +241,11 @@ def _with_key(key: Any, head: Iterable[Member], run: Run, others: Table) -> Iter
             others.setdefault(member[1], []).append(member[2])
 
 
-def _set_aside(key: Any, run: Iterable[Member], others: Table) -> None:
+def _set_aside(key: Any, run: Iterable[Member], others: KeyTable) -> None:
     """Keep the records of other keys, and pass over those of the key that its function has not read."""
     for member in run:
         if member[1] != key:
             others.setdefault(member[1], []).append(member[2])
-
-
-def add_to(table: Table, keys: Keys, chunk: list[Any]) -> None:
-    """Add records to a table by key."""
-    for key, record in zip(keys.of(chunk), chunk, strict=True):  # hot
-        if key in table:
-            table[key].append(record)
-        else:
-            table[key] = [record]
-
-
-def _emptied(table: Table) -> Iterator[list[Any]]:
-    while table:
-        yield table.popitem()[1]
 
 
 def _built_first(builds_second: bool, first: Any, second: Any) -> tuple[Any, Any]:

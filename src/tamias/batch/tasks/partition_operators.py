@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.specs import SortField
-from tamias.batch.tasks.blobs import FIRST, BlobSize, encode
+from tamias.batch.tasks.blobs import FIRST, encode, in_chunks
 from tamias.batch.tasks.exits import ForwardExit
 from tamias.batch.tasks.sorting import SortedBy, Sorter
 from tamias.batch.tasks.task_operator import TaskOperator
@@ -32,7 +32,7 @@ class SortPartition(TaskOperator):
         self.memory_mb = memory_mb
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        yield from Sorter(SortedBy(None, self.sort), self.memory_mb).add_all(records).sorted()
+        return Sorter(SortedBy(None, self.sort), self.memory_mb).add_all(records).sorted()
 
 
 class IndexedOperator(TaskOperator):
@@ -125,14 +125,13 @@ class KeySampleExit(ForwardExit):
     def write(self, records: Iterator[Any]) -> Iterator[bytes]:
         chance = random.Random(0)
         sample: list[Any] = []
-        seen = 0
-        for chunk in BlobSize().chunks(records):
-            for key in self.keys.of(chunk):
-                if seen < self.most:
-                    sample.append(key)
-                else:
-                    place = int(chance.random() * (seen + 1))
-                    if place < self.most:
-                        sample[place] = key
-                seen += 1
+        seen, rate = 0, 1.0
+        for chunk in in_chunks(records):
+            wanted = len(chunk) * rate
+            picked = chance.sample(chunk, int(wanted) + (chance.random() < wanted % 1))  # right on average
+            sample += self.keys.of(picked)
+            seen += len(chunk)
+            if len(sample) > 2 * self.most:
+                sample = chance.sample(sample, self.most)
+                rate = self.most / seen
         yield encode(FIRST, [KeySample(seen, sample)])

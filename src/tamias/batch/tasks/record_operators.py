@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
 
@@ -36,9 +36,11 @@ class ReadSplits(TaskOperator):
     """Reads the splits of a source, which are its input."""
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        split: Split
-        for split in records:
-            yield from split.read()
+        return chain.from_iterable(map(_read, records))
+
+
+def _read(split: Split) -> Iterator[Any]:
+    return split.read()
 
 
 class MapOperator(FunctionOperator):

@@ -19,10 +19,11 @@ from typing import IO, Any
 
 from tamias.batch.plan.keys import Keys, read_path, selecting
 from tamias.batch.plan.specs import Order, SortField
-from tamias.batch.tasks.blobs import BlobSize
+from tamias.batch.tasks.blobs import BlobSize, in_chunks
 from tamias.batch.tasks.exits import Backwards
 from tamias.batch.tasks.worker_memory import used_memory_mb
 from tamias.types.by_value import dumps
+from tamias.types.type_information import all_are
 
 __all__ = ["Member", "SortedBy", "Sorter", "members", "streamed_groups"]
 
@@ -45,6 +46,8 @@ class SortedBy:
 
     def sort(self, records: list[Any]) -> list[Any]:
         """Return the records sorted. Records that compare equal keep their order."""
+        if self.keys is None and len(self.fields) == 1:
+            return _sorted_by_one(records, self.fields[0])
         columns = self.columns(records)
         order = list(range(len(records)))
         for values, descending in reversed(columns):
@@ -63,11 +66,21 @@ def tokens(keys: Iterable[Any]) -> list[int]:
     return list(map(_token, map(hash, keys)))
 
 
+def _sorted_by_one(records: list[Any], field: SortField) -> list[Any]:
+    """Sort by one field: half the time of the general way."""
+    descending = field.order is Order.DESCENDING
+    if not callable(field.by) and len(field.by) == 1 and type(field.by[0]) is int and all_are(tuple, records):
+        return sorted(records, key=itemgetter(field.by[0]), reverse=descending)
+    values = _values(records, field)
+    order = sorted(range(len(records)), key=values.__getitem__, reverse=descending)
+    return list(map(records.__getitem__, order))
+
+
 def _values(records: Sequence[Any], field: SortField) -> list[Any]:
     if callable(field.by):
         return list(map(selecting(field.by), records))
     path = field.by
-    if len(path) == 1 and type(path[0]) is int and all(type(record) is tuple for record in records):
+    if len(path) == 1 and type(path[0]) is int and all_are(tuple, records):
         return list(map(itemgetter(path[0]), records))
     values = []
     for record in records:
@@ -154,7 +167,7 @@ def streamed_groups(records: Iterator[Any], keys: Keys) -> Iterator[tuple[Any, I
 
 def members(records: Iterator[Any], keys: Keys) -> Iterator[Member]:
     """Yield records with their keys and the tokens of these."""
-    for chunk in BlobSize().chunks(records):
+    for chunk in in_chunks(records):
         found = list(keys.of(chunk))
         yield from zip(tokens(found), found, chunk, strict=True)
 

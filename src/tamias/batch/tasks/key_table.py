@@ -1,0 +1,27 @@
+"""Records of a task by key, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tamias.batch.plan.keys import Keys
+
+__all__ = ["KeyTable", "add_to", "emptied"]
+
+KeyTable = dict[Any, list[Any]]
+
+
+def add_to(table: KeyTable, keys: Keys, chunk: list[Any]) -> None:
+    """Add records to a table by key."""
+    for key, record in zip(keys.of(chunk), chunk, strict=True):  # hot
+        if key in table:
+            table[key].append(record)
+        else:
+            table[key] = [record]
+
+
+def emptied(table: KeyTable) -> Iterator[Any]:
+    """Yield the records of a table, and free them."""
+    while table:
+        yield from table.popitem()[1]
