@@ -6,7 +6,7 @@
 # make bench      records per second, and ratios against PyFlink and PySpark
 # make soak       every property with many more examples, and 1,120 schedules of faults, 120 of them on Spark
 # make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
-# make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; half an hour and downloads
+# make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; an hour and downloads
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
