@@ -23,19 +23,21 @@ test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
 # Every slot and every worker of Spark imports tamias, and pytest rewrites its tests: each file is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast unit postgres lint coverage bench soak mutation matrix clean
+.PHONY: demo test test-fast unit on-spark postgres lint coverage bench soak mutation matrix clean
 
 demo: $(DEMO)/.ready
 	@echo "demo: starting Spark and the job; the first start takes a few seconds"
 	@$(DEMO)/bin/python examples/live_orders.py
 
-test: lint unit
+test: lint unit on-spark
 
-# Tests with Spark need both cores and run one at a time. Those of whole processes mostly wait: they run beside each
-# other, but apart from those that keep the cores busy.
+# Tests of whole processes mostly wait: they run beside each other, but apart from those that keep the cores busy.
 unit: $(STAMP) postgres
 	$(BIN)/python -m pytest -q -n 2 -m 'not soak and not spark and not long'
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'long and not spark and not soak'
+
+# Tests with Spark need both cores and run one at a time. Some spill gigabytes: their temporary files stay on disk.
+on-spark: $(STAMP) postgres
 	$(BIN)/python -m pytest -q -m 'spark and not soak'
 
 # The tests start a server of their own; only its binaries are installed, where they are missing.
