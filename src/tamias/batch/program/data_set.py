@@ -33,6 +33,7 @@ from tamias.batch.plan.specs import (
     ZipWithIndexSpec,
     ZipWithUniqueIdSpec,
 )
+from tamias.batch.planner.explained_plan import plan_as_text
 from tamias.batch.program.annotated_operator import AnnotatedOperator
 from tamias.batch.program.call_site import call_site
 from tamias.batch.program.data_set_outputs import DataSetOutputs
@@ -424,6 +425,10 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
     def count(self) -> int:
         """Run what this data set needs, and return the number of its records."""
         return sum(self.environment.run_now(self.next("count()", CountSpec())))
+
+    def explain(self) -> str:
+        """Return the operators that this data set needs, one on each line, with how their records get there."""
+        return plan_as_text(self.environment.plan([self]))
 
     def to_data_frame(self, schema: Any = None) -> Any:
         """Run what this data set needs; return its records as a DataFrame of Spark.

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 from tamias.batch.plan.operators import Plan
 from tamias.batch.plan.specs import SourceSpec
 from tamias.batch.planner.execution import RunSettings
+from tamias.batch.planner.explained_plan import plan_as_json
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_kinds import DataSetKinds
 from tamias.batch.program.drawn_plan import drawn_plan
@@ -141,6 +142,16 @@ class ExecutionEnvironment(EnvironmentInputs):
             )
         sinks, self._sinks = tuple(self._sinks), []
         return self._run(sinks, job_name)[1]
+
+    def get_execution_plan(self) -> str:
+        """Return, as JSON, the operators that `execute` would run, and how records get from one to the next.
+
+        Raises:
+            InvalidProgramError: There is no sink to execute.
+        """
+        if not self._sinks:
+            raise InvalidProgramError("there is no plan: no sink was drawn since the last execute()")
+        return plan_as_json(self.plan())
 
     def get_last_job_execution_result(self) -> JobExecutionResult | None:
         """Return the result of the last job of this environment, whatever ran it; None before the first."""
