@@ -9,7 +9,6 @@ from typing import Any
 
 from tamias.batch.tasks.blobs import FIRST, REPORTS, encode
 from tamias.connectors.data_frames.parquet_rows import RowColumns
-from tamias.engine.spark.data_frames.schemas import spark_schema
 from tamias.types.data_types import RowType
 
 __all__ = ["blobs_of_frame", "frame_of_blobs", "passed_on"]
@@ -28,6 +27,8 @@ def passed_on(number: int, rows: Iterable[Any]) -> Iterator[bytes]:
 
 def frame_of_blobs(session: Any, blobs: Any, row_type: RowType) -> Any:
     """Return the DataFrame of the records in an RDD of blobs."""
+    from tamias.engine.spark.data_frames.schemas import spark_schema  # here: a program is drawn without PySpark
+
     stored = session.createDataFrame(blobs.map(_alone), "blob binary", verifySchema=False)
     return stored.mapInArrow(_BlobsToRows(row_type), spark_schema(row_type))
 
