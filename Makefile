@@ -4,7 +4,7 @@
 # make coverage   the same tests, with the slowest of them and the coverage of each room; htmlcov/ has every line
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
-# make soak       every property with many more examples, and 1,120 schedules of faults, 120 of them on Spark
+# make soak       every property with many more examples, and 1,220 schedules of faults, 120 of them on Spark
 # make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
 # make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; an hour and downloads
 PYTHON ?= python3
@@ -61,6 +61,9 @@ coverage: $(STAMP) postgres
 soak: $(STAMP) postgres
 	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
 	$(BIN)/python -m tests.campaign -j 2 1000-1999
+	$(BIN)/python -m tests.campaign --kafka 1000-1039
+	$(BIN)/python -m tests.campaign --postgres 1000-1029
+	$(BIN)/python -m tests.campaign --kafka --postgres 1000-1029
 	$(BIN)/python -m tests.campaign --spark 2000-2099
 	$(BIN)/python -m tests.campaign --spark --cluster 2000-2019
 
