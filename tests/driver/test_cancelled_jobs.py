@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +69,10 @@ def test_a_job_that_was_continued_on_purpose_is_continued_again_after_its_driver
     settings = {"job_id": first.settings.job_id, "restore_path": first.handle.progress().last_checkpoint_path}
     with pytest.raises(DriverDied):
         run_scripted(program(tmp_path, sink), Script(crashes=[Crash("after-epoch", 2)], driver_dies=True), **settings)
+    recorded = json.loads((tmp_path / str(first.settings.job_id) / "owner" / "start-000002").read_bytes())
+    assert f"chk-{recorded['checkpoint_id']}" == Path(str(settings["restore_path"])).name, (
+        "it is of the job's own history"
+    )
     run_scripted(program(tmp_path, sink), job_id=first.settings.job_id)
     assert Ledger.committed("died") == EXPECTED
 
