@@ -11,32 +11,13 @@ from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.config.option import ConfigOption
 from tamias.errors import warn
-from tamias.graph.job_graph import CachedFile
+from tamias.program.cached_file_registry import CachedFileRegistry
 
 
-class EnvironmentDependencies:
+class EnvironmentDependencies(CachedFileRegistry):
     """The methods of a `StreamExecutionEnvironment` that declare what functions need on the slots."""
 
     _configuration: Configuration
-
-    def __init__(self) -> None:
-        self._cached_files: dict[str, CachedFile] = {}
-
-    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Bring a file or folder to every slot; functions find it through `get_distributed_cache`.
-
-        Args:
-            file_path: A path or a URL. A file on this machine is sent to slots that cannot see it. A remote file
-                (``s3://``, ``hdfs://``, ``https://``, whatever pyarrow or fsspec opens) is fetched by each slot.
-            name: The name that functions ask for.
-            executable: Whether the copy, or every file of the folder, may be executed.
-        """
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"a cached file needs a name, got {name!r}")
-        given = CachedFile(name, os.fspath(file_path), bool(executable))
-        known = self._cached_files.setdefault(name, given)
-        if known != given:
-            raise ValueError(f"a cached file is registered as {name!r} already: {known.path!r}")
 
     def add_python_file(self, file_path: str) -> None:
         """Add a Python file, package folder or zip to the slots' import path."""

@@ -64,6 +64,7 @@ class LocalRdds:
     def __init__(self, memory_mb: int = 1 << 20) -> None:
         self.memory_mb = memory_mb
         self.shuffles = 0
+        self.local = True
 
     def of_elements(self, partitions: Sequence[list[Any]]) -> LocalRdd:
         return LocalRdd(partitions=[lambda each=each: list(each) for each in partitions])

@@ -20,6 +20,7 @@ from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
 from tamias.batch.tasks.blobs import Report
 from tamias.batch.tasks.exits import CountExit, Exit, ForwardExit
+from tamias.batch.tasks.job_files import packed_files
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.config.job_id import JobID
 from tamias.driver.failures import job_error
@@ -29,6 +30,7 @@ from tamias.engine.spark.driver_side.worker_python import compare_pythons
 from tamias.errors import DeploymentError, JobExecutionError, SparkSessionLostError
 from tamias.functions.accumulators import merge_accumulators
 from tamias.functions.job_execution_result import JobExecutionResult
+from tamias.graph.job_graph import CachedFile
 
 __all__ = ["PlanResult", "RunSettings", "default_parallelism", "error_of_function", "run", "run_on"]
 
@@ -40,6 +42,7 @@ class RunSettings:
     job_name: str
     configuration: dict[str, str]
     job_parameters: dict[str, str]
+    cached_files: tuple[CachedFile, ...] = ()
     spark_session: Any = None
 
 
@@ -84,7 +87,13 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
 def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings, job_id: str) -> PlanResult:
     """Run all sinks of a plan where the partitions are."""
     started = time.monotonic()
-    facts = JobFacts(job_id, settings.job_name, settings.configuration, settings.job_parameters)
+    facts = JobFacts(
+        job_id,
+        settings.job_name,
+        settings.configuration,
+        settings.job_parameters,
+        packed_files(settings.cached_files, None if rdds.local else rdds.broadcast),
+    )
     iterations = IterationRunner(place, facts)
     with PlanOutputs(plan, job_id) as outputs:
         records, reports = _run_sinks(Stages(rdds, facts), plan, iterations)

@@ -162,6 +162,7 @@ class _NoRdds:
     """RDDs without partitions."""
 
     memory_mb = 0
+    local = True
 
     def of_elements(self, partitions: Sequence[list[Any]]) -> None:
         return None

@@ -20,6 +20,8 @@ class Rdds(Protocol):
     """Makes and runs RDDs. To the planner an RDD is an opaque value with numbered partitions."""
 
     memory_mb: int
+    local: bool
+    """Whether tasks run on this machine."""
 
     def of_elements(self, partitions: Sequence[list[Any]]) -> Any:
         """Return an RDD of the elements that each partition is given."""
@@ -82,8 +84,8 @@ class SparkRdds:
     def __init__(self, context: Any) -> None:
         from pyspark.util import _parse_memory
 
-        self._local = context.master.startswith("local")
-        self._context = DriverPythonContext(context) if self._local else context
+        self.local = context.master.startswith("local")
+        self._context = DriverPythonContext(context) if self.local else context
         self._kept: list[Any] = []
         self._shuffles: list[Any] = []
         self.memory_mb = int(_parse_memory(context.getConf().get("spark.python.worker.memory", "512m")))
@@ -130,7 +132,7 @@ class SparkRdds:
 
         rdd.persist(StorageLevel.MEMORY_AND_DISK)
         self._kept.append(rdd)
-        if not self._local:  # two executors may compute a partition each, and a function need not repeat its results
+        if not self.local:  # two executors may compute a partition each, and a function need not repeat its results
             rdd._jrdd.count()
         return rdd
 

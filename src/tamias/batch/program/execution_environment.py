@@ -24,6 +24,7 @@ from tamias.errors import InvalidProgramError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.graph.stream_graph import PARALLELISM_DEFAULT, checked_parallelism
 from tamias.program.argument_checks import check_output_type
+from tamias.program.cached_file_registry import CachedFileRegistry
 from tamias.program.spark_session import checked_session
 from tamias.types.factory import Types
 from tamias.types.published import load_published
@@ -34,7 +35,7 @@ __all__ = ["ExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Tamias Batch Job"
 
 
-class ExecutionEnvironment(EnvironmentInputs):
+class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
     """Draws DataSet programs and runs them on Spark.
 
     Example:
@@ -49,6 +50,7 @@ class ExecutionEnvironment(EnvironmentInputs):
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
+        super().__init__()
         load_published()  # before any function of the program is pickled
         self._configuration = Configuration()
         if configuration is not None:
@@ -185,6 +187,7 @@ class ExecutionEnvironment(EnvironmentInputs):
             job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME,
             self._configuration.to_dict(),
             dict(options.GLOBAL_JOB_PARAMETERS.read(self._configuration)),
+            tuple(self._cached_files.values()),
             self._spark_session,
         )
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tamias.batch.tasks.broadcast_variables import BroadcastVariables
+from tamias.batch.tasks.job_files import JobFiles, WorkerCache
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
 from tamias.config.job_id import JobID
-from tamias.errors import AccumulatorError, InvalidProgramError, StateNotKeyed
+from tamias.errors import AccumulatorError, StateNotKeyed
 from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
 from tamias.functions.data_set_functions import BroadcastVariableInitializer
 from tamias.functions.runtime_context import DistributedCache, RuntimeContext
@@ -33,6 +34,7 @@ class JobFacts:
     job_name: str
     configuration: dict[str, str] = field(default_factory=dict)
     job_parameters: dict[str, str] = field(default_factory=dict)
+    files: JobFiles = field(default_factory=JobFiles)
     superstep: Superstep | None = None  # of the iteration that the task belongs to
 
 
@@ -135,7 +137,7 @@ class TaskRuntimeContext(RuntimeContext):
         return self._variables.initialized(name, initializer)
 
     def get_distributed_cache(self) -> DistributedCache:
-        raise InvalidProgramError("no file is registered: call register_cached_file() on the environment")
+        return WorkerCache(self._facts.job_id, self._facts.files)
 
     # ------------------------------------------------------------------------------ state: a batch has none
 
