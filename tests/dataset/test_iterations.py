@@ -149,6 +149,35 @@ def test_the_solution_set_is_searched_by_its_keys_alone() -> None:
         pairs.cross(solution)
 
 
+def test_the_solution_set_has_partitions_of_its_own() -> None:
+    env = environment()
+    pairs = env.from_elements((1, "a"))
+    iteration = pairs.iterate_delta(pairs, 3, 0)
+    joined = iteration.get_workset().join(iteration.get_solution_set()).where(0).equal_to(0)
+    changed = joined.with_partitioner(lambda key, count: 0).map(lambda pair: pair[0])
+    with pytest.raises(InvalidProgramError, match="partitioned by the hash of its keys already"):
+        iteration.close_with(changed, changed)
+
+
+class Nearest(MapFunction):
+    """Adds the nearest centre to a point."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.centres = runtime_context.get_broadcast_variable("centres")
+
+    def map(self, value: int) -> Any:
+        return min(self.centres, key=lambda centre: abs(centre - value)), value, 1
+
+
+def test_a_broadcast_variable_of_an_iteration_changes_with_each_superstep() -> None:
+    env = environment()
+    points = env.from_elements(1, 2, 3, 50, 51, 52)
+    centres = env.from_elements(0, 4).iterate(5)
+    sums = points.map(Nearest()).with_broadcast_set(centres, "centres").group_by(0)
+    moved = sums.reduce(lambda a, b: (a[0], a[1] + b[1], a[2] + b[2])).map(lambda total: total[1] // total[2])
+    assert sorted(collect_locally(centres.close_with(moved))) == [2, 51]
+
+
 class Ranked(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.total = runtime_context.get_iteration_aggregator("total")  # type: ignore[attr-defined]

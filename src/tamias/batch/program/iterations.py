@@ -22,7 +22,7 @@ from tamias.batch.plan.iteration_specs import (
 from tamias.batch.plan.keys import FieldKeys
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.program.data_set import DataSet
-from tamias.batch.program.iteration_scope import IterationScope
+from tamias.batch.program.iteration_scope import IterationScope, scope_of
 from tamias.errors import InvalidProgramError
 from tamias.functions.iterations import Aggregator, ConvergenceCriterion
 
@@ -187,7 +187,9 @@ class DeltaIteration(IterationAggregators):
         for end, what in ((solution_set_delta, "the delta"), (new_workset, "the next work set")):
             self._work.check_other("close_with", end)
             self._work.scope.check_end("close_with", end, what)
-        if not depends_on(new_workset, self._work):
+        for each in (*made_from(solution_set_delta), *made_from(new_workset)):
+            scope_of(each.get_name(), each.spec, each.inputs)  # with_partitioner() may have changed a join since
+        if self._work not in made_from(new_workset):
             raise InvalidProgramError(
                 "close_with(): the next work set does not depend on the work set; make it from get_workset()"
             )
@@ -250,15 +252,13 @@ def refuse_second_close(closed_at: str | None) -> None:
         raise InvalidProgramError(f"close_with(): the iteration was closed at {closed_at} already; draw another one")
 
 
-def depends_on(data_set: DataSet, other: DataSet) -> bool:
-    """Return whether a data set is made from another one."""
+def made_from(data_set: DataSet) -> set[DataSet]:
+    """Return a data set and all that it is made from, up to the results of earlier iterations."""
     pending, seen = [data_set], {data_set}
     while pending:
         each = pending.pop()
-        if each is other:
-            return True
-        for needed in each.upstream():
+        for needed in () if isinstance(each, IterationResult) else each.upstream():
             if needed not in seen:
                 seen.add(needed)
                 pending.append(needed)
-    return False
+    return {each for each in seen if not isinstance(each, IterationResult)}
