@@ -208,6 +208,21 @@ def test_a_shared_input_is_computed_once_and_counted_once(env):
     assert result is not None and result.get_accumulator_result("seen") == 10
 
 
+def test_the_function_of_a_shared_input_runs_once_for_each_record(env, tmp_path):
+    calls = str(tmp_path / "calls")
+
+    def noted(value):
+        with open(calls, "a", encoding="utf-8") as file:
+            file.write("x")
+        return value
+
+    shared = env.generate_sequence(1, 10).map(noted)
+    both = shared.union(shared.filter(lambda x: x > 5), shared.partition_by_range("*"), shared.zip_with_index())
+    assert len(collect_locally(both)) == 35
+    with open(calls, encoding="utf-8") as file:
+        assert len(file.read()) == 10
+
+
 def test_a_function_given_twice_is_two_objects(env):
     function = Seen()
     with on_local_engine():
