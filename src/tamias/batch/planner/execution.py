@@ -23,6 +23,7 @@ from tamias.batch.tasks.exits import CountExit, Exit, ForwardExit
 from tamias.batch.tasks.job_files import packed_files
 from tamias.batch.tasks.task_context import JobFacts
 from tamias.config.job_id import JobID
+from tamias.config.restart_strategy import RestartStrategyConfiguration
 from tamias.driver.failures import job_error
 from tamias.engine.spark.driver_side.cluster import ship_package
 from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, is_started_by_us, loss_of, spark_context
@@ -44,6 +45,7 @@ class RunSettings:
     job_parameters: dict[str, str]
     cached_files: tuple[CachedFile, ...] = ()
     spark_session: Any = None
+    restart: RestartStrategyConfiguration | None = None  # None leaves it to the configuration
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tamias.batch.program.sources import CollectionInput, SequenceInput
 from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
+from tamias.config.restart_strategy import RestartStrategyConfiguration
 from tamias.config.starting_configuration import starting_configuration, with_current_keys
 from tamias.errors import InvalidProgramError
 from tamias.functions.job_execution_result import JobExecutionResult
@@ -57,6 +58,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
             self._configuration.add_all(with_current_keys(configuration))
         self._config = ExecutionConfig(self._configuration)
         self._spark_session: Any = None
+        self._restart: RestartStrategyConfiguration | None = None
         self._sinks: list[DataSet] = []
         self._last_result: JobExecutionResult | None = None
 
@@ -95,6 +97,15 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         if not self._configuration.contains_key(options.PARALLELISM.key):
             return PARALLELISM_DEFAULT
         return self._config.get_parallelism()
+
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
+        """Set whether and when a program is run again, from its beginning, after a function has failed."""
+        if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
+            raise TypeError(
+                "set_restart_strategy() takes what RestartStrategies makes, such as "
+                f"RestartStrategies.fixed_delay_restart(3, 1000), got {restart_strategy_configuration!r}"
+            )
+        self._restart = restart_strategy_configuration
 
     def get_config(self) -> ExecutionConfig:
         """Return the execution settings."""
@@ -189,6 +200,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
             dict(options.GLOBAL_JOB_PARAMETERS.read(self._configuration)),
             tuple(self._cached_files.values()),
             self._spark_session,
+            self._restart,
         )
 
     def __repr__(self) -> str:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tamias.batch.plan.operators import Plan
 from tamias.batch.planner.execution import PlanResult, RunSettings, default_parallelism, run
+from tamias.config.configuration import Configuration
+from tamias.config.restart_strategy import resolve
+from tamias.driver.failures import job_error
+from tamias.driver.restarts import restart_strategy
+from tamias.errors import JobExecutionError, may_be_retried
 
 __all__ = ["parallelism_of_runner", "plans_run_by", "run_plan"]
+
+_log = logging.getLogger(__name__)
 
 Runner = Callable[[Plan, RunSettings], PlanResult]
 
@@ -17,8 +27,30 @@ _runner: ContextVar[Runner | None] = ContextVar("_runner", default=None)
 
 
 def run_plan(plan: Plan, settings: RunSettings) -> PlanResult:
-    """Run a plan."""
-    return (_runner.get() or run)(plan, settings)
+    """Run a plan, from its beginning again after a failure if the restart strategy says so.
+
+    Raises:
+        JobExecutionError: A function failed, and the strategy allows no other attempt.
+    """
+    configured = resolve(settings.restart, Configuration.from_dict(settings.configuration), checkpointing=False)
+    strategy = restart_strategy(configured, random.Random())
+    restarts = 0
+    while True:
+        try:
+            return (_runner.get() or run)(plan, settings)
+        except JobExecutionError as error:
+            if error.cause is None or not may_be_retried(error.cause):
+                raise
+            decision = strategy.on_failure(int(time.time() * 1000))
+            if not decision.restart and not restarts:
+                raise
+            if not decision.restart:
+                raise job_error(
+                    settings.job_name, error.cause, log_path=error.log_path, restarts=restarts, refusal=decision.reason
+                ) from None
+            restarts += 1
+            _log.warning("job %r begins anew (restart %d): %s", settings.job_name, restarts, error.cause)
+            time.sleep(decision.delay_ms / 1000)
 
 
 def parallelism_of_runner(settings: RunSettings) -> int:
