@@ -39,10 +39,12 @@ MARKED = {
     ],
     "heavy": [
         "connectors/lakes/test_iceberg.py",
+        "connectors/lakes/test_partitions.py",
         "driver/test_cleanup.py",
         "driver/test_lives.py",
         "driver/test_rocksdb_jobs.py",
         "engine/test_registering_pool.py",
+        "pyflink/test_kafka_examples.py",
         "services/test_postgres.py",
         "test_package.py",
     ],
