@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import pickle
+import queue
 import re
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tamias.clock import SystemClock
 from tamias.datastream.functions import MapFunction
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment_codec import encode_deployment
+from tamias.slot.host import SlotHost
 from tamias.slot.link import Link, connect
+from tamias.slot.mailbox import Mailbox
 from tamias.slot.messages import FAILED, Attach, CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
 from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, SlotActivity, SnapshotWritten, SubtaskFailed
+from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
+from tests.live_jobs import until
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 SECRET = b"s" * 32
@@ -219,3 +227,45 @@ def test_discarding_breaks_the_connections_and_a_new_attempt_begins_anew(slot: S
     assert not any(isinstance(event, SubtaskFailed) for event in slot.heard)
     while slot.hear(SlotActivity).messages <= before:
         pass
+
+
+def test_an_order_is_taken_while_the_code_of_the_user_hangs(slot: Slot, tmp_path: Path) -> None:
+    entered, gate = tmp_path / "entered", tmp_path / "gate"
+
+    def hanging(env: Any) -> None:
+        def hang(value: int) -> int:
+            entered.touch()
+            while not gate.exists():
+                time.sleep(0.01)
+            return value
+
+        env.from_collection([1, 2, 3]).map(hang).key_by(lambda v: v % 2).sum().print()
+
+    slot.deploy(hanging)
+    carry(slot.attach(SOURCE), slot.attach(SUM))
+    until(entered.exists)
+    slot.control.settimeout(5)
+    try:
+        slot.order(EpochOrder(0))  # else the driver could not be told to cancel the job
+        assert not any(isinstance(event, EpochAcknowledged) for event in slot.heard)
+    finally:
+        gate.touch()
+    assert acknowledged(slot, 2).keys() == {SOURCE, SUM}
+
+
+def test_a_late_loss_of_a_task_belongs_to_the_attempt_of_the_task() -> None:
+    host = SlotHost(0, SystemClock(), lambda event: None)
+    mailbox = Mailbox(host, Turn(), SystemClock(), lambda event: None)
+    failures: queue.SimpleQueue[tuple[SubtaskId, int]] = queue.SimpleQueue()
+    mailbox.failed = lambda subtask, attempt, error: failures.put((subtask, attempt))
+    first = deployment(graph(summing), 0, continuous=True)
+    host.deploy(first, [SOURCE, SUM])
+    mailbox.begin(first)
+    ours, theirs = socket.socketpair()
+    serving = threading.Thread(target=mailbox.serve, args=(SUM, 0, Link(ours)), daemon=True)
+    serving.start()
+    host.deploy(deployment(graph(summing), 1, continuous=True), [SOURCE, SUM])
+    theirs.close()
+    assert failures.get(timeout=30) == (SUM, 0)
+    mailbox.stop()
+    host.shutdown()

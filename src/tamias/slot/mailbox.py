@@ -38,7 +38,7 @@ _SHORTEST_PAUSE_S = 0.0005  # before a source that had nothing to read is asked 
 _LONGEST_PAUSE_S = 0.004
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
-OnFailure = Callable[[SubtaskId, Exception], None]
+OnFailure = Callable[[SubtaskId, int, Exception], None]  # with the attempt of the subtask
 
 
 class Mailbox:
@@ -54,7 +54,7 @@ class Mailbox:
         self._thread: threading.Thread | None = None
         self._ended = False
         self._past_messages = 0
-        self.failed: OnFailure = lambda subtask, error: None
+        self.failed: OnFailure = lambda subtask, attempt, error: None
         self.in_step = False
         self.epoch = -1  # the newest that a subtask has ended
         self.answered: frozenset[SubtaskId] = frozenset()  # the subtasks that have ended it
@@ -99,7 +99,7 @@ class Mailbox:
         desk.attach(link).receive_all(desk.give_blob)
 
     def order(self, order: EpochOrder) -> None:
-        """Let the sources put the mark of an epoch into the stream."""
+        """Let the sources put the mark of an epoch into the stream. Thread-safe."""
         for desk in self._desks.values():
             desk.give_order(order)
         self.wake()
@@ -142,7 +142,7 @@ class Mailbox:
             try:
                 pause_s = min(pause_s, desk.step(now))
             except Exception as error:  # the driver decides what it means; the attempt is over in any case
-                self.failed(subtask_id, error)
+                self.failed(subtask_id, desk.attempt, error)
                 self.end(in_order=False)
                 return pause_s
         return pause_s
@@ -188,7 +188,8 @@ class _Desk:
             self.conduit.finish() if in_order else self.conduit.abort()
 
     def _lost(self) -> None:
-        self._mailbox.failed(self._id, DeploymentError(f"the Spark task of {self._name} is gone"))
+        # A late loss belongs to the attempt of this connection, although the next one may be deployed already.
+        self._mailbox.failed(self._id, self.attempt, DeploymentError(f"the Spark task of {self._name} is gone"))
 
     def give_blob(self, blob: Blob) -> None:
         assert isinstance(self._running, ContinuousChannels), "a source has no input channels"

@@ -144,6 +144,9 @@ class SlotServer:
             case Attach():
                 self._serve_task(link, request)
                 return False
+            case OrderEpoch():
+                self._order_epoch(request)
+                link.send(dumps(Done()))
             case Subscribe():
                 link.send(dumps(Done()))
                 self._publish_events(link)
@@ -155,16 +158,7 @@ class SlotServer:
                 link.send(dumps(Done(self._perform_on_tables(request))))
             case WriteTable() | LookUp() | ReadTable():
                 self._answer_about_table(link, request)
-            case (
-                Deploy()
-                | OrderEpoch()
-                | KeepFile()
-                | BeginSavepoint()
-                | Completed()
-                | Aborted()
-                | CloseSubtasks()
-                | Discard()
-            ):
+            case Deploy() | KeepFile() | BeginSavepoint() | Completed() | Aborted() | CloseSubtasks() | Discard():
                 if isinstance(request, Deploy | Discard):
                     self._hang_up()
                 link.send(dumps(Done(self._perform(request))))
@@ -178,14 +172,17 @@ class SlotServer:
         except SlotLostError as refusal:
             link.send(FAILED, dumps(refusal))
 
-    def _subtask_failed(self, subtask: SubtaskId, error: Exception) -> None:
+    def _order_epoch(self, request: OrderEpoch) -> None:
+        """Pass an order on without the turn: the driver must not wait for user code that hangs in a step."""
+        if request.attempt == self._host.attempt:
+            self._mailbox.order(request.order)
+
+    def _subtask_failed(self, subtask: SubtaskId, attempt: int, error: Exception) -> None:
         """Report the failure of a subtask that runs continuously."""
-        attempt = self._host.attempt
-        if attempt is not None:
-            self._events.put(SubtaskFailed(attempt, subtask, dumps(_picklable(error))))
+        self._events.put(SubtaskFailed(attempt, subtask, dumps(_picklable(error))))
 
     def _perform(
-        self, request: Deploy | OrderEpoch | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
+        self, request: Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
     ) -> BaseException | None:
         with self._turn:
             try:
@@ -199,9 +196,6 @@ class SlotServer:
                         self._garbage.deployed()
                         if deployment.continuous:
                             self._mailbox.begin(deployment)
-                    case OrderEpoch(attempt, order):
-                        if attempt == self._host.attempt:
-                            self._mailbox.order(order)
                     case KeepFile(number, file, part, last, first):
                         self._host.files.receive(number, file, part, last=last, first=first)
                     case BeginSavepoint(checkpoint_id, savepoint):
