@@ -9,7 +9,7 @@ import pytest
 from tamias.clock import ManualClock
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction
-from tamias.errors import DeploymentError
+from tamias.errors import DeploymentError, SlotLostError, SpoolError
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
@@ -37,6 +37,8 @@ class Surroundings:
         self.acks: list[Ack] = []
         self.held: list[ReceivedBlob] = []
         self.taken_blobs = 0
+        self.hold_error: Exception | None = None  # raised by `hold`
+        self.capture_error: Exception | None = None  # raised by `capture`
 
     def send(self, item: Any) -> None:
         self.sent += item.frames()
@@ -45,6 +47,8 @@ class Surroundings:
         self.taken_blobs += 1
 
     def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
+        if self.hold_error is not None:
+            raise self.hold_error
         self.held.append(blob)
         return blob
 
@@ -52,6 +56,8 @@ class Surroundings:
         self.held.clear()
 
     def capture(self, subtask: Subtask, order: EpochOrder) -> None:
+        if self.capture_error is not None:
+            raise self.capture_error
         assert not self.held or order.checkpoint_id is None or self.sent[-1] == (EPOCH, order)
 
     def acknowledge(self, ack: Ack) -> None:
@@ -140,5 +146,19 @@ def test_a_lost_blob_is_noticed() -> None:
     bench.run()
     bench.subtask.give(Blob(bench.exchange, 0, 0, 2, dumps([records(3)])))
     with pytest.raises(DeploymentError, match=r"blob 2 .* in place of blob 1"):
+        bench.run()
+    bench.host.shutdown()
+
+
+def test_an_error_of_the_slot_is_not_blamed_on_an_operator() -> None:
+    bench, order = Bench(), EpochOrder(0, checkpoint_id=1)
+    bench.around.hold_error = SpoolError(10, 0, "no space left on device")
+    bench.give(0, (EPOCH, order))
+    bench.give(0, records(1))
+    with pytest.raises(SpoolError, match="no space left"):
+        bench.run()
+    bench.around.capture_error = SlotLostError(0, "it was not told where savepoint 1 goes")
+    bench.give(1, (EPOCH, order))
+    with pytest.raises(SlotLostError, match="not told where"):
         bench.run()
     bench.host.shutdown()

@@ -65,7 +65,7 @@ class ContinuousSubtask(ABC):
 
     @abstractmethod
     def _take(self) -> None:
-        """Take what waits first."""
+        """Take what waits first. Errors of the slot pass as they are; only those of operators are blamed on one."""
 
     @abstractmethod
     def _emit_input_watermark(self) -> None:
@@ -78,8 +78,8 @@ class ContinuousSubtask(ABC):
     def take(self) -> None:
         """Take what waits first; send what is full then, and everything once nothing waits any more."""
         started = self.subtask.environment.clock.monotonic()
+        self._take()
         with self.subtask.blame.operator():
-            self._take()
             self._send(self.subtask.finish_if_over())
             self._send(self.subtask.outbox.take_full() if self.has_input else self.subtask.outbox.take_all())
         self._busy_s += self.subtask.environment.clock.monotonic() - started
@@ -113,14 +113,15 @@ class ContinuousSubtask(ABC):
         """Complete an epoch: everything before its mark has been processed, and nothing behind it."""
         subtask = self.subtask
         ack = Ack(subtask.environment.vertex.id, subtask.environment.index, order.number)
-        self._send(subtask.finish_if_over())
-        if not subtask.finished:
-            subtask.lifecycle.advance_clock()
-            subtask.lifecycle.begin_epoch(order)
-            subtask.lifecycle.end_epoch(emits_watermarks=False)
-        subtask.outbox.mark((EPOCH, order))
-        self._send(subtask.outbox.take_all())  # the mark is the last frame of its blob; the receivers can align
-        subtask.take_driver_output(ack)
+        with subtask.blame.operator():
+            self._send(subtask.finish_if_over())
+            if not subtask.finished:
+                subtask.lifecycle.advance_clock()
+                subtask.lifecycle.begin_epoch(order)
+                subtask.lifecycle.end_epoch(emits_watermarks=False)
+            subtask.outbox.mark((EPOCH, order))
+            self._send(subtask.outbox.take_all())  # the mark is the last frame of its blob; the receivers can align
+            subtask.take_driver_output(ack)
         subtask.complete(ack)
         self._fill(ack)
         ack.busy_ms, self._busy_s = self._busy_s * 1000, 0.0
@@ -186,7 +187,8 @@ class ContinuousChannels(ContinuousSubtask):
             self._held_blobs += 1
             self._waiting.append(self._surroundings.hold(blob))
             return
-        order = self._input.take(blob)
+        with self.subtask.blame.operator():
+            order = self._input.take(blob)
         if order is None:
             return
         now = self.subtask.environment.clock.monotonic()
@@ -253,10 +255,11 @@ class ContinuousSource(ContinuousSubtask):
         self._group_watermarks = order.group_watermarks
         self._is_held = order.holds_sources
         if not self._input.ended:
-            if order.checkpoint_id is not None or order.drain:
-                self._send(self._input.cut(SourceProgress()))
-            if order.drain:
-                self._input.drain()
+            with self.subtask.blame.operator():
+                if order.checkpoint_id is not None or order.drain:
+                    self._send(self._input.cut(SourceProgress()))
+                if order.drain:
+                    self._input.drain()
         self._end_epoch(order)
 
     def _emit_input_watermark(self) -> None:
