@@ -33,6 +33,7 @@ class Flow:
         partitioning: Which records are known to be together.
         shuffled: Whether the RDD comes from a shuffle, so that Spark can put it together with another one.
         side: The input, of an operator with two, that the blobs are marked for.
+        stored: Whether Spark has the RDD on disk or in memory once it is computed: it is a shuffle's result, or kept.
     """
 
     rdd: Any
@@ -42,6 +43,7 @@ class Flow:
     partitioning: Partitioning | None = None
     shuffled: bool = False
     side: int = FIRST
+    stored: bool = False
 
     def partitioned(self, partitioning: Partitioning | None) -> Flow:
         """Return the flow with another knowledge of its partitions."""
@@ -107,11 +109,20 @@ class Stages:
         """Return a flow whose records have passed a shuffle."""
         pairs = self._staged(flow, leaving, keeps_partitions=False)
         moved = self._rdds.shuffled(pairs, leaving.partitions)
-        return Flow(moved, "blobs", leaving.partitions, partitioning=partitioning, shuffled=True, side=leaving.side)
+        return Flow(
+            moved,
+            "blobs",
+            leaving.partitions,
+            partitioning=partitioning,
+            shuffled=True,
+            side=leaving.side,
+            stored=True,
+        )
 
     def fewer(self, flow: Flow, partitions: int) -> Flow:
         """Return a flow with fewer partitions, without a shuffle."""
-        return Flow(self._rdds.fewer(self.written(flow, ForwardExit()), partitions), "blobs", partitions)
+        fewer = self._rdds.fewer(self.written(flow, ForwardExit()), partitions)
+        return Flow(fewer, "blobs", partitions, stored=_is_stored(flow))
 
     def together(self, first: Flow, second: Flow, operator: TaskOperator) -> Flow:
         """Return a flow of an operator over two flows: partition i of both goes to one task, the first one first."""
@@ -126,14 +137,21 @@ class Stages:
         aligned = all(flow.shuffled and flow.partitions == given[0].partitions for flow in given)
         partitions = given[0].partitions if aligned else sum(flow.partitions for flow in given)
         same = aligned and all(flow.partitioning == given[0].partitioning for flow in given)
-        return Flow(united, "blobs", partitions, partitioning=given[0].partitioning if same else None, shuffled=aligned)
+        return Flow(
+            united,
+            "blobs",
+            partitions,
+            partitioning=given[0].partitioning if same else None,
+            shuffled=aligned,
+            stored=all(map(_is_stored, given)),
+        )
 
     def kept(self, flow: Flow) -> Flow:
         """Return a flow that is computed once, however often it is read, until `release`."""
-        if not flow.chain:
-            return flow  # the result of a shuffle is on disk already
+        if _is_stored(flow):
+            return flow
         cut = self._cut(flow)
-        return replace(cut, rdd=self._rdds.kept(cut.rdd))
+        return replace(cut, rdd=self._rdds.kept(cut.rdd), stored=True)
 
     def collected(self, flow: Flow, leaving: Exit) -> list[Any]:
         """Run a flow now, and return what it sends to the driver."""
@@ -162,8 +180,13 @@ class Stages:
 
     def _cut(self, flow: Flow) -> Flow:
         """Return the same records as blobs of a stage of their own."""
-        return replace(flow, rdd=self.written(flow, ForwardExit()), reads="blobs", chain=(), side=FIRST)
+        return replace(flow, rdd=self.written(flow, ForwardExit()), reads="blobs", chain=(), side=FIRST, stored=False)
 
     def _staged(self, flow: Flow, leaving: Exit, *, keeps_partitions: bool) -> Any:
         task = StageTask(self._facts, flow.reads, flow.chain, leaving, flow.partitions, flow.side)
         return self._rdds.staged(flow.rdd, task, keeps_partitions=keeps_partitions)
+
+
+def _is_stored(flow: Flow) -> bool:
+    """Return whether reading a flow again computes nothing again."""
+    return flow.stored and not flow.chain
