@@ -178,6 +178,14 @@ def test_a_broadcast_variable_of_an_iteration_changes_with_each_superstep() -> N
     assert sorted(collect_locally(centres.close_with(moved))) == [2, 51]
 
 
+def test_a_variable_from_outside_beside_one_of_the_iteration() -> None:
+    env = environment()
+    centres = env.from_elements(0, 4).iterate(2)
+    nearest = env.from_elements(1, 9).map(Nearest()).with_broadcast_set(centres, "centres")
+    nearest.with_broadcast_set(env.from_elements(7), "unused")
+    assert sorted(collect_locally(centres.close_with(nearest.map(lambda found: found[1])))) == [1, 9]
+
+
 class Ranked(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.total = runtime_context.get_iteration_aggregator("total")  # type: ignore[attr-defined]

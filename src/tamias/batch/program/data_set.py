@@ -122,8 +122,9 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
             raise ValueError(f"with_broadcast_set() takes a name that is not empty, got {name!r}")
         if data.solution_keys is not None:
             raise InvalidProgramError("with_broadcast_set(): a solution set can only be joined and co-grouped")
-        self.scope = scope_of(self.get_name(), self.spec, (*self.inputs, data))
-        self.broadcasts[name] = data
+        broadcasts = {**self.broadcasts, name: data}
+        self.scope = scope_of(self.get_name(), self.spec, (*self.inputs, *broadcasts.values()))
+        self.broadcasts = broadcasts
         return self
 
     def get_execution_environment(self) -> ExecutionEnvironment:
