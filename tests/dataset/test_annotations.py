@@ -85,6 +85,19 @@ def test_a_group_on_copied_fields_is_not_shuffled_again(env, how, key, shuffles)
     assert records == shuffled(largest(how(env.from_collection(PAIRS)), key))[1]
 
 
+@non_forwarded_fields("f1")
+class Levelled(MapFunction):
+    def map(self, value):
+        return value[0], 0
+
+
+@pytest.mark.parametrize("key", [1, "f1"])
+def test_a_changed_field_is_changed_by_position_and_by_name(env, key):
+    pairs = env.from_collection([(n, n) for n in range(20)]).map(lambda x: x)
+    levelled = pairs.partition_by_hash(key).map(Levelled())
+    assert shuffled(levelled.group_by(key).reduce_group(lambda group: [len(list(group))])) == (2, [20])
+
+
 @forwarded_fields_first("f0")
 @forwarded_fields_second("f1->f2")
 class Joined(JoinFunction):

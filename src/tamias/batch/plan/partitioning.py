@@ -28,8 +28,7 @@ class ForwardedFields:
     def of(self, path: FieldPath) -> FieldPath | None:
         """Return where a field of the input is in the output; None if that is not known."""
         if self.everything:
-            touched = any(path[: len(each)] == each or each[: len(path)] == path for each in self.changed)
-            return None if touched else path
+            return None if any(_may_overlap(path, each) for each in self.changed) else path
         for source, targets in (self.moved or {}).items():
             if path[: len(source)] == source and targets:
                 return (*targets[0], *path[len(source) :])
@@ -52,6 +51,15 @@ class Partitioning:
     def is_that_of(self, keys: Keys, partitioner: Any) -> bool:
         """Return whether the partition of each record is the one that a shuffle by these keys would choose."""
         return self.keys == keys and self.partitioner is partitioner
+
+
+def _may_overlap(one: FieldPath, other: FieldPath) -> bool:
+    """Return whether one of two fields may be the other, or a part of it.
+
+    A position and a name may mean one field where the type of the records is not known.
+    """
+    steps = zip(one, other, strict=False)  # up to the end of the shorter path
+    return all(ours == theirs or type(ours) is not type(theirs) for ours, theirs in steps)
 
 
 def after(partitioning: Partitioning | None, forwarded: ForwardedFields) -> Partitioning | None:
