@@ -159,6 +159,35 @@ def test_none_never_matches_in_joins_and_is_refused_in_groups(env):
         collect_locally(left.partition_by_range(0))
 
 
+@pytest.mark.parametrize(
+    "grouped",
+    [
+        lambda data: data.group_by(0).sum(1),
+        lambda data: data.group_by(0, 1).reduce(max),
+        lambda data: data.group_by(0).reduce_group(list),
+        lambda data: data.group_by(0).sort_group(1).reduce_group(list),
+        lambda data: data.group_by(0).first(1),
+        lambda data: data.distinct(0),
+    ],
+)
+def test_none_is_refused_in_groups_that_are_not_shuffled(env, grouped):
+    env.set_parallelism(1)
+    with pytest.raises(JobExecutionError, match=r"record \(None, 1\).*None is not a key"):
+        collect_locally(grouped(env.from_elements(("a", 2), (None, 1)).map(lambda r: r)))
+
+
+def test_none_that_a_join_let_pass_is_refused_in_groups_after_it(env):
+    pairs = env.from_elements((None, 1), ("a", 2)).map(lambda r: r)
+    joined = pairs.left_outer_join(pairs).where(0).equal_to(0).using(lambda one, other: one)
+    placed = joined.with_forwarded_fields_first("f0")
+    for refused in (
+        placed.group_by(0).sum(1),
+        placed.co_group(placed).where(0).equal_to(0).using(lambda one, other: []),
+    ):
+        with pytest.raises(JobExecutionError, match=r"record \(None, 1\).*None is not a key"):
+            collect_locally(refused)
+
+
 # ---------------------------------------------------------------------------------- the plan
 
 
@@ -221,6 +250,28 @@ def test_the_function_of_a_shared_input_runs_once_for_each_record(env, tmp_path)
     assert len(collect_locally(both)) == 35
     with open(calls, encoding="utf-8") as file:
         assert len(file.read()) == 10
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        lambda one, other: one.union(other).zip_with_index(),
+        lambda one, other: one.union(other).partition_by_range("*"),
+        lambda one, other: (both := one.union(other)).join(both).where("*").equal_to("*"),
+        lambda one, other: one.union(other).map(lambda x: x).set_parallelism(6).zip_with_index().set_parallelism(2),
+    ],
+)
+def test_a_union_and_fewer_partitions_are_computed_once(env, tmp_path, used):
+    calls = tmp_path / "calls"
+
+    def noted(value):
+        with calls.open("a", encoding="utf-8") as file:
+            file.write("x")
+        return value
+
+    data = used(env.generate_sequence(1, 5).map(noted), env.generate_sequence(6, 10).map(noted))
+    assert len(collect_locally(data)) == 10
+    assert len(calls.read_text(encoding="utf-8")) == 10
 
 
 def test_a_function_given_twice_is_two_objects(env):

@@ -29,12 +29,13 @@ def reduced(stages: Stages, operator: PlanOperator, spec: ReduceSpec, flow: Flow
         if flow.partitions > 1:
             flow = gathered(stages, operator, stages.then(flow, WholeReduce(name, spec.function, parameters)))
         return stages.then(flow, WholeReduce(name, spec.function, parameters)).partitioned(None)
-    if not are_together(flow, spec.keys, operator.parallelism):
+    together = are_together(flow, spec.keys, operator.parallelism)
+    if not together:
         flow = stages.then(flow, CombineReduce(name, spec.function, spec.keys, parameters))
         flow = grouped(stages, operator, flow, spec.keys)
     # Flink: a reduce function must keep the key. Our planner does not rely on it, unless the function says so.
     kept = after(flow.partitioning, operator.forwarded[0]) if operator.forwarded else None
-    final = KeyedReduce(name, spec.function, spec.keys, parameters, stages.memory_mb)
+    final = KeyedReduce(name, spec.function, spec.keys, parameters, memory_mb=stages.memory_mb, checks_keys=together)
     return stages.then(flow, final).partitioned(kept)
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "RangeExit",
     "holds_none",
     "in_order",
+    "refuse_none",
 ]
 
 _PARTITION = struct.Struct("!q")  # as Spark's PairwiseRDD reads it
@@ -254,10 +255,8 @@ class PartitionOfKey(dict[Any, int]):
             found = key_group_of_text(key.encode("utf-8", "surrogatepass"), _SPREAD) * self._partitions // _SPREAD
             self[key] = found
             return found
-        if not self._none_allowed and holds_none(key):
-            raise InvalidKeyError(
-                "", preview(key), "None is not a key; filter such records out or give them a key of their own"
-            )
+        if not self._none_allowed:
+            refuse_none(key)
         found = 0 if key is None else key_group(key, _SPREAD) * self._partitions // _SPREAD
         self[key] = found
         return found
@@ -271,3 +270,11 @@ class PartitionOfKey(dict[Any, int]):
 def holds_none(key: Any) -> bool:
     """Return whether a key is None, or one of its fields is."""
     return key is None or (type(key) is tuple and None in key)
+
+
+def refuse_none(key: Any) -> None:
+    """Raise `InvalidKeyError` if a key is None, or one of its fields is. `blame` adds the record."""
+    if holds_none(key):
+        raise InvalidKeyError(
+            "", preview(key), "None is not a key; filter such records out or give them a key of their own"
+        )

@@ -13,6 +13,7 @@ from typing import Any
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import in_chunks
+from tamias.batch.tasks.exits import holds_none, refuse_none
 from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
@@ -68,11 +69,24 @@ class CombineReduce(FunctionOperator):
 
 
 class KeyedReduce(CombineReduce):
-    """Reduces the records of each key, all of which are in this partition. Goes to disk if the keys are too many."""
+    """Reduces the records of each key, all of which are in this partition. Goes to disk if the keys are too many.
 
-    def __init__(self, name: str, function: Any, keys: Keys, parameters: Mapping[str, str], memory_mb: int) -> None:
+    With `checks_keys` it refuses None as a key; a shuffle by the keys has done so already.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Any,
+        keys: Keys,
+        parameters: Mapping[str, str],
+        *,
+        memory_mb: int,
+        checks_keys: bool,
+    ) -> None:
         super().__init__(name, function, keys, parameters)
         self.memory_mb = memory_mb
+        self.checks_keys = checks_keys
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         function = method(self.function, "reduce")
@@ -85,6 +99,9 @@ class KeyedReduce(CombineReduce):
             if used_memory_mb() > self.memory_mb:
                 yield from self._reduce_on_disk(results, chunks)
                 return
+        if self.checks_keys:
+            for key, record in results.items():  # noqa: B007 - `blame` shows the record
+                refuse_none(key)
         yield from results.values()
 
     def _reduce_on_disk(self, results: dict[Any, Any], chunks: Iterator[list[Any]]) -> Iterator[Any]:
@@ -96,8 +113,10 @@ class KeyedReduce(CombineReduce):
         results.clear()
         for chunk in chunks:
             merger.mergeCombiners(zip(self.keys.of(chunk), chunk, strict=True))
-        for _, result in merger.items():
-            yield result
+        for key, record in merger.items():
+            if self.checks_keys:
+                refuse_none(key)
+            yield record
 
 
 class WholeGroupReduce(FunctionOperator):
@@ -135,7 +154,10 @@ class GroupReduce(FunctionOperator):
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         function = method(self.function, "reduce")
         groups = self._sorted(records) if self.sort else self._in_table(records)
-        for key, group in groups:  # noqa: B007 - `blame` shows the key
+        for key, group in groups:
+            if holds_none(key):
+                record = next(group)  # noqa: F841 - `blame` shows the record
+                refuse_none(key)
             results = function(group)
             if results is not None:
                 yield from results
@@ -247,7 +269,10 @@ class FirstOfGroups(TaskOperator):
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         ordered = Sorter(SortedBy(self.keys, self.sort), self.memory_mb).add_all(records).sorted()
-        for _, group in streamed_groups(ordered, self.keys):
+        for key, group in streamed_groups(ordered, self.keys):
+            if holds_none(key):
+                record = next(group)  # noqa: F841 - `blame` shows the record
+                refuse_none(key)
             yield from islice(group, self.count)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tamias.batch.plan.specs import CoGroupSpec, JoinKind, JoinSpec
 from tamias.batch.tasks.blobs import BlobSize, in_chunks
-from tamias.batch.tasks.exits import holds_none
+from tamias.batch.tasks.exits import holds_none, refuse_none
 from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import Member, SortedBy, Sorter, members
@@ -154,7 +154,10 @@ class CoGroup(FunctionOperator):
         theirs = sorted_members(second, self.second, self.memory_mb)
         function = method(self.function, "co_group")
         for one, other in _runs_together(ours, theirs):
-            for key, left, right in _groups_of_runs(one, other):  # noqa: B007 - `blame` shows the key
+            for key, left, right in _groups_of_runs(one, other):
+                if holds_none(key):  # of an input that a join has placed, which lets None pass
+                    record = next(chain(left, right))  # noqa: F841 - `blame` shows the record
+                    refuse_none(key)
                 results = function(left, right)
                 if results is not None:
                     yield from results
