@@ -6,12 +6,14 @@ from collections import Counter
 import pytest
 
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from tamias.connectors.data_frames.offset_batches_source import OffsetBatchesSource
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import JobExecutionError
 from tamias.functions.sink_contract import SinkFunction
 from tamias.graph.regions import in_regions_of, regions
+from tamias.table.types import DataTypes
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 SEEN: Counter = Counter()  # the records that sinks without transactions were given, over all attempts
@@ -189,3 +191,11 @@ def test_rescaling_connects_a_few_subtasks():
     env = environment(parallelism=4)
     env.from_sequence(1, 9).rescale().map(lambda n: n).set_parallelism(2).add_sink(Note("x")).set_parallelism(2)
     assert len(set(regions(graph_of(env)).values())) == 2
+
+
+def test_the_subtasks_of_a_source_that_reads_in_steps_restart_together():
+    env = environment(parallelism=3)
+    columns = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])
+    source = OffsetBatchesSource("/batches", "/home", columns, lanes=3, bounded=False)
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "steps").map(FailOnce(1)).add_sink(Note("a"))
+    assert set(regions(env.job_graph("steps")).values()) == {0}, "one checkpoint has the same offset in all subtasks"

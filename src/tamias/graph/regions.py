@@ -2,6 +2,9 @@
 
 Pipelines that share no exchange are separate regions. So are the slices of a job whose records never change their
 subtask. A region that fails is restored from the last checkpoint alone: no record has left the region.
+
+The subtasks of a source that reads in steps are in one region: a checkpoint lies at the same step in all of them, and
+would not if one of them alone were restored.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import JobGraph
+from tamias.graph.specs import SourceSpec
 
 
 def regions(graph: JobGraph) -> dict[SubtaskId, int]:
@@ -25,12 +29,20 @@ def regions(graph: JobGraph) -> dict[SubtaskId, int]:
             subtask = leader[subtask]
         return subtask
 
+    def join(one: SubtaskId, other: SubtaskId) -> None:
+        first, second = sorted((find(one), find(other)))
+        leader[second] = first
+
     for exchange in graph.exchanges:
         source, target = graph.vertices[exchange.source], graph.vertices[exchange.target]
         for sender in range(source.parallelism):
             for receiver in targets_of(exchange, source, target, sender):
-                one, other = sorted((find(SubtaskId(source.id, sender)), find(SubtaskId(target.id, receiver))))
-                leader[other] = one
+                join(SubtaskId(source.id, sender), SubtaskId(target.id, receiver))
+    for vertex in graph.vertices:
+        spec = vertex.operators[0].spec
+        if isinstance(spec, SourceSpec) and spec.source.reads_in_steps:
+            for index in range(1, vertex.parallelism):
+                join(SubtaskId(vertex.id, 0), SubtaskId(vertex.id, index))
     numbers: dict[SubtaskId, int] = {}
     return {subtask: numbers.setdefault(find(subtask), len(numbers)) for subtask in leader}
 
