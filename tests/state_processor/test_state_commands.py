@@ -13,7 +13,9 @@ from tamias.cli.main import main
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.errors import UntrustedFileError
+from tamias.state_processor.editing import edit_savepoint
 from tamias.state_processor.entries import pieces_of
+from tamias.state_processor.inspection import find_key
 from tamias.state_processor.spark.state_source import TamiasStateSource
 from tamias.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
 from tamias.state_processor.stored_savepoint import open_savepoint
@@ -229,6 +231,43 @@ def test_a_stand_in_is_pickled_as_its_original_was(classes):
     assert "job_classes" not in sys.modules
     sys.modules["job_classes"] = module
     assert pickle.loads(again) == original
+
+
+def test_stand_ins_of_modules_in_packages_are_pickled_under_their_names():
+    names = ["shop", "shop.orders", "shop.orders.lines"]
+    lines = types.ModuleType(names[-1])
+    exec(compile(CLASSES, names[-1], "exec"), vars(lines))
+    parents = [types.ModuleType(name) for name in names[:-1]]
+    try:
+        sys.modules.update(zip(names, [*parents, lines], strict=True))
+        data = pickle.dumps(lines.Parcel(1.5, [1]))
+        for name in names:
+            del sys.modules[name]
+        with stand_ins_importable():
+            again = pickle.dumps(load_value(data))
+        assert not set(names) & set(sys.modules)
+        sys.modules.update(zip(names, [*parents, lines], strict=True))
+        assert pickle.loads(again) == lines.Parcel(1.5, [1])
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)
+
+
+def test_an_edit_that_changes_only_the_type_of_a_number_is_a_change(tmp_path):
+    path = savepoint_of(every_kind, tmp_path)
+
+    def as_int(key, state):
+        if "rare" in state:
+            state["rare"] = 1
+
+    def as_float(key, state):
+        if "rare" in state:
+            state["rare"] = 1.0
+
+    assert edit_savepoint(path, "every-kind", as_int, str(tmp_path / "int")).changed == 1
+    assert edit_savepoint(str(tmp_path / "int"), "every-kind", as_float, str(tmp_path / "float")).changed == 1
+    found = find_key(open_savepoint(str(tmp_path / "float")).operator("every-kind"), 3)
+    assert [repr(each.value) for each in found if each.info.name == "rare"] == ["1.0"]
 
 
 def test_a_part_of_rocksdb_is_read_by_key_group(tmp_path):

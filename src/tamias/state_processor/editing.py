@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -145,7 +146,7 @@ class _Editor:
             self.edited.removed += 1
         for name, value in after.items():
             values, kept = self._values[name], before.get(name)
-            if kept is not None and values.load(kept) == value:
+            if kept is not None and _is_same(values.load(kept), value):
                 continue  # the bytes stay, so a value of a class that is missing is not touched
             self._check(name, key, value)
             stamps = None if kept is None else values.stamps(kept)
@@ -169,6 +170,14 @@ class _Editor:
                     f"state {name!r} of key {preview(user_key(key))} is declared as {text}, and cannot hold "
                     f"{preview(each)}"
                 )
+
+
+def _is_same(before: Any, after: Any) -> bool:
+    """Return whether two values have the same pickle: 1 equals 1.0, and `==` of two arrays is an array."""
+    try:
+        return pickle.dumps(before) == pickle.dumps(after)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False  # what cannot be pickled is refused where it is stored, with the name of its state
 
 
 def _column(info: StateInfo) -> Any:

@@ -89,6 +89,7 @@ class StandIn(metaclass=_StandInClass):
 
 
 _KNOWN: dict[tuple[str, str], type[StandIn]] = {}
+_IMPORTABLE: list[_Importable] = []  # of the blocks of `stand_ins_importable` that are entered
 
 
 def _stand_in(module: str, name: str) -> type[StandIn]:
@@ -97,6 +98,8 @@ def _stand_in(module: str, name: str) -> type[StandIn]:
         body = {"__module__": module, "__qualname__": name}
         made: Any = _StandInClass(name.rpartition(".")[2], (StandIn,), body)
         found = _KNOWN[module, name] = made
+        for importable in _IMPORTABLE[-1:]:
+            importable.add(found)
     return found
 
 
@@ -125,27 +128,56 @@ def missing_classes_allowed() -> Iterator[None]:
 
 @contextmanager
 def stand_ins_importable() -> Iterator[None]:
-    """Make stand-ins importable under the names of their classes, inside the block: pickle names only such classes."""
-    made: list[tuple[Any, str]] = []
-    modules: list[str] = []
+    """Make stand-ins importable under the names of their classes, inside the block: pickle names only such classes.
+
+    Stand-ins that are made inside the block are importable too.
+    """
+    importable = _Importable()
+    _IMPORTABLE.append(importable)
     try:
-        for (module_name, name), cls in _KNOWN.items():
-            place: Any = sys.modules.get(module_name)
-            if place is None:
-                place = sys.modules[module_name] = types.ModuleType(module_name)
-                modules.append(module_name)
-            *outer, last = name.split(".")
-            for each in outer:
-                if not hasattr(place, each):
-                    setattr(place, each, types.SimpleNamespace())
-                    made.append((place, each))
-                place = getattr(place, each)
-            if not hasattr(place, last):
-                setattr(place, last, cls)
-                made.append((place, last))
+        for cls in _KNOWN.values():
+            importable.add(cls)
         yield
     finally:
-        for place, name in reversed(made):
+        _IMPORTABLE.remove(importable)
+        importable.remove()
+
+
+class _Importable:
+    """The modules and attributes under which stand-ins can be imported."""
+
+    def __init__(self) -> None:
+        self._attributes: list[tuple[Any, str]] = []
+        self._modules: list[str] = []
+
+    def add(self, cls: type[StandIn]) -> None:
+        """Make a stand-in importable."""
+        place = self._module(cls.__module__)
+        *outer, last = cls.__qualname__.split(".")
+        for each in outer:
+            if not hasattr(place, each):
+                self._set(place, each, types.SimpleNamespace())
+            place = getattr(place, each)
+        if not hasattr(place, last):
+            self._set(place, last, cls)
+
+    def _module(self, name: str) -> Any:
+        """Return a module; one that does not exist is made, and so are the packages above it: pickle imports them."""
+        above = name.rpartition(".")[0]
+        if above:
+            self._module(above)
+        if name not in sys.modules:
+            sys.modules[name] = types.ModuleType(name)
+            self._modules.append(name)
+        return sys.modules[name]
+
+    def _set(self, place: Any, name: str, value: Any) -> None:
+        setattr(place, name, value)
+        self._attributes.append((place, name))
+
+    def remove(self) -> None:
+        """Take everything away again."""
+        for place, name in reversed(self._attributes):
             delattr(place, name)
-        for module_name in modules:
-            del sys.modules[module_name]
+        for name in self._modules:
+            del sys.modules[name]
