@@ -162,6 +162,12 @@ class Renamed(MapFunction):
 
 
 @forwarded_fields("f0")
+class Misplaced(MapFunction):
+    def map(self, value):
+        return "z", value[1]
+
+
+@forwarded_fields("f0")
 class Mixed(GroupReduceFunction):
     def reduce(self, values):
         values = list(values)
@@ -184,6 +190,10 @@ class Mixed(GroupReduceFunction):
             .with_(lambda a, b: (b[1], a[1]))
             .with_forwarded_fields_second("f1")
         ),
+        lambda env: env.from_collection(PAIRS).iterate(2, lambda data: data.map(Misplaced())),
+        lambda env: env.from_collection(PAIRS).iterate_delta(
+            env.from_collection(PAIRS), 2, 0, step=lambda solution, work: (work.map(Misplaced()), work)
+        ),
     ],
 )
 def test_a_lie_is_found_with_the_records_that_show_it(env, lying):
@@ -196,3 +206,12 @@ def test_true_annotations_pass(env):
     check_annotations(pairs.map(Doubled()).map(Swapped()).map(Swapped()).map(Increased()))
     check_annotations(pairs.group_by(0).reduce_group(Largest()))
     check_annotations(pairs.join(pairs).where(0).equal_to(0).with_(Joined()))
+    check_annotations(
+        pairs.iterate(2, lambda data: data.map(Doubled()).join(pairs).where(0).equal_to(0).with_(Joined()))
+    )
+
+
+def test_the_missing_side_of_an_outer_join_copies_nothing(env):
+    joined = env.from_collection(PAIRS).left_outer_join(env.from_elements(("a", 7))).where(0).equal_to(0)
+    described = joined.with_(lambda one, other: (one[0], other and other[1]))
+    check_annotations(described.with_forwarded_fields_first("f0").with_forwarded_fields_second("f1"))
