@@ -6,7 +6,9 @@ from tamias.batch.outputs.files import FileOutput, WriteMode
 from tamias.batch.outputs.output import Subtask, WriteResult
 from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
 from tamias.common import Row, Types
-from tamias.errors import OutputExistsError, RecordTypeError
+from tamias.dataset import ExecutionEnvironment
+from tamias.errors import ConfigurationError, InvalidProgramError, OutputExistsError, RecordTypeError
+from tamias.testing import on_local_engine
 from tests.s3_server import running_server, url_of
 
 JOB = "0" * 32
@@ -88,6 +90,30 @@ def test_a_target_that_appears_while_the_job_runs_is_kept(tmp_path):
     with pytest.raises(OutputExistsError):
         output.commit(results, JOB, 1)
     assert (tmp_path / "out").read_text() == "theirs"
+
+
+def test_two_sinks_of_a_program_do_not_share_a_target(tmp_path):
+    env = ExecutionEnvironment().set_parallelism(1)
+    numbers = env.from_elements(1, 2)
+    numbers.write_as_text(tmp_path / "out", WriteMode.OVERWRITE)
+    with pytest.raises(InvalidProgramError, match=r"TextSink at .* writes where TextSink at .* writes too"):
+        numbers.map(lambda x: -x).write_as_text(f"{tmp_path}/out/", WriteMode.OVERWRITE)
+    numbers.write_as_text(tmp_path / "other")
+    with on_local_engine():
+        env.execute()
+        numbers.write_as_text(tmp_path / "out", WriteMode.OVERWRITE)  # in another run
+        env.execute()
+    assert (tmp_path / "out").read_text() == (tmp_path / "other").read_text() == "1\n2\n"
+
+
+def test_a_charset_with_a_byte_order_mark_has_it_once(tmp_path):
+    env = ExecutionEnvironment().set_parallelism(1)
+    env.from_elements("ä", "b").write_as_text(tmp_path / "out", charset="UTF-16")
+    with on_local_engine():
+        env.execute()
+        assert env.read_text_file(tmp_path / "out", "UTF-16").collect() == ["ä", "b"]
+    with pytest.raises(ConfigurationError, match="no charset named 'nope'"):
+        env.from_elements("a").write_as_text(tmp_path / "other", charset="nope")
 
 
 def test_columns(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any
@@ -73,10 +74,10 @@ class _LineWriter:
     def __init__(self, stream: IO[bytes], line: Callable[[Any], str], charset: str) -> None:
         self._write = stream.write
         self._line = line
-        self._charset = charset
+        self._encode = codecs.getincrementalencoder(charset)().encode  # writes a byte-order mark once
 
     def add_element(self, element: Any) -> None:
-        self._write(self._line(element).encode(self._charset))
+        self._write(self._encode(self._line(element)))
 
     def flush(self) -> None:
         pass  # every record is written at once

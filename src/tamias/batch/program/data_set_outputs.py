@@ -15,6 +15,7 @@ from tamias.batch.program.data_sink import DataSink
 from tamias.batch.program.operator_settings import OperatorSettings
 from tamias.connectors.file_addresses import input_address
 from tamias.connectors.formats.schemas import BulkWriterFactory
+from tamias.connectors.text_lines import checked_charset
 from tamias.errors import InvalidProgramError
 from tamias.program.pickling_check import check_sendable
 from tamias.types.basic_types import BasicTypeInfo
@@ -39,7 +40,8 @@ class DataSetOutputs(OperatorSettings):
         self, file_path: Path, write_mode: WriteMode = WriteMode.NO_OVERWRITE, charset: str = "UTF-8"
     ) -> DataSink:
         """Write each record as a line of text."""
-        return self._to_files("TextSink", file_path, TextLinesFormat(self._text_type(), None, charset), write_mode)
+        lines = TextLinesFormat(self._text_type(), None, checked_charset(charset))
+        return self._to_files("TextSink", file_path, lines, write_mode)
 
     def write_as_formatted_text(
         self, file_path: Path, formatter: Callable[[Any], str], write_mode: WriteMode = WriteMode.NO_OVERWRITE

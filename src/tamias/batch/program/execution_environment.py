@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
+from tamias.batch.outputs.files import FileOutput
 from tamias.batch.plan.operators import Plan
-from tamias.batch.plan.specs import SourceSpec
+from tamias.batch.plan.specs import OutputSpec, SourceSpec
 from tamias.batch.planner.execution import RunSettings
 from tamias.batch.planner.explained_plan import plan_as_json
 from tamias.batch.program.data_set import DataSet
@@ -27,6 +28,7 @@ from tamias.graph.stream_graph import PARALLELISM_DEFAULT, checked_parallelism
 from tamias.program.argument_checks import check_output_type
 from tamias.program.cached_file_registry import CachedFileRegistry
 from tamias.program.spark_session import checked_session
+from tamias.storage.locations import split_last
 from tamias.types.factory import Types
 from tamias.types.published import load_published
 from tamias.types.type_information import TypeInformation
@@ -173,6 +175,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
     def add_sink(self, sink: DataSet) -> None:
         """Let the next `execute` run a sink."""
         sink.scope.refuse_outside(sink.get_name())
+        self._refuse_second_writer(sink)
         self._sinks.append(sink)
 
     def run_now(self, sink: DataSet) -> list[Any]:
@@ -183,6 +186,16 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
     def plan(self, sinks: Iterable[DataSet] | None = None) -> Plan:
         """Return the plan of some sinks, or of all that `execute` would run. Nothing runs."""
         return drawn_plan(tuple(self._sinks if sinks is None else sinks), self._parallelism())
+
+    def _refuse_second_writer(self, sink: DataSet) -> None:
+        """Refuse a sink whose file or directory another sink of the same `execute` writes."""
+        target = _file_target(sink)
+        for other in self._sinks if target is not None else ():
+            if _file_target(other) == target:
+                raise InvalidProgramError(
+                    f"{sink.get_name()} writes where {other.get_name()} writes too, and one would replace the other; "
+                    "write to another path, or write the union() of the two data sets"
+                )
 
     def _run(self, sinks: tuple[DataSet, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
         result = run_plan(self.plan(sinks), self._settings(job_name))
@@ -211,3 +224,9 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
             "an environment is part of the program, not of a function: "
             "pass settings as arguments, or as global job parameters"
         )
+
+
+def _file_target(sink: DataSet) -> tuple[str, str] | None:
+    """Return the directory and name that a sink writes to; None if it does not write files."""
+    output = sink.spec.output if isinstance(sink.spec, OutputSpec) else None
+    return split_last(output.address) if isinstance(output, FileOutput) else None
