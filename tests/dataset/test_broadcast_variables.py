@@ -1,7 +1,10 @@
 """Data sets that a function reads whole."""
 
+import weakref
+
 import pytest
 
+from tamias.batch.tasks.broadcast_variables import BroadcastVariables, shared_name
 from tamias.dataset import BroadcastVariableInitializer, ExecutionEnvironment
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.functions import MapFunction, ReduceFunction
@@ -97,3 +100,19 @@ def test_a_stream_has_no_broadcast_variables():
     stream = StreamExecutionEnvironment.get_execution_environment().from_collection([1]).map(Adding())
     with pytest.raises(JobExecutionError, match="a stream has no broadcast variable 'numbers'"):
         collect_locally(stream)
+
+
+class Structure:
+    def __init__(self, records):
+        self.records = records
+
+
+def test_what_an_initializer_made_is_freed_when_the_variable_changes():
+    def of_superstep(records):
+        return BroadcastVariables(3, "map", {shared_name("names"): records}).initialized("names", Structure)
+
+    made = weakref.ref(of_superstep([1]))
+    records = [2]
+    later = of_superstep(records)
+    assert made() is None
+    assert of_superstep(records) is later

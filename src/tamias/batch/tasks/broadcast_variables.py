@@ -15,7 +15,7 @@ __all__ = ["BroadcastVariables", "shared_name"]
 
 _PREFIX = "variable "
 _MOST_KEPT = 64
-_initialized: dict[tuple[int, int], tuple[list[Any], Any]] = {}  # by operator and list, which is kept alive with it
+_initialized: dict[tuple[int, str], tuple[list[Any], Any]] = {}  # by operator and variable: the records, and the result
 
 
 def shared_name(name: str) -> str:
@@ -58,13 +58,16 @@ class BroadcastVariables:
     ) -> Any:
         """Return what an initializer makes of a variable, once for all subtasks of the worker."""
         records = self.get(name)
-        key = (self._operator, id(records))
-        if key not in _initialized:
-            if isinstance(initializer, BroadcastVariableInitializer):
-                made = initializer.initialize_broadcast_variable(records)
-            else:
-                made = initializer(records)
-            if len(_initialized) >= _MOST_KEPT:  # of jobs and supersteps that have ended
-                _initialized.clear()
-            _initialized[key] = (records, made)
-        return _initialized[key][1]
+        key = (self._operator, name)
+        known = _initialized.get(key)
+        if known is not None and known[0] is records:
+            return known[1]
+        _initialized.pop(key, None)  # of the superstep before, or of a job that has ended
+        if isinstance(initializer, BroadcastVariableInitializer):
+            made = initializer.initialize_broadcast_variable(records)
+        else:
+            made = initializer(records)
+        if len(_initialized) >= _MOST_KEPT:
+            _initialized.clear()
+        _initialized[key] = (records, made)
+        return made
