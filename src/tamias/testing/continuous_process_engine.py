@@ -71,7 +71,7 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
             for carrier in carriers.values():  # as Spark, which fails a job with all of its tasks
                 carrier.link.shut_down()
 
-    def _end_flow(self) -> None:
+    def _end_flow(self, *, in_order: bool) -> None:
         for carrier in self._carriers.values():
             carrier.link.close()
         self._carriers.clear()

@@ -51,12 +51,16 @@ class ContinuousSlotEngine(SlotEngine):
         """Carry blobs between the slots from now on."""
 
     @abstractmethod
-    def _end_flow(self) -> None:
-        """Carry no more blobs: the attempt is over."""
+    def _end_flow(self, *, in_order: bool) -> None:
+        """Carry no more blobs: the attempt is over.
+
+        Args:
+            in_order: The subtasks are closed, and the flow ends by itself. Else it goes on until it is broken off.
+        """
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         """Start an attempt: every subtask restarts, since each may have passed the mark of the last epoch."""
-        self._end_flow()
+        self._end_flow(in_order=False)
         self._acks.clear()
         self._parts.clear()
         self._failure, self._has_reason = None, False
@@ -86,11 +90,11 @@ class ContinuousSlotEngine(SlotEngine):
 
     def close_subtasks(self) -> Failure | None:
         failure = super().close_subtasks()
-        self._end_flow()
+        self._end_flow(in_order=failure is None)
         return failure
 
     def shutdown(self) -> None:
-        self._end_flow()
+        self._end_flow(in_order=False)
         super().shutdown()
 
     # ------------------------------------------------------------------------------------------- from the slots

@@ -27,6 +27,7 @@ __all__ = ["ContinuousSparkEngine"]
 
 _log = logging.getLogger(__name__)
 _END_S = 10.0  # for the tasks of an attempt that is over
+_BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with their connections
 
 
 class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
@@ -60,12 +61,12 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             self._fail(explained)
             self.wake()
 
-    def _end_flow(self) -> None:
+    def _end_flow(self, *, in_order: bool) -> None:
         """End the Spark job of the attempt: its tasks end by themselves after the last record, else with the job."""
         flow, self._flow = self._flow, None
         if flow is None:
             return
-        flow.join(timeout=0.2 if self._failure is not None or self._cancelled.is_set() else _END_S)
+        flow.join(timeout=_END_S if in_order and not self._cancelled.is_set() else _BREAK_S)
         if flow.is_alive():
             self._cancel_jobs()
             flow.join(timeout=_END_S)

@@ -1,0 +1,71 @@
+"""The base of engines that run jobs continuously: which flows end by themselves, and which are broken off."""
+
+from __future__ import annotations
+
+import queue
+
+from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
+from tamias.engine.slots.slot_handle import SlotHandle
+from tamias.errors import DeploymentError
+from tamias.slot.deployment import Deployment
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tests.slot.small_job import deployment, graph, summing
+
+
+class NoSlots:
+    """A pool whose slots do not start."""
+
+    def __init__(self) -> None:
+        self.secret = b""
+        self.slots: list[SlotHandle] = []
+        self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
+        self.shares_disk = True
+
+    def on_lost(self, number: int) -> None:
+        """Replaced by the engine."""
+
+    def on_activity(self, number: int, activity: SlotActivity) -> None:
+        """Replaced by the engine."""
+
+    def ensure(self) -> list[int]:
+        raise DeploymentError("no slot starts")
+
+    def shutdown(self) -> None:
+        """Do nothing: there are no slots."""
+
+
+class Engine(ContinuousSlotEngine):
+    """Notes how flows end."""
+
+    def __init__(self) -> None:
+        super().__init__(graph(summing), NoSlots(), 1.0)
+        self.ended_in_order: list[bool] = []
+
+    def _start_flow(self, deployment: Deployment) -> None:
+        raise AssertionError("no attempt starts")
+
+    def _end_flow(self, *, in_order: bool) -> None:
+        self.ended_in_order.append(in_order)
+
+    def cancel_epoch(self) -> None:
+        """Do nothing: no epoch runs."""
+
+    def _slot_lost(self, number: int) -> None:
+        """Do nothing: there are no slots."""
+
+    def _epoch_stalled(self) -> None:
+        """Do nothing: no epoch runs."""
+
+
+def test_the_flow_of_an_attempt_that_the_driver_gave_up_is_broken_off() -> None:
+    engine = Engine()
+    failure = engine.deploy(deployment(graph(summing)))  # after a checkpoint that failed, say: no subtask has
+    assert failure is not None and "no slot starts" in str(failure.error)
+    engine.shutdown()
+    assert engine.ended_in_order == [False, False]
+
+
+def test_the_flow_of_subtasks_that_are_closed_ends_by_itself() -> None:
+    engine = Engine()
+    assert engine.close_subtasks() is None
+    assert engine.ended_in_order == [True]
