@@ -49,25 +49,25 @@ class ConduitTask:
         link = connect(subtask.address, self.secret)
         try:
             link.send(dumps(Attach(subtask.id, self.attempt)))
-            for row in self._rows(batches, link, subtask):
+            for row in self.rows(batches, link, subtask):
                 yield _batch(row)
         finally:
             link.close()
 
-    def _rows(self, batches: Iterable[Any], link: Link, subtask: HostedSubtask) -> Iterator[ShuffleRow]:
-        if self.passes_rows_on:
-            yield from _Merged(self, batches, link, subtask)
-            return
-        feeder = _Feeder(self, batches, link, None)
-        yield from self.rows_from(link, subtask)
-        feeder.join()
-
-    def rows_from(self, link: Link, subtask: HostedSubtask) -> Iterator[ShuffleRow]:
-        """Yield what leaves the subtask, until it has finished.
+    def rows(self, batches: Iterable[Any], link: Link, subtask: HostedSubtask) -> Iterator[ShuffleRow]:
+        """Feed a subtask with what arrives, and yield what leaves it or passes through, until both have ended.
 
         Raises:
             SlotLostError: The slot is gone, has failed, or refuses the task.
+            Exception: What arrives cannot be read.
         """
+        if self.passes_rows_on:
+            yield from _Merged(self, batches, link, subtask)
+        else:
+            yield from self.rows_from(link, subtask, _Feeder(self, batches, link, None))
+
+    def rows_from(self, link: Link, subtask: HostedSubtask, feeder: _Feeder) -> Iterator[ShuffleRow]:
+        """Yield what leaves the subtask until it has finished, then wait for the feeder."""
         try:
             while message := link.receive():
                 if not is_blob(message):
@@ -77,7 +77,10 @@ class ConduitTask:
                 route = self.routes[exchange]
                 yield self.row(route.level, route.first_partition + target, message)
         except (OSError, EOFError) as error:
+            if feeder.error is not None:
+                raise feeder.error from error  # it broke the connection
             raise SlotLostError(subtask.slot, str(error) or type(error).__name__) from error
+        feeder.join()  # rows of others may still pass; nothing that follows is for the subtask
 
     def row(self, level: int, partition: int, data: bytes | memoryview) -> ShuffleRow:
         """Return a row on its way to a partition of a level, by way of the next level."""
@@ -86,7 +89,10 @@ class ConduitTask:
 
 
 class _Feeder(threading.Thread):
-    """Sends what arrives for a subtask to its slot, and puts what is for deeper levels into a queue."""
+    """Sends what arrives for a subtask to its slot, and puts what is for deeper levels into a queue.
+
+    Input that cannot be read breaks the connection: a subtask without input would wait for ever.
+    """
 
     def __init__(
         self, task: ConduitTask, batches: Iterable[Any], link: Link, onward: queue.Queue[ShuffleRow | None] | None
@@ -96,9 +102,17 @@ class _Feeder(threading.Thread):
         self._batches = batches
         self._link = link
         self._onward = onward
+        self.error: Exception | None = None
         self.start()
 
     def run(self) -> None:
+        try:
+            self._feed()
+        except Exception as error:  # `rows_from` raises it on the thread of the task
+            self.error = error
+            self._link.shut_down()
+
+    def _feed(self) -> None:
         task, sending = self._task, True
         for batch in self._batches:
             for value in batch.column(1) if task.level > 0 else ():
@@ -124,7 +138,7 @@ class _Merged:
         self._link = link
         self._subtask = subtask
         self._rows: queue.Queue[ShuffleRow | None] = queue.Queue(_ROWS_AHEAD)
-        self._error: SlotLostError | None = None
+        self._error: Exception | None = None
         self._feeder = _Feeder(task, batches, link, self._rows)
 
     def __iter__(self) -> Iterator[ShuffleRow]:
@@ -136,10 +150,9 @@ class _Merged:
 
     def _take(self) -> None:
         try:
-            for row in self._task.rows_from(self._link, self._subtask):
+            for row in self._task.rows_from(self._link, self._subtask, self._feeder):
                 self._rows.put(row)
-            self._feeder.join()  # rows of others may still pass
-        except SlotLostError as error:
+        except Exception as error:  # raised by `__iter__` on the thread of the task
             self._error = error
         self._rows.put(None)
 

@@ -1,0 +1,87 @@
+"""The task that carries blobs between Spark's shuffle and a slot, without Spark: batches in, rows out."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tamias.engine.spark.task_side.conduit_task import ConduitTask
+from tamias.engine.spark.task_side.level_task import HostedSubtask, Route
+from tamias.engine.spark.task_side.rows import ShuffleRow
+from tamias.errors import SlotLostError
+from tamias.graph.addresses import SubtaskId
+from tamias.slot.link import Link
+from tamias.subtask.wire.frames import Blob
+
+HOSTED = HostedSubtask(SubtaskId(1, 0), 0, "nowhere", 0)
+MINE, OTHERS = Blob(0, 0, 0, 0, b"mine"), Blob(7, 0, 0, 0, b"others")
+
+
+def task(*, passes_rows_on: bool) -> ConduitTask:
+    routes = {5: Route(2, 0)}
+    return ConduitTask(1, (HOSTED,), 1, routes, b"", attempt=0, passes_rows_on=passes_rows_on)
+
+
+class Between:
+    """The connection between a task and its slot."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        self.task, self.slot = Link(ours), Link(theirs)
+        for link in (self.task, self.slot):
+            link.settimeout(10)
+
+
+@pytest.fixture
+def between() -> Iterator[Between]:
+    made = Between()
+    yield made
+    made.task.close()
+    made.slot.close()
+
+
+def whole(blob: Blob) -> bytes:
+    return b"".join(blob.encode())
+
+
+def batch(level: int, blob: Blob) -> Any:
+    rows = [ShuffleRow(0, level, 0, whole(blob)).encode(), b""]
+    return pa.record_batch([pa.array([0, 0], pa.int32()), pa.array(rows, pa.binary())], names=["via", "row"])
+
+
+@pytest.mark.parametrize("passes_rows_on", [False, True])
+def test_rows_go_to_the_slot_and_what_leaves_it_goes_to_the_next_level(between: Between, passes_rows_on: bool) -> None:
+    left = Blob(5, 0, 0, 0, b"left")
+    between.slot.send(*left.encode())
+    between.slot.send(b"")  # the subtask has finished
+    arriving = [batch(1, MINE), *([batch(3, OTHERS)] if passes_rows_on else [])]
+    found = list(task(passes_rows_on=passes_rows_on).rows(arriving, between.task, HOSTED))
+    assert between.slot.receive() == whole(MINE)
+    passed = {(3, whole(OTHERS))} if passes_rows_on else set()
+    assert {(row.level, bytes(row.data)) for row in found} == {(2, whole(left))} | passed
+
+
+@pytest.mark.parametrize("passes_rows_on", [False, True])
+def test_input_that_cannot_be_read_fails_the_task_instead_of_leaving_the_subtask_without(
+    between: Between, passes_rows_on: bool
+) -> None:
+    def broken() -> Iterator[Any]:
+        yield batch(1, MINE)
+        raise ValueError("the shuffle is broken")
+
+    with pytest.raises(ValueError, match="the shuffle is broken"):
+        list(task(passes_rows_on=passes_rows_on).rows(broken(), between.task, HOSTED))
+    assert between.slot.receive() == whole(MINE)
+    with pytest.raises(EOFError):
+        between.slot.receive()
+
+
+@pytest.mark.parametrize("passes_rows_on", [False, True])
+def test_a_slot_that_is_gone_fails_the_task(between: Between, passes_rows_on: bool) -> None:
+    between.slot.close()
+    with pytest.raises(SlotLostError):
+        list(task(passes_rows_on=passes_rows_on).rows([], between.task, HOSTED))
