@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Callable
 
 from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.slot_handle import SlotHandle
@@ -20,12 +21,8 @@ class NoSlots:
         self.slots: list[SlotHandle] = []
         self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
         self.shares_disk = True
-
-    def on_lost(self, number: int) -> None:
-        """Replaced by the engine."""
-
-    def on_activity(self, number: int, activity: SlotActivity) -> None:
-        """Replaced by the engine."""
+        self.on_lost: Callable[[int], None] = lambda number: None
+        self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
 
     def ensure(self) -> list[int]:
         raise DeploymentError("no slot starts")

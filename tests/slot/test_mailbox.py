@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from tamias.clock import SystemClock
+from tamias.common import WatermarkStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource
 from tamias.datastream.functions import MapFunction
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
@@ -28,7 +30,7 @@ from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, SlotActivity, SnapshotWritten, SubtaskFailed
 from tamias.slot.turn import Turn
-from tamias.subtask.wire.frames import Blob
+from tamias.subtask.wire.frames import RECORDS, Blob
 from tamias.types.by_value import dumps
 from tests.live_jobs import until
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
@@ -269,3 +271,16 @@ def test_a_late_loss_of_a_task_belongs_to_the_attempt_of_the_task() -> None:
     assert failures.get(timeout=30) == (SUM, 0)
     mailbox.stop()
     host.shutdown()
+
+
+def test_output_of_a_source_with_a_backlog_leaves_after_the_buffer_timeout(slot: Slot) -> None:
+    def one_of_many(env: Any) -> None:
+        env.get_config().set_auto_watermark_interval(0)
+        source = DataGeneratorSource(lambda n: n, 1 << 60)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        numbers.filter(lambda v: v == 0).key_by(lambda v: v).sum().print()
+
+    slot.deploy(one_of_many, buffer_timeout_ms=1)
+    source = slot.attach(SOURCE)
+    source.settimeout(5)
+    assert (RECORDS, [0]) in [frame[:2] for frame in Blob.decode(source.receive()).frames()]

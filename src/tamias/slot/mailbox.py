@@ -215,7 +215,10 @@ class _Desk:
         pause_s = self._follow_clock(now)
         if running.has_input:
             running.take()
-            self._flush_if_due(now)
+            if running.has_input:
+                self._flush_if_due(now)
+            else:
+                self._flushed = now  # `take` has sent everything
             return 0.0
         if isinstance(running, ContinuousSource) and running.may_read:
             return min(pause_s, self._poll(running, now))
@@ -249,7 +252,7 @@ class _Desk:
         if progress.backlog:
             self._flush_if_due(now)
         else:
-            self._flushed = now
+            self._flushed = now  # `poll` has sent everything
         if progress.records or progress.finished:
             self._poll_pause_s, self._next_poll = _SHORTEST_PAUSE_S, 0.0
             return 0.0
@@ -259,9 +262,7 @@ class _Desk:
 
     def _flush_if_due(self, now: float) -> None:
         """Send what has waited for the buffer timeout, although more is coming."""
-        if not self._running.has_input:
-            self._flushed = now  # `take` has sent everything
-        elif self._flush_s is not None and now - self._flushed >= self._flush_s:
+        if self._flush_s is not None and now - self._flushed >= self._flush_s:
             self._running.flush()
             self._flushed = now
 
