@@ -152,3 +152,32 @@ def test_values_are_written_as_delta_s_protocol_says():
     partitions = DeltaPartitions(row_type, ["yes", "sum", "day"])
     key, row = partitions.split((True, Decimal("1E+2"), datetime.date(2026, 2, 3), 4))
     assert (key, row) == (("true", "100", "2026-02-03"), (4,))
+
+
+def test_a_date_with_a_time_and_a_whole_decimal_are_written_as_their_columns_hold_them():
+    row_type = DataTypes.ROW(
+        [
+            DataTypes.FIELD("sum", DataTypes.DECIMAL(10, 2)),
+            DataTypes.FIELD("day", DataTypes.DATE()),
+            DataTypes.FIELD("rest", DataTypes.INT()),
+        ]
+    )
+    key, _ = DeltaPartitions(row_type, ["sum", "day"]).split((5, datetime.datetime(2026, 2, 3, 4, 5), 6))
+    assert key == ("5", "2026-02-03")
+
+
+@pytest.mark.parametrize(
+    ("data_type", "value"),
+    [
+        (DataTypes.BOOLEAN(), "false"),
+        (DataTypes.INT(), "many"),
+        (DataTypes.TINYINT(), 1000),
+        (DataTypes.STRING(), 5),
+        (DataTypes.DATE(), "soon"),
+        (DataTypes.DECIMAL(5, 2), Decimal("1.234")),
+    ],
+)
+def test_a_value_that_a_partition_column_cannot_hold_is_refused(data_type, value):
+    row_type = DataTypes.ROW([DataTypes.FIELD("part", data_type), DataTypes.FIELD("rest", DataTypes.INT())])
+    with pytest.raises(ValueError, match="partition column 'part': "):
+        DeltaPartitions(row_type, ["part"]).split((value, 1))

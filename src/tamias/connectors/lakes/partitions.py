@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from tamias.connectors.formats.arrow_columns import arrow_column, load_arrow
 from tamias.connectors.formats.arrow_writer import fields_of_row
 from tamias.errors import ConfigurationError
 from tamias.types import data_types as dt
@@ -65,19 +67,41 @@ class DeltaPartitions:
 
 
 def _text_of(data_type: DataType, column: str) -> Callable[[Any], str]:
+    """Return what makes the text of a value. A value that the column cannot hold would make the table unreadable."""
+    text: Callable[[Any], str] = str
     match data_type:
         case dt.BooleanType():
-            return lambda value: "true" if value else "false"
+            text = _boolean_text
         case dt.DecimalType():
-            return lambda value: f"{value:f}"
+            text = _decimal_text
         case dt.CharType() | dt.VarCharType() | dt.DateType():
-            return str
+            pass
         case dt.TinyIntType() | dt.SmallIntType() | dt.IntType() | dt.BigIntType():
-            return str
-    raise ConfigurationError(
-        f"DeltaSink cannot partition by column {column!r} of type {data_type}: partition by text, whole numbers, "
-        "decimals, booleans or dates"
-    )
+            pass
+        case _:
+            raise ConfigurationError(
+                f"DeltaSink cannot partition by column {column!r} of type {data_type}: partition by text, whole "
+                "numbers, decimals, booleans or dates"
+            )
+    scalar, arrow_type = load_arrow("a Delta table").scalar, arrow_column(data_type, utc=True).type
+    is_decimal = isinstance(data_type, dt.DecimalType)
+
+    def checked_text(value: Any) -> str:
+        try:
+            stored = scalar(value, type=arrow_type).as_py()
+        except (ValueError, TypeError) as error:  # of Arrow, and none of them names the column
+            raise ValueError(f"partition column {column!r}: {error}") from None
+        return text(value if is_decimal else stored)
+
+    return checked_text
+
+
+def _boolean_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _decimal_text(value: decimal.Decimal | int) -> str:
+    return f"{decimal.Decimal(value):f}"
 
 
 class IcebergPartitions:
