@@ -7,7 +7,8 @@ import pytest
 
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.signing import read_signing_key
-from tamias.common import Configuration, RestartStrategies, Types
+from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from tamias.connectors.datagen import DataGeneratorSource
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor
 from tamias.datastream.window import CountEvictor, CountTrigger, GlobalWindows
@@ -315,3 +316,9 @@ def test_a_savepoint_is_signed_with_the_key_of_the_environment(tmp_path):
     again = write(SavepointWriter.from_existing_savepoint(first, path), tmp_path / "copy")
     found = resolve(again, read_signing_key(str(key))).metadata
     assert all(file.sha256 for file in found.files() if file.path)
+
+
+def test_a_stream_without_an_end_is_refused_where_it_is_given():
+    endless = env().from_source(DataGeneratorSource(lambda n: n, None), WatermarkStrategy.no_watermarks(), "endless")
+    with pytest.raises(InvalidProgramError, match=r"bootstrap_with\(\) waits for the end of the job.*a bounded source"):
+        OperatorTransformation.bootstrap_with(endless.map(lambda n: n))

@@ -12,7 +12,12 @@ from tamias.graph.specs import BootstrapSpec, ProcessSpec, SavepointFilesSpec, W
 from tamias.program.data_stream import DataStream
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 
-__all__ = ["bootstrapped", "run_bootstraps"]
+__all__ = ["bootstrapped", "check_bounded", "run_bootstraps"]
+
+
+def check_bounded(call: str, stream: DataStream) -> None:
+    """Refuse a stream that does not end: the state is written at the end of the input."""
+    stream._refuse_endless(call, "a bounded source")
 
 
 def bootstrapped(

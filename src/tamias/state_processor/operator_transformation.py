@@ -15,7 +15,7 @@ from tamias.functions.window_functions import ProcessWindowFunction, WindowFunct
 from tamias.graph.specs import SavepointFilesSpec
 from tamias.graph.stream_graph import checked_max_parallelism
 from tamias.program.argument_checks import check_function
-from tamias.program.bootstrapped_state import bootstrapped
+from tamias.program.bootstrapped_state import bootstrapped, check_bounded
 from tamias.program.data_stream import DataStream
 from tamias.program.key_selection import KeySelection
 from tamias.program.keyed_stream import KeyedStream
@@ -72,6 +72,7 @@ class OperatorTransformation:
         """Fill the state from the records of a bounded stream."""
         if not isinstance(stream, DataStream) or isinstance(stream, KeyedStream):
             raise TypeError(f"bootstrap_with() takes a DataStream; its key_by() comes after it; got {stream!r}")
+        check_bounded("bootstrap_with()", stream)
         return OneInputOperatorTransformation(stream)
 
 
