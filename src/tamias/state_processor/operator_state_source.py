@@ -36,9 +36,13 @@ class OperatorStateSource(PartSource):
 
     def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
         """Yield the elements of one part."""
-        old = self._stored.operator_states()
-        elements: OperatorState = (old[part] or {}) if self._read_as == "list" else redistribute(old, 1, 0)
-        states = OperatorStates(elements, self._stored.metadata.states, self._stored.label)
+        stored = self._stored
+        elements: OperatorState = (
+            (stored.operator_state(part) or {})
+            if self._read_as == "list"
+            else redistribute(stored.operator_states(), 1, 0)
+        )
+        states = OperatorStates(elements, stored.metadata.states, stored.label)
         match self._descriptor:
             case MapStateDescriptor() as descriptor:
                 yield from states.get_broadcast_state(descriptor).items()

@@ -85,9 +85,14 @@ class StoredOperator:
 
     def operator_states(self) -> list[OperatorState | None]:
         """Read the operator state of every subtask, by index. Its elements are bytes."""
-        files = self.files()
-        stored = [None if s is None else s.operator_state for s in self.metadata.subtasks]
-        return [None if f is None else decode_operator_state(read_state(files, f), self.label) for f in stored]
+        return [self.operator_state(subtask) for subtask in range(len(self.metadata.subtasks))]
+
+    def operator_state(self, subtask: int) -> OperatorState | None:
+        """Read the operator state of one subtask."""
+        snapshot = self.metadata.subtasks[subtask]
+        if snapshot is None or snapshot.operator_state is None:
+            return None
+        return decode_operator_state(read_state(self.files(), snapshot.operator_state), self.label)
 
 
 @dataclass(frozen=True, slots=True)
