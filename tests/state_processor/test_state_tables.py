@@ -7,10 +7,12 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructTy
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import CheckpointError, ConfigurationError, StateError
+from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn
 from tamias.state_processor.spark.metadata_source import TamiasStateMetadataSource
 from tamias.state_processor.spark.state_source import TamiasStateSource
 from tamias.state_processor.state_rows import rows_by_key, rows_of_state
 from tamias.state_processor.stored_savepoint import open_savepoint
+from tamias.storage.file_store import open_files
 from tamias.types.data_types import DataTypes, RowField, RowType
 from tests.state_processor.programs import COUNT, KEYS, every_kind, numbers, restored, savepoint_of
 from tests.state_processor.window_programs import counted_process, session_process
@@ -141,3 +143,34 @@ def test_an_aborted_write_leaves_no_files(tmp_path):
     assert list((tmp_path / "new").iterdir())
     writer.abort([message])
     assert not list((tmp_path / "new").iterdir())
+
+
+def test_a_second_row_of_a_key_is_refused_after_the_first_one_was_written(tmp_path):
+    columns = RowType([RowField("key", DataTypes.STRING()), RowField("count", DataTypes.BIGINT())])
+    target = KeyStateFiles(
+        open_files(str(tmp_path)),
+        StatesByColumn(columns, "key"),
+        parallelism=2,
+        max_parallelism=8,
+        hashed=False,
+        buffered_entries=1,
+    )
+    target.add("a", {"count": 1})
+    target.add("b", {"count": None})
+    for key in ("a", "b"):
+        with pytest.raises(StateError, match=f"key '{key}' has two rows"):
+            target.add(key, {"count": 2})
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"readRegisteredTimers": "true", "stateVarName": "value"}, "no use for the option stateVarName beside read"),
+        ({"flattenCollectionTypes": "false"}, "needs the option stateVarName: flattenCollectionTypes is for"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(path, options, says):
+    with pytest.raises(ConfigurationError, match=says):
+        rows(path, **UID, **options)
+    with pytest.raises(ConfigurationError, match="tamias-state-metadata has no option 'operatorUid'; it has path"):
+        list(TamiasStateMetadataSource({"path": path, **UID}).reader(None).read(None))

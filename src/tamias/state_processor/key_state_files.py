@@ -56,7 +56,14 @@ class KeyStateFiles:
     """Collects the entries of keys, and writes them as state files of ranges of key groups."""
 
     def __init__(
-        self, files: FileStore, columns: StatesByColumn, *, parallelism: int, max_parallelism: int, hashed: bool
+        self,
+        files: FileStore,
+        columns: StatesByColumn,
+        *,
+        parallelism: int,
+        max_parallelism: int,
+        hashed: bool,
+        buffered_entries: int = _BUFFERED_ENTRIES,
     ) -> None:
         self._target = WrittenFiles(files, hashed=hashed)
         self._declared = columns.declared()
@@ -64,6 +71,8 @@ class KeyStateFiles:
         self._max_parallelism = max_parallelism
         self._entries: dict[int, dict[str, dict[Any, Any]]] = {}  # by range and state
         self._buffered = 0
+        self._most_buffered = buffered_entries
+        self._keys: set[Any] = set()  # of all rows, also of those that are written
         self._written: dict[int, list[StateFile]] = defaultdict(list)
 
     def add(self, key: Any, values: dict[str, Any]) -> None:
@@ -74,15 +83,15 @@ class KeyStateFiles:
         """
         number = subtask_of(key_group(key, self._max_parallelism), self._max_parallelism, self._parallelism)
         here, stored = self._entries.setdefault(number, {}), state_key(key)
+        if stored in self._keys:
+            raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
+        self._keys.add(stored)
         for name, value in values.items():
             if value is None:
                 continue
-            entries = here.setdefault(name, {})
-            if stored in entries:
-                raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
-            entries[stored] = _kept(self._declared[name], value)
+            here.setdefault(name, {})[stored] = _kept(self._declared[name], value)
             self._buffered += 1
-        if self._buffered >= _BUFFERED_ENTRIES:
+        if self._buffered >= self._most_buffered:
             self._flush()
 
     def finish(self) -> dict[int, list[StateFile]]:

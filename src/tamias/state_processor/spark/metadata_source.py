@@ -40,7 +40,7 @@ class _MetadataReader(DataSourceReader):  # type: ignore[misc]
         self._options = options
 
     def read(self, partition: Any) -> Iterator[Any]:
-        metadata = SourceOptions(self._options).savepoint().metadata
+        metadata = SourceOptions(self._options, metadata=True).savepoint().metadata
         of_savepoint = (metadata.checkpoint_id, metadata.kind, metadata.job_id, metadata.job_name)
         for operator in metadata.operators:
             of_operator = (

@@ -21,18 +21,20 @@ from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepo
 __all__ = ["SourceOptions"]
 
 _READ = {"path", "operatoruid", "statevarname", "readregisteredtimers", "flattencollectiontypes", "changestart"}
+_METADATA = {"path"}
 _WRITE = {"path", "operatoruid", "keycolumn", "maxparallelism", "parallelism", "basesavepoint"}
 
 
 class SourceOptions:
     """The options of one read or write. Their names are not sensitive to case, as everywhere in Spark."""
 
-    def __init__(self, given: Mapping[str, str], *, writing: bool = False) -> None:
-        known = _WRITE if writing else _READ
+    def __init__(self, given: Mapping[str, str], *, writing: bool = False, metadata: bool = False) -> None:
+        known = _WRITE if writing else _METADATA if metadata else _READ
         self._given = {name.lower(): value for name, value in given.items()}
         unknown = sorted(name for name in given if name.lower() not in known)
         if unknown:
-            raise ConfigurationError(f"tamias-state has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
+            source = "tamias-state-metadata" if metadata else "tamias-state"
+            raise ConfigurationError(f"{source} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
 
     @property
     def path(self) -> str:
@@ -78,14 +80,23 @@ class SourceOptions:
         """Return the table of state that the options name."""
         stored, state = self.savepoint().operator(self.operator), self.text("stateVarName")
         if self.flag("readRegisteredTimers", default=False):
+            self._refuse("readRegisteredTimers", "stateVarName", "changeStart", "flattenCollectionTypes")
             return rows_of_timers(stored)
         if self.text("changeStart"):
+            self._refuse("changeStart", "flattenCollectionTypes")
             return rows_of_changes(
                 self._earlier(), stored, self.needed("stateVarName", "changes are those of one state")
             )
         if state:
             return rows_of_state(stored, state, flat=self.flag("flattenCollectionTypes", default=True))
+        if self.text("flattenCollectionTypes"):
+            self.needed("stateVarName", "flattenCollectionTypes is for the entries of one state")
         return rows_by_key(stored)
+
+    def _refuse(self, name: str, *others: str) -> None:
+        for other in others:
+            if self.text(other):
+                raise ConfigurationError(f"tamias-state has no use for the option {other} beside {name}: leave it out")
 
     def _earlier(self) -> StoredOperator:
         return open_savepoint(self.text("changeStart"), configured_key()).operator(self.operator)
