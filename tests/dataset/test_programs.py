@@ -9,7 +9,7 @@ import pytest
 from tamias.batch.planner.execution import run_on
 from tamias.batch.program.runner import plans_run_by
 from tamias.common import Row, Types
-from tamias.dataset import Aggregations, ExecutionEnvironment, JoinHint, MapFunction, Order
+from tamias.dataset import Aggregations, ExecutionEnvironment, InputFormat, JoinHint, MapFunction, Order
 from tamias.errors import InvalidProgramError, JobExecutionError
 from tamias.testing import collect_locally, on_local_engine
 from tamias.testing.local_partitions import LocalPlace, LocalRdds
@@ -134,6 +134,30 @@ def test_a_position_on_records_without_positions_is_an_error(env):
         unknown = env.from_collection(records).map(lambda record: record)
         with pytest.raises(JobExecutionError, match="has no positions"):
             collect_locally(unknown.group_by(0).reduce_group(list))
+
+
+class Broken(InputFormat):
+    def create_input_splits(self, min_num_splits):
+        return [1]
+
+    def open(self, split):
+        self.left = 2
+
+    def reached_end(self):
+        return False
+
+    def next_record(self):
+        self.left -= 1
+        return 1 // self.left
+
+
+def test_an_input_that_fails_is_named_in_the_error(env, tmp_path):
+    (tmp_path / "numbers").write_text("1\nx\n")
+    for source in (env.read_csv_file(tmp_path / "numbers").types(int), env.create_input(Broken())):
+        for used in (source, source.map(lambda x: x), source.group_by("*").first(1)):
+            source.name("numbers in")
+            with pytest.raises(JobExecutionError, match="in operator 'numbers in'"):
+                collect_locally(used)
 
 
 def test_none_never_matches_in_joins_and_is_refused_in_groups(env):

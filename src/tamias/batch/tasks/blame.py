@@ -25,6 +25,7 @@ from tamias.errors import InvalidKeyError, UserFunctionError, may_be_retried, pr
 __all__ = ["TaskFailed", "carried_error", "user_error"]
 
 _NOTHING: Any = object()
+_INPUTS = "tamias.batch.inputs."
 _MARK = re.compile(r"tamias-failure:([A-Za-z0-9+/=]+):")
 _OWN_FILES = tuple(os.path.join(*each.__path__, "") for each in (tamias, cloudpickle))
 
@@ -43,7 +44,11 @@ def carried_error(message: str) -> UserFunctionError | None:
 
 
 def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> UserFunctionError:
-    """Return an error that names the operator that raised it. `operator` is named if no frame shows another one."""
+    """Return an error that names the operator that raised it.
+
+    `operator` is the first one of the stage. It is named if no frame shows another one, or if its input failed.
+    """
+    first_operator = operator
     record, frames, activity = _NOTHING, error.__traceback__, None
     frame = error.__traceback__
     while frame is not None:
@@ -54,6 +59,8 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
             record, frames = _record_in(variables), frame.tb_next
         elif isinstance(owner, (FieldKeys, SelectorKeys)):
             record, frames, activity = _record_in(variables), frame.tb_next, "the key of"
+        elif frame.tb_frame.f_globals.get("__name__", "").startswith(_INPUTS):  # a source has no loop of its own
+            operator, record, frames, activity = first_operator, _NOTHING, frame.tb_next, None
         frame = frame.tb_next
     shown = None if record is _NOTHING else preview(record)
     if isinstance(error, InvalidKeyError) and not error.record_preview:
