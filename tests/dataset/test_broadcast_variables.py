@@ -102,6 +102,13 @@ def test_a_stream_has_no_broadcast_variables():
         collect_locally(stream)
 
 
+def test_an_operator_without_a_function_has_no_variables(env):
+    numbers = env.from_elements(1, 2)
+    for refused in (numbers, numbers.union(numbers), numbers.join(numbers).where("*").equal_to("*")):
+        with pytest.raises(InvalidProgramError, match="has no function that could read a variable"):
+            refused.with_broadcast_set(numbers, "numbers")
+
+
 class Structure:
     def __init__(self, records):
         self.records = records

@@ -117,6 +117,11 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
 
         The data set is computed before the operator starts. A second one of the same name replaces the first.
         """
+        if getattr(self.spec, "function", None) is None:
+            raise InvalidProgramError(
+                f"with_broadcast_set(): {self.get_name()} has no function that could read a variable; "
+                "call it on the operator whose function reads it"
+            )
         self.check_other("with_broadcast_set", data)
         if not isinstance(name, str) or not name:
             raise ValueError(f"with_broadcast_set() takes a name that is not empty, got {name!r}")
