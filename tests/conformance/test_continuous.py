@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tamias.common import Configuration
 from tamias.common.job_status import JobStatus
 from tamias.datastream import CheckpointingMode
 from tamias.testing.scripted import ContinuousScriptedEngine, Crash, DriverDied, Script, run_scripted
@@ -80,6 +81,16 @@ def test_at_least_once_holds_no_channel_back_and_loses_nothing(turns):
     assert isinstance(run.engine, ContinuousScriptedEngine)
     assert run.engine.held_blobs == 0
     assert set(system.records) == {number for _, number in INPUT}
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_output_that_leaves_in_parts_behind_a_mark_comes_with_the_next_epoch(turns):
+    env, configuration = environment(parallelism=3), Configuration()
+    configuration.set_string("tamias.exchange.blob-size", "1 kb")
+    env.configure(configuration)
+    wide = source(env, [1], splits=3).map(lambda v: (*v, "x" * 2_000))
+    run = run_scripted(wide, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
+    assert counted(v[:2] for v in run.records) == counted(INPUT)
 
 
 @pytest.mark.parametrize("name", ["count", "list state", "requests in order", "a stream united with itself"])

@@ -57,6 +57,7 @@ class ContinuousLocalEngine(LocalEngine):
         if failure is not None:
             return failure
         self._running.clear()
+        self._parts = []
         for level in self._graph.levels:
             for vertex in level:
                 for index in range(vertex.parallelism):
@@ -66,7 +67,7 @@ class ContinuousLocalEngine(LocalEngine):
         return None
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        self._acks, self._parts = [], []
+        self._acks = []
         step = self._take_turns if self._chance is None else self._take_turns_by_chance
         for subtask_id, subtask in self._running.items():
             failure = self._turn(subtask_id, subtask.advance_clock)
