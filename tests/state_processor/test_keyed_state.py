@@ -2,11 +2,14 @@
 
 import pytest
 
+from tamias.clock import ManualClock
 from tamias.common import Types
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import JobExecutionError, StateError, StateMigrationError
 from tamias.state_processor import KeyedStateReaderFunction, OperatorIdentifier, SavepointReader
+from tamias.state_processor.keyed_source import KeyedStateSource
+from tamias.state_processor.stored_savepoint import open_savepoint
 from tamias.testing import collect_locally
 from tamias.testing.scripted import Crash, Script, run_scripted
 from tests.driver.savepoint_programs import environment
@@ -177,3 +180,26 @@ def test_a_reader_that_fails_and_restarts_reads_each_key_once(tmp_path):
     )
     run = run_scripted(stream, Script(checkpoints=[True], crashes=[Crash("after-epoch", 1)]))
     assert sorted(by_key(run.records)) == list(range(KEYS))
+
+
+def test_a_part_that_is_read_again_has_the_entries_that_expired_in_between(tmp_path):
+    class ReadFresh(KeyedStateReaderFunction):
+        def open(self, runtime_context):
+            self.fresh = runtime_context.get_state(descriptors()["ttl"])
+
+        def read_key(self, key, ctx):
+            if self.fresh.value() is not None:
+                yield key
+
+    stored = open_savepoint(savepoint_of(every_kind, tmp_path)).operator("every-kind")
+    clock = ManualClock(1_000)
+
+    def read(source):
+        return [key for part in range(source.part_count()) for key in source.read_part(part, 0)]
+
+    source = KeyedStateSource(stored, ReadFresh(), on_rocksdb=None, key_filter=None, clock=clock)
+    first = read(source)
+    clock.advance(200_000 * 86_400_000)  # twice the time to live
+    assert sorted(first) == list(range(KEYS)) and read(source) == first
+    later = KeyedStateSource(stored, ReadFresh(), on_rocksdb=None, key_filter=None, clock=clock)
+    assert read(later) == [], "as of the time at which the source was made"

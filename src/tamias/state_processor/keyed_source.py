@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from tamias.clock import SystemClock
+from tamias.clock import Clock, ManualClock, SystemClock
 from tamias.errors import StateError
 from tamias.keygroups import user_key
 from tamias.state_processor.part_backend import TimersByEntry, Times, open_part, timers_of
@@ -29,11 +29,13 @@ class KeyedStateSource(PartSource):
         *,
         on_rocksdb: bool | None,
         key_filter: Callable[[Any], bool] | None,
+        clock: Clock | None = None,
     ) -> None:
         self._stored = stored
         self._function = function
         self._on_rocksdb = on_rocksdb
         self._key_filter = key_filter
+        self._now_ms = (clock or SystemClock()).now_ms()
 
     def part_count(self) -> int:
         """Return the number of subtasks that stored keyed state."""
@@ -41,7 +43,8 @@ class KeyedStateSource(PartSource):
 
     def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
         """Yield the records of the keys of one part."""
-        clock = SystemClock()
+        # One time for all parts and attempts: a part that is read again must not have lost entries that expired since.
+        clock = ManualClock(self._now_ms)
         backend = open_part(self._stored, self._stored.parts()[part], clock, on_rocksdb=self._on_rocksdb)
         function, is_wanted = own_function(self._function), self._key_filter
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
-from tamias.clock import SystemClock
+from tamias.clock import ManualClock, SystemClock
 from tamias.functions.state_descriptors import ListStateDescriptor, StateDescriptor
 from tamias.functions.state_stores import KeyedStateStore
 from tamias.functions.window_arithmetic import SessionGap, WindowGrid
@@ -64,6 +64,7 @@ class WindowSource(PartSource):
         self._function = function
         self._on_rocksdb = on_rocksdb
         self._element_type = element_type
+        self._now_ms = SystemClock().now_ms()
 
     def part_count(self) -> int:
         """Return the number of subtasks that stored keyed state."""
@@ -71,7 +72,7 @@ class WindowSource(PartSource):
 
     def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
         """Yield the records of the windows of one part."""
-        clock, files = SystemClock(), self._stored.parts()[part]
+        clock, files = ManualClock(self._now_ms), self._stored.parts()[part]  # as in `KeyedStateSource`
         to_contents = partial(self._to_contents_with_timers, files)
         backend = open_part(self._stored, files, clock, on_rocksdb=self._on_rocksdb, translate=to_contents)
         function = own_function(self._function)
