@@ -109,6 +109,13 @@ def test_an_operator_without_a_function_has_no_variables(env):
             refused.with_broadcast_set(numbers, "numbers")
 
 
+def test_a_variable_is_not_made_from_the_operator_that_reads_it(env):
+    added = env.from_elements(1, 2).map(Adding())
+    for made in (added, added.filter(lambda x: x > 1).union(env.from_elements(3))):
+        with pytest.raises(InvalidProgramError, match=r"is made from Map at .*, so that cannot wait"):
+            added.with_broadcast_set(made, "numbers")
+
+
 class Structure:
     def __init__(self, records):
         self.records = records

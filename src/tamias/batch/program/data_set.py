@@ -127,6 +127,11 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
             raise ValueError(f"with_broadcast_set() takes a name that is not empty, got {name!r}")
         if data.solution_keys is not None:
             raise InvalidProgramError("with_broadcast_set(): a solution set can only be joined and co-grouped")
+        if _is_made_from(data, self):
+            raise InvalidProgramError(
+                f"with_broadcast_set(): {data.get_name()} is made from {self.get_name()}, so that cannot wait for it; "
+                "make the variable from other data sets"
+            )
         broadcasts = {**self.broadcasts, name: data}
         self.scope = scope_of(self.get_name(), self.spec, (*self.inputs, *broadcasts.values()))
         self.broadcasts = broadcasts
@@ -494,3 +499,13 @@ def checked_count(n: int) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InvalidProgramError(f"first() takes a number of records from 1 on, got {n!r}")
     return n
+
+
+def _is_made_from(data_set: DataSet, other: DataSet) -> bool:
+    """Return whether a data set is another one, or needs it."""
+    pending, seen = [data_set], {data_set}
+    while pending:
+        further = [each for each in pending.pop().upstream() if each not in seen]
+        seen.update(further)
+        pending += further
+    return other in seen
