@@ -243,6 +243,22 @@ def test_groups_and_joins_on_known_partitions_are_not_shuffled(env):
     assert shuffles_of(pairs.set_parallelism(1).group_by(0).reduce_group(list).set_parallelism(1)) == 0
 
 
+@pytest.mark.parametrize("parallelism", [1, 3, 5])
+@pytest.mark.parametrize(
+    "reduced",
+    [
+        lambda groups: groups.reduce(max),
+        lambda groups: groups.reduce_group(list),
+        lambda groups: groups.first(1),
+    ],
+)
+def test_a_partitioner_of_groups_holds_at_any_parallelism(env, reduced, parallelism):
+    groups = env.from_elements(*[(n, n) for n in range(10)]).group_by(0).with_partitioner(lambda key, count: count - 1)
+    placed = reduced(groups).set_parallelism(parallelism)
+    sizes = placed.map_partition(lambda records: [len(list(records))]).set_parallelism(parallelism)
+    assert collect_locally(sizes) == [0] * (parallelism - 1) + [10]
+
+
 class Seen(MapFunction):
     def open(self, runtime_context):
         self.seen = runtime_context.get_int_counter("seen")

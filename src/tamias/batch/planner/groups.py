@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.plan.partitioning import Partitioning, after
-from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, ReduceSpec
+from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, PartitionCustomSpec, ReduceSpec
 from tamias.batch.planner.stages import Flow, Stages
-from tamias.batch.tasks.exits import DealingExit, KeyedExit
+from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
 from tamias.batch.tasks.group_operators import (
     CombineGroups,
     CombineReduce,
@@ -35,7 +37,8 @@ def reduced(stages: Stages, operator: PlanOperator, spec: ReduceSpec, flow: Flow
         flow = grouped(stages, operator, flow, spec.keys)
     # Flink: a reduce function must keep the key. Our planner does not rely on it, unless the function says so.
     kept = after(flow.partitioning, operator.forwarded[0]) if operator.forwarded else None
-    final = KeyedReduce(name, spec.function, spec.keys, parameters, memory_mb=stages.memory_mb, checks_keys=together)
+    unchecked = together or _partitioner(operator, spec.keys) is not None
+    final = KeyedReduce(name, spec.function, spec.keys, parameters, memory_mb=stages.memory_mb, checks_keys=unchecked)
     return stages.then(flow, final).partitioned(kept)
 
 
@@ -84,8 +87,18 @@ def are_together(flow: Flow, keys: Keys, parallelism: int) -> bool:
 
 
 def grouped(stages: Stages, operator: PlanOperator, flow: Flow, keys: Keys) -> Flow:
-    """Return the records of a flow after a shuffle by the hash of their keys."""
-    return stages.exchanged(flow, KeyedExit(operator.name, keys, operator.parallelism), Partitioning(keys))
+    """Return the records of a flow after a shuffle by their keys: by the program's partitioner, or else by hash."""
+    partitioner = _partitioner(operator, keys)
+    if partitioner is None:
+        return stages.exchanged(flow, KeyedExit(operator.name, keys, operator.parallelism), Partitioning(keys))
+    leaving = CustomExit(operator.name, keys, operator.parallelism, partitioner)
+    return stages.exchanged(flow, leaving, Partitioning(keys, partitioner))
+
+
+def _partitioner(operator: PlanOperator, keys: Keys) -> Any:
+    """Return the partitioner that the program gave for the keys of groups; None for the hash."""
+    spec = operator.inputs[0].spec
+    return spec.partitioner if isinstance(spec, PartitionCustomSpec) and spec.keys == keys else None
 
 
 def in_partitions(stages: Stages, operator: PlanOperator, flow: Flow) -> Flow:
