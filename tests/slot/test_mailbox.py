@@ -284,3 +284,21 @@ def test_output_of_a_source_with_a_backlog_leaves_after_the_buffer_timeout(slot:
     source = slot.attach(SOURCE)
     source.settimeout(5)
     assert (RECORDS, [0]) in [frame[:2] for frame in Blob.decode(source.receive()).frames()]
+
+
+def test_an_interruption_in_the_code_of_the_user_ends_the_attempt_and_not_the_thread(slot: Slot) -> None:
+    def interrupted(env: Any) -> None:
+        def interrupt(value: int) -> int:
+            raise KeyboardInterrupt
+
+        env.from_collection([1, 2, 3]).map(interrupt).key_by(lambda v: v % 2).sum().print()
+
+    slot.deploy(interrupted)
+    source = slot.attach(SOURCE)
+    until(lambda: isinstance(slot.hear(object), SubtaskFailed))
+    assert "KeyboardInterrupt" in str(pickle.loads(slot.heard[-1].pickled_error))
+    source.close()
+    slot.deploy(attempt=1)
+    carry(slot.attach(SOURCE, 1), slot.attach(SUM, 1))
+    slot.order(EpochOrder(0), attempt=1)
+    assert slot.hear(EpochAcknowledged).attempt == 1

@@ -141,8 +141,11 @@ class Mailbox:
         for subtask_id, desk in list(self._desks.items()):
             try:
                 pause_s = min(pause_s, desk.step(now))
-            except Exception as error:  # the driver decides what it means; the attempt is over in any case
-                self.failed(subtask_id, desk.attempt, error)
+            # A panic of RocksDB is no Exception, for one. It must not end the thread, on which later attempts run too.
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    error = DeploymentError(f"a step of {subtask_id} was interrupted: {error!r}")
+                self.failed(subtask_id, desk.attempt, error)  # the driver decides what it means; the attempt is over
                 self.end(in_order=False)
                 return pause_s
         return pause_s
