@@ -12,7 +12,7 @@ from tamias.checkpoint.restore_point import resolve
 from tamias.cli.main import main
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from tamias.errors import UntrustedFileError
+from tamias.errors import StateError, UntrustedFileError
 from tamias.state_processor.editing import edit_savepoint
 from tamias.state_processor.entries import pieces_of
 from tamias.state_processor.inspection import find_key
@@ -268,6 +268,14 @@ def test_an_edit_that_changes_only_the_type_of_a_number_is_a_change(tmp_path):
     assert edit_savepoint(str(tmp_path / "int"), "every-kind", as_float, str(tmp_path / "float")).changed == 1
     found = find_key(open_savepoint(str(tmp_path / "float")).operator("every-kind"), 3)
     assert [repr(each.value) for each in found if each.info.name == "rare"] == ["1.0"]
+
+
+@pytest.mark.parametrize(("state", "value", "holds"), [("list", "123", "a list"), ("map", [1], "a dict")])
+def test_an_edit_that_gives_another_kind_of_value_is_refused(tmp_path, state, value, holds):
+    path = savepoint_of(every_kind, tmp_path)
+    with pytest.raises(StateError, match=f"is {state} state and holds {holds}, got "):
+        edit_savepoint(path, "every-kind", lambda key, states: {**states, state: value}, str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_part_of_rocksdb_is_read_by_key_group(tmp_path):

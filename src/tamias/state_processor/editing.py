@@ -154,8 +154,14 @@ class _Editor:
             self.edited.changed += 1
 
     def _check(self, name: str, key: Any, value: Any) -> None:
-        """Refuse a value that does not fit the declared type of the state."""
+        """Refuse a value that does not fit the kind or the declared type of the state."""
         column, kind = self._columns[name], self._values[name].info.kind
+        collection = {"list": list, "map": dict}.get(kind)
+        if collection is not None and not isinstance(value, collection):
+            raise StateError(
+                f"state {name!r} of key {preview(user_key(key))} is {kind} state and holds a {collection.__name__}, "
+                f"got {preview(value)}"
+            )
         if column is None:
             return
         for each in value if kind == "list" else value.values() if kind == "map" else [value]:
