@@ -1,5 +1,7 @@
 """Keyed state is read from savepoints and checkpoints of both backends, in every format."""
 
+from dataclasses import replace
+
 import pytest
 
 from tamias.clock import ManualClock
@@ -203,3 +205,9 @@ def test_a_part_that_is_read_again_has_the_entries_that_expired_in_between(tmp_p
     assert sorted(first) == list(range(KEYS)) and read(source) == first
     later = KeyedStateSource(stored, ReadFresh(), on_rocksdb=None, key_filter=None, clock=clock)
     assert read(later) == [], "as of the time at which the source was made"
+
+
+def test_the_credentials_of_an_address_are_not_shown(tmp_path):
+    stored = open_savepoint(savepoint_of(every_kind, tmp_path))
+    stored = replace(stored, address="s3://key:hidden@bucket/savepoint")
+    assert "hidden" not in f"{stored!r} {stored.operator('every-kind')!r}"

@@ -6,7 +6,7 @@ the files by their address.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.checkpoint.restore_point import resolve
@@ -32,7 +32,7 @@ class StoredOperator:
         metadata: The operator's part of the savepoint.
     """
 
-    address: str
+    address: str = field(repr=False)  # may hold credentials
     checkpoint_id: int
     metadata: OperatorMetadata
 
@@ -99,7 +99,7 @@ class StoredOperator:
 class StoredSavepoint:
     """A savepoint or checkpoint on storage."""
 
-    address: str
+    address: str = field(repr=False)  # may hold credentials
     url: str  # the address without credentials
     metadata: CheckpointMetadata
 
