@@ -121,9 +121,11 @@ class _Run:
             if not self._stopping.is_set():
                 _log.warning("source %s failed", self._name, exc_info=True)
         finally:
-            if not self._stopping.is_set():
-                self._batches.end(self._name, failure)
-            self._stream.close()
+            try:
+                if not self._stopping.is_set():
+                    self._batches.end(self._name, failure)
+            finally:
+                self._stream.close()
 
     def _read(self) -> None:
         beginning = self._wait_for_beginning()
