@@ -1,6 +1,7 @@
 """How a DataSet program runs: results, functions, errors, accumulators."""
 
 import pytest
+from pyspark import SparkContext
 
 from tamias.common import Configuration, Types
 from tamias.dataset import MapPartitionFunction
@@ -44,6 +45,18 @@ class Opened(MapFunction):
 
     def close(self):
         self.get_runtime_context().get_int_counter("closed").add()
+
+
+def test_the_job_group_of_the_program_stays(env):
+    env.from_elements(1).count()
+    context = SparkContext.getOrCreate()
+    context.setJobGroup("mine", "my jobs")
+    try:
+        env.from_elements(1).map(lambda x: x + 1).collect()
+        assert context.getLocalProperty("spark.jobGroup.id") == "mine"
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.job.description", None)
 
 
 def test_a_rich_function_is_opened_and_closed_once_in_each_subtask(env):

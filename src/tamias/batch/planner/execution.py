@@ -35,6 +35,8 @@ from tamias.graph.job_graph import CachedFile
 
 __all__ = ["PlanResult", "RunSettings", "default_parallelism", "error_of_function", "run", "run_on"]
 
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -159,6 +161,7 @@ def _exit_of(sink: PlanOperator) -> Exit:
 def _in_job_group(context: Any, job_id: str, job_name: str) -> Iterator[None]:
     """Let all Spark jobs of a run belong together, so that an interrupt cancels them."""
     group = f"tamias-{job_id}"
+    before = {key: context.getLocalProperty(key) for key in _GROUP_PROPERTIES}
     context.setJobGroup(group, job_name, interruptOnCancel=False)
     try:
         yield
@@ -168,4 +171,5 @@ def _in_job_group(context: Any, job_id: str, job_name: str) -> Iterator[None]:
         raise
     finally:
         with contextlib.suppress(Exception):  # the session is gone
-            context.setJobGroup("", "")
+            for key, value in before.items():
+                context.setLocalProperty(key, value)
