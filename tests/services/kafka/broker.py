@@ -221,8 +221,11 @@ def _java() -> str:
 
 
 def new_cluster_id() -> str:
-    """Return an id as Kafka's tools make it."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    """Return an id as Kafka's tools make it: one that does not begin like an option of a command."""
+    while True:
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not made.startswith("-"):
+            return made
 
 
 def ports_of_brokers(count: int) -> list[Ports]:
