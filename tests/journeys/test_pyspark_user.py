@@ -36,6 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     started.stop()
 
 
+@pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_a_cluster_needs_a_python_of_the_driver_s_version_and_nothing_else(
     python: str, cluster: Cluster, tmp_path: Path
 ) -> None:

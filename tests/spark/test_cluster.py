@@ -36,6 +36,7 @@ def test_a_job_survives_the_loss_of_an_executor_with_its_slots(cluster: Cluster,
     assert killed is not None and int(killed[1]) > 1, "an executor and at least one slot were killed"
 
 
+@pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_slots_end_with_the_jvm_of_their_executor_and_the_job_goes_on(cluster: Cluster, tmp_path: Path) -> None:
     ended = run(cluster, tmp_path, "JVM of an executor")
     assert "SLOTS ENDED True" in ended.output

@@ -34,6 +34,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         each.stop()
 
 
+@pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_a_task_that_spark_speculates_on_costs_no_restart(start: Start, tmp_path: Path) -> None:
     """The first copy of a task hangs after it has asked its slot. The second, 3 s later, gets the answer."""
     eager = {"interval": "100ms", "multiplier": "1.01", "quantile": "0.1", "minTaskRuntime": "3s"}

@@ -129,7 +129,11 @@ def run_schedule(job: str, seed: int, folder: Path, *, execution: str = "epochs"
 
 
 @pytest.mark.parametrize(
-    ("job", "seed"), [("tally", 5), ("tally", 9), pytest.param("every_kind", 0, marks=pytest.mark.soak)]
+    ("job", "seed"),
+    [
+        ("tally", 5),
+        *[pytest.param(job, seed, marks=pytest.mark.soak) for job, seed in (("tally", 9), ("every_kind", 0))],
+    ],
 )
 def test_kills_at_random_moments_change_nothing(job: str, seed: int, tmp_path: Path) -> None:
     run_schedule(job, seed, tmp_path)

@@ -35,7 +35,8 @@ print("grown by", grown, "mb")
 """
 
 
-@pytest.mark.parametrize("checkpoints", [False, pytest.param(True, marks=pytest.mark.soak)])
+@pytest.mark.soak  # a minute: CI has half an hour for everything
+@pytest.mark.parametrize("checkpoints", [False, True])
 def test_an_endless_job_with_a_reader_that_sleeps_does_not_fill_the_driver(tmp_path, checkpoints: bool) -> None:
     driver = run_driver(SLOW_READER, str(tmp_path) if checkpoints else "none")
     output, _ = driver.communicate(timeout=180)

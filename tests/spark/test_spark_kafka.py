@@ -48,6 +48,7 @@ class Driver:
         return False
 
 
+@pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_a_kill_of_the_driver_between_two_sides_of_spark_loses_and_repeats_nothing(
     kafka: Broker, tmp_path: Path
 ) -> None:

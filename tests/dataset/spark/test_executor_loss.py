@@ -59,6 +59,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     started.stop()
 
 
+@pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_a_program_that_loses_an_executor_gives_the_same_answer(cluster: Cluster, tmp_path: Path) -> None:
     marker = tmp_path / "executor-killed"
     driver = run_driver(PROGRAM, cluster.master, str(marker))
