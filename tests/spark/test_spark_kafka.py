@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.connectors.data_frames.row_files import committed_rows
 from tests.services.kafka.broker import Broker, kafka
 from tests.services.kafka.jars import SPARK_FOLDER, SPARK_LIST, download, jars
