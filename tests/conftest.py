@@ -41,6 +41,7 @@ MARKED = {
         "connectors/lakes/test_iceberg.py",
         "connectors/lakes/test_partitions.py",
         "driver/test_cleanup.py",
+        "driver/test_clock_jumps.py",
         "driver/test_lives.py",
         "driver/test_rocksdb_jobs.py",
         "engine/test_registering_pool.py",

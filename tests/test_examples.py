@@ -123,6 +123,7 @@ def test_counters_go_on_after_a_failure_without_a_gap_and_without_a_repetition()
     assert all(len(went_on) == 1 and 0 < went_on[0] < 80 for *_, went_on in found)
 
 
+@pytest.mark.heavy  # waits for restarts
 @pytest.mark.parametrize("name", ["buffering_sink", "counter_source"])
 def test_an_example_that_fails_on_purpose_says_that_all_is_right(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with on_local_engine():

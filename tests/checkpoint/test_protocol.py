@@ -493,6 +493,7 @@ def play_on_an_object_store(seed, *, stale):
     return len(errors)
 
 
+@pytest.mark.heavy  # sixty orders of several jobs
 @pytest.mark.parametrize("stale", [False, True], ids=["listing", "stale listing"])
 def test_many_drivers_at_once_on_an_object_store_make_one_history(stale):
     fenced = sum(play_on_an_object_store(seed, stale=stale) for seed in range(60))

@@ -127,6 +127,7 @@ def test_columns(tmp_path):
     assert (tmp_path / "b").read_bytes() == b'"say ""hi"""|\r\n"z"|2\r\n'
 
 
+@pytest.mark.heavy  # starts a server
 def test_files_on_an_object_store():
     with running_server() as endpoint:
         address = url_of(endpoint, "out")

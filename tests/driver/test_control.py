@@ -178,13 +178,13 @@ def test_somebody_who_says_nothing_holds_nobody_up(client):
 def test_a_crowd_that_says_nothing_holds_nobody_up():
     """Nobody's time runs out here: the job closes the oldest connections because there are too many."""
     desk = ControlDesk(JobHandle(JobID.generate(), "job"), request_s=3_600)
-    before = _control_threads()
+    before = len(_control_threads())
     silent = [socket.socket(socket.AF_UNIX) for _ in range(3 * MAX_NEWCOMERS)]
     try:
         for each in silent:
             each.connect(str(desk.path))
         assert ask(desk.path, {"ask": "job"})["name"] == "job"
-        until(lambda: _control_threads() <= before + MAX_NEWCOMERS)  # each connection has one
+        until(lambda: len(_control_threads()) <= before + MAX_NEWCOMERS)  # each connection has one
     finally:
         for each in silent:
             each.close()
@@ -193,15 +193,15 @@ def test_a_crowd_that_says_nothing_holds_nobody_up():
 
 
 def _control_threads():
-    return sum(thread.name == "tamias-control" for thread in threading.enumerate())
+    return {thread for thread in threading.enumerate() if thread.name == "tamias-control"}
 
 
 def test_a_desk_that_is_closed_listens_no_longer():
-    before = _control_threads()
+    before = _control_threads()  # of earlier tests, which may still end
     desk = ControlDesk(JobHandle(JobID.generate(), "job"))
-    assert _control_threads() == before + 1
+    (listening,) = _control_threads() - before
     desk.close()
-    until(lambda: _control_threads() == before)
+    until(lambda: not listening.is_alive())
 
 
 def test_several_may_ask_at_once(client, tmp_path):

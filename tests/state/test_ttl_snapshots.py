@@ -157,6 +157,7 @@ def seen_twice(config, script, directory=None):
     return run_scripted(stream.key_by(lambda r: r[0]).process(LastSeen(config)), script).records
 
 
+@pytest.mark.heavy  # waits for its clock
 @pytest.mark.parametrize("crashes", [(), (Crash("after-epoch", 5),)], ids=["undisturbed", "restored"])
 def test_a_job_forgets_by_its_clock(crashes, tmp_path):
     for ttl_ms, remembered in ((60, None), (100_000, ("a", 2))):
