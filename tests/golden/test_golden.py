@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 GOLDEN = sorted(path.parent.relative_to(HERE) for path in HERE.glob("*/*/expected.json"))
 
 
+@pytest.mark.heavy  # every stored checkpoint in every backend
 @pytest.mark.parametrize(("backend", "parallelism"), [("hashmap", 2), ("hashmap", 3), ("rocksdb", 1)])
 @pytest.mark.parametrize("golden", GOLDEN, ids=str)
 def test_an_old_checkpoint_is_restored_whole(golden, backend, parallelism, tmp_path):
