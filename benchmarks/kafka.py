@@ -21,7 +21,7 @@ import threading
 import time
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from tests.services.kafka.broker import Broker, running_broker
 from tests.services.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST, download
 from tests.services.kafka.topics import consume, new_topic
@@ -112,11 +112,15 @@ class FirstMessage(threading.Thread):
 
     def __init__(self, kafka: Broker, topic: str) -> None:
         super().__init__(daemon=True)
+        from confluent_kafka import Consumer  # not of this module: the job's functions are pickled with its names
+
         self._consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": "first", "log_level": 0})
         self._topic = topic
         self.at: float | None = None  # on the wall clock, which the peer's process has too
 
     def run(self) -> None:
+        from confluent_kafka import TopicPartition
+
         while self.at is None:
             places = (TopicPartition(self._topic, number) for number in range(PARALLELISM))
             if any(self._consumer.get_watermark_offsets(place, timeout=30)[1] for place in places):
