@@ -50,7 +50,7 @@ class Mailbox:
         self._clock = clock
         self._report = report
         self._wake = threading.Event()
-        self._desks: dict[SubtaskId, _Desk] = {}
+        self._desks: dict[SubtaskId, Desk] = {}
         self._thread: threading.Thread | None = None
         self._ended = False
         self._past_messages = 0
@@ -66,7 +66,7 @@ class Mailbox:
 
     def begin(self, deployment: Deployment) -> None:
         """Run the subtasks of the host from now on, each as soon as its task has called. Called in the turn."""
-        self._desks = {of: _Desk(self, self._host, of, deployment) for of in self._host.subtasks}
+        self._desks = {of: Desk(self, self._host, of, deployment) for of in self._host.subtasks}
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="mailbox", daemon=True)
             self._thread.start()
@@ -151,7 +151,7 @@ class Mailbox:
         return pause_s
 
 
-class _Desk:
+class Desk:
     """One subtask in its slot: what surrounds it, and when it gets a step."""
 
     def __init__(self, mailbox: Mailbox, host: SlotHost, subtask_id: SubtaskId, deployment: Deployment) -> None:

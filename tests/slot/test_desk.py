@@ -1,0 +1,268 @@
+"""When a subtask that runs continuously gets a step, and what leaves it then: driven step by step on a manual clock."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tamias.clock import ManualClock
+from tamias.common import WatermarkStrategy
+from tamias.datastream.functions import KeyedProcessFunction
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from tamias.graph.addresses import SubtaskId
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.host import SlotHost
+from tamias.slot.link import Link
+from tamias.slot.mailbox import Desk, Mailbox
+from tamias.slot.turn import Turn
+from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
+from tamias.types.by_value import dumps
+from tests.live_jobs import until
+from tests.slot.small_job import deployment, graph
+
+SOURCE, MIDDLE = SubtaskId(0, 0), SubtaskId(1, 0)
+MEBIBYTE = 1 << 20
+waiting: deque[list[int]] = deque()  # what the source hands over, one run in each read
+reads: list[int] = []  # of the source: how many records it could have handed over
+
+
+class Scripted(Source):
+    """Hands over the runs in `waiting`, one at a time, and never ends."""
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        return [Split("only")]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        return ScriptedReader()
+
+
+class ScriptedReader(SplitReader):
+    def read(self, max_records: int) -> Batch:
+        reads.append(max_records)
+        values = waiting.popleft() if waiting else []
+        return Batch(values, values)
+
+    def position(self) -> int:
+        return 0
+
+    @property
+    def finished(self) -> bool:
+        return False
+
+
+class Alarm(KeyedProcessFunction):
+    """Sets a timer at the time that a record names, and tells when it fires."""
+
+    def process_element(self, value, ctx):
+        if type(value) is int and value >= 0:
+            ctx.timer_service().register_processing_time_timer(value)
+        yield value
+
+    def on_timer(self, timestamp, ctx):
+        yield f"alarm {timestamp}"
+
+
+class Bench:
+    """One subtask of source -> alarm -> print in a slot of its own, its clock, and the other end of its connection."""
+
+    def __init__(self, subtask: SubtaskId, *, watermark_ms: int = 0, buffer_timeout_ms: int = 125) -> None:
+        waiting.clear()
+        reads.clear()
+
+        def draw(env: Any) -> None:
+            env.get_config().set_auto_watermark_interval(watermark_ms)
+            numbers = env.from_source(Scripted(), WatermarkStrategy.for_monotonous_timestamps(), "numbers")
+            numbers.key_by(lambda v: 0).process(Alarm()).rebalance().map(lambda v: v).print()
+
+        self.clock = ManualClock(1_000)
+        self.host = SlotHost(0, self.clock, lambda event: None)
+        self.reported: list[Any] = []
+        deployed = deployment(graph(draw), continuous=True, buffer_timeout_ms=buffer_timeout_ms)
+        self.host.deploy(deployed, [subtask])
+        self.exchange = deployed.graph.inputs_of(MIDDLE.vertex)[0].id
+        mailbox = Mailbox(self.host, Turn(), self.clock, self.reported.append)
+        self.desk = Desk(mailbox, self.host, subtask, deployed)
+        ours, theirs = socket.socketpair()
+        self.ours, self.theirs = Link(ours), Link(theirs)
+        self.theirs.settimeout(30)
+        self._sent = 0
+
+    def attach(self) -> None:
+        self.desk.attach(self.ours)
+
+    def give(self, *values: Any) -> None:
+        self._give([(RECORDS, list(values), None)])
+
+    def give_mark(self) -> None:
+        self._give([(EPOCH, EpochOrder(0))])
+
+    def _give(self, frames: list[Any]) -> None:
+        self.desk.give_blob(Blob(self.exchange, 0, 0, self._sent, dumps(frames)))
+        self._sent += 1
+
+    def receive(self) -> list[Any]:
+        """Return the records and marks of the next blob."""
+        frames = Blob.decode(self.theirs.receive()).frames()
+        return [value for frame in frames for value in (frame[1] if frame[0] == RECORDS else [frame])]
+
+    def close(self) -> None:
+        self.desk.leave(in_order=False)
+        self.host.shutdown()
+        self.theirs.close()
+
+
+@pytest.fixture
+def benches() -> Iterator[list[Bench]]:
+    made: list[Bench] = []
+    yield made
+    for bench in made:
+        bench.close()
+
+
+def bench_of(benches: list[Bench], subtask: SubtaskId, **settings: int) -> Bench:
+    benches.append(Bench(subtask, **settings))
+    return benches[-1]
+
+
+def test_a_subtask_gets_no_step_before_its_task_has_called(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.give("a")
+    assert bench.desk.step(0.0) == 0.5
+    assert bench.desk.messages == 0
+    bench.attach()
+    assert bench.desk.step(0.0) == 0.0
+    assert bench.receive() == ["a"]
+
+
+def test_output_leaves_with_the_last_blob_that_waits_or_after_the_buffer_timeout(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    for value in "abcdef":
+        bench.give(value)
+    for now in (0.0625, 0.125, 0.1875, 0.25, 0.3125, 0.34375):
+        assert bench.desk.step(now) == 0.0
+    assert [bench.receive(), bench.receive(), bench.receive()] == [["a", "b"], ["c", "d"], ["e", "f"]]
+
+
+def test_the_buffer_timeout_begins_when_everything_has_left(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    bench.give("a")
+    bench.desk.step(0.125)
+    bench.give("b")
+    bench.give("c")
+    bench.desk.step(0.1875)
+    bench.desk.step(0.25)
+    assert [bench.receive(), bench.receive()] == [["a"], ["b", "c"]]
+
+
+@pytest.mark.parametrize(("timeout_ms", "blobs"), [(0, [["a"], ["b"]]), (-1, [["a", "b"]])])
+def test_a_buffer_timeout_of_zero_sends_at_once_and_a_negative_one_never(
+    benches: list[Bench], timeout_ms: int, blobs: list[list[str]]
+) -> None:
+    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=timeout_ms)
+    bench.attach()
+    bench.give("a")
+    bench.give("b")
+    bench.desk.step(1000.0)
+    bench.desk.step(1000.0)
+    assert [bench.receive() for _blob in blobs] == blobs
+
+
+def test_a_subtask_whose_output_is_full_gets_no_step_and_the_time_is_told(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    conduit = bench.desk.conduit
+    assert conduit is not None
+    large = "x" * (5 * MEBIBYTE)  # more than the connection and the queue take
+    bench.give(large)
+    bench.desk.step(0.0)
+    until(lambda: not conduit.is_full)  # it is being sent, and nobody reads
+    bench.give(large)
+    bench.desk.step(1.0)
+    bench.give("small")
+    assert [bench.desk.step(now) for now in (10.0, 11.0)] == [0.5, 0.5]
+    assert bench.receive() == [large]
+    until(lambda: not conduit.is_full)
+    assert bench.desk.step(13.0) == 0.0
+    bench.give_mark()
+    bench.desk.step(20.0)
+    (acknowledged,) = bench.reported
+    assert acknowledged.ack.blocked_ms == 3_000
+    assert [bench.receive(), bench.receive()] == [[large], ["small"]]
+
+
+def test_a_timer_fires_when_its_time_has_come_and_its_output_leaves_at_once(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    bench.give(1_099)  # fires once the clock has passed it
+    bench.desk.step(0.0)
+    assert bench.desk.step(0.0) == 0.1
+    bench.clock.advance(99)
+    assert bench.desk.step(0.5) == 0.001
+    bench.clock.advance(1)
+    assert bench.desk.step(0.75) == 0.5
+    bench.give("after")
+    bench.desk.step(1.0)
+    assert [bench.receive(), bench.receive(), bench.receive()] == [[1_099], ["alarm 1099"], ["after"]]
+
+
+def test_timers_that_are_always_due_leave_time_for_records(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    bench.give(500)  # in the past
+    bench.desk.step(0.0)
+    bench.desk.step(0.25)
+    bench.give(501)
+    bench.desk.step(0.25)
+    assert bench.desk.step(0.2505) == pytest.approx(0.0005)
+    bench.give("between")
+    bench.desk.step(0.2505)
+    bench.desk.step(0.251)
+    sent = [bench.receive() for _blob in range(5)]
+    assert sent == [[500], ["alarm 500"], [501], ["between"], ["alarm 501"]]
+
+
+def test_watermarks_are_emitted_at_their_interval_and_leave_at_once(benches: list[Bench]) -> None:
+    bench = bench_of(benches, SOURCE, watermark_ms=250, buffer_timeout_ms=-1)
+    bench.clock.advance(1_000)
+    bench.attach()
+    for number, now in enumerate((1.0, 1.1875, 1.25, 1.375, 1.5, 1.625)):
+        waiting.append([number * 100])
+        assert bench.desk.step(now) == 0.0
+    sent = [bench.receive() for _blob in range(8)]
+    assert sent == [[0], [100], [(WATERMARK, 99)], [200], [300], [(WATERMARK, 299)], [400], [500]]
+
+
+def test_a_subtask_with_nothing_to_do_sleeps_until_its_next_watermark(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE, watermark_ms=250)
+    bench.clock.advance(1_000)
+    bench.attach()
+    assert [bench.desk.step(now) for now in (1.0, 1.125, 1.25, 1.5, 1.625)] == [0.25, 0.125, 0.25, 0.25, 0.125]
+
+
+def test_a_source_with_nothing_to_read_is_asked_less_and_less_often(benches: list[Bench]) -> None:
+    bench = bench_of(benches, SOURCE)
+    bench.attach()
+    now, pauses = 0.0, []
+    for _look in range(5):
+        pauses.append(bench.desk.step(now))
+        asked = len(reads)
+        assert bench.desk.step(now) == pytest.approx(pauses[-1])
+        assert len(reads) == asked, "its time has not come"
+        now += pauses[-1]
+    assert pauses == pytest.approx([0.0005, 0.001, 0.002, 0.004, 0.004])
+    waiting.append([7])
+    assert bench.desk.step(now) == 0.0
+    asked = len(reads)
+    assert bench.desk.step(now) == pytest.approx(0.0005), "records came, so more may come soon"
+    assert len(reads) > asked
+    assert bench.receive() == [7]
