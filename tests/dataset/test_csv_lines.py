@@ -101,7 +101,7 @@ class Person:
 
 
 def records(data_set):
-    (part,) = read(data_set.spec.source)
+    (part,) = read(data_set.spec.input)
     return part
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tamias.batch.outputs.files import FileOutput, WriteMode
-from tamias.batch.outputs.output import Subtask, WriteResult
+from tamias.batch.outputs.output import SinkSubtask, WriteResult
 from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
 from tamias.common import Row, Types
 from tamias.dataset import ExecutionEnvironment
@@ -18,7 +18,7 @@ def written(output, *partitions):
     """Write partitions as the tasks do, each twice: the second result is the one that arrives."""
     results = []
     for number, records in enumerate(partitions):
-        subtask = Subtask(number, len(partitions), JOB)
+        subtask = SinkSubtask(number, len(partitions), JOB)
         output.write(records, subtask)
         results.append(WriteResult(number, output.write(records, subtask)))
     return results
@@ -58,7 +58,7 @@ def test_nothing_is_visible_before_the_commit_and_nothing_stays_after_an_abort(t
 def test_a_format_that_fails_leaves_no_file(tmp_path):
     output = FileOutput(str(tmp_path / "out"), CsvLinesFormat(), WriteMode.NO_OVERWRITE)
     with pytest.raises(RecordTypeError, match="writes tuples and rows"):
-        output.write([(1, 2), 3], Subtask(0, 1, JOB))
+        output.write([(1, 2), 3], SinkSubtask(0, 1, JOB))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from tamias.batch.tasks.record_operators import MapOperator
+from tamias.batch.tasks.blobs import OperatorSubtask
+from tamias.batch.tasks.record_operators import MapRecords
 from tamias.batch.tasks.superstep import FunctionFields, Superstep, SuperstepContext, task_context
-from tamias.batch.tasks.task_context import JobFacts, TaskRuntimeContext
+from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from tamias.datastream.functions import MapFunction
 from tamias.errors import InvalidProgramError
 from tamias.functions.iterations import LongSumAggregator
@@ -33,11 +34,11 @@ class Keeping(MapFunction):
 
 def superstep(function: Any, records: list[int], carried: bytes | None, number: int = 1) -> tuple[list[int], Any]:
     """Run a superstep of subtask 3 of operator 7; return the results, and what it reports."""
-    operator: MapOperator = cloudpickle.loads(cloudpickle.dumps(MapOperator("keep", function)))  # as each task gets it
+    operator: MapRecords = cloudpickle.loads(cloudpickle.dumps(MapRecords("keep", function)))  # as each task gets it
     operator.number = 7
-    step = Superstep(number, fields={} if carried is None else {(7, 3): carried})
+    step = Superstep(number, fields={} if carried is None else {OperatorSubtask(7, 3): carried})
     fields = FunctionFields(step, operator, 3)
-    operator.open(task_context(JobFacts("0" * 32, "job", superstep=step), operator, 3, 4, 0))
+    operator.open(task_context(TaskJobInfo("0" * 32, "job", superstep=step), operator, 3, 4, 0))
     results = list(operator.run(iter(records)))
     operator.close()
     return results, fields.changed()
@@ -66,13 +67,13 @@ class Stateless(MapFunction):
 
 @pytest.mark.parametrize("function", [Stateless(), len, lambda value: value])
 def test_functions_without_changed_fields_report_nothing(function: Any) -> None:
-    operator = MapOperator("map", function)
+    operator = MapRecords("map", function)
     assert FunctionFields(Superstep(1), operator, 0).changed() is None
 
 
 def test_fields_are_not_kept_outside_of_iterations() -> None:
     keeping = Keeping()
-    fields = FunctionFields(None, MapOperator("map", keeping), 0)
+    fields = FunctionFields(None, MapRecords("map", keeping), 0)
     keeping.map(1)
     assert fields.changed() is None
 
@@ -80,8 +81,8 @@ def test_fields_are_not_kept_outside_of_iterations() -> None:
 def test_the_context_has_the_aggregators_that_the_iteration_registered() -> None:
     registered = LongSumAggregator()
     registered.aggregate(100)  # before the job: each superstep begins at zero
-    operator = MapOperator("map", len)
-    facts = JobFacts("0" * 32, "job", superstep=Superstep(2, {"n": registered, "unused": registered}, {"n": 7}))
+    operator = MapRecords("map", len)
+    facts = TaskJobInfo("0" * 32, "job", superstep=Superstep(2, {"n": registered, "unused": registered}, {"n": 7}))
     context = task_context(facts, operator, 0, 1, 0)
     assert isinstance(context, SuperstepContext)
     context.get_iteration_aggregator("n").aggregate(2)
@@ -92,4 +93,4 @@ def test_the_context_has_the_aggregators_that_the_iteration_registered() -> None
     for ask in (context.get_iteration_aggregator, context.get_previous_iteration_aggregate):
         with pytest.raises(InvalidProgramError, match=r"no aggregator 'x', only \['n', 'unused'\]"):
             ask("x")
-    assert type(task_context(JobFacts("0" * 32, "job"), operator, 0, 1, 0)) is TaskRuntimeContext
+    assert type(task_context(TaskJobInfo("0" * 32, "job"), operator, 0, 1, 0)) is TaskRuntimeContext

@@ -23,7 +23,7 @@ from tamias.batch.tasks.table_operators import (
     WriteTables,
     Written,
 )
-from tamias.batch.tasks.task_context import JobFacts, TaskRuntimeContext
+from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.engine.spark.task_side.table_access import TableAccess
 from tamias.slot.link import Link, connect
@@ -74,7 +74,7 @@ class Slot:
 
 def ran(operator: TaskOperator, records: list[Any]) -> list[Any]:
     """Run an operator in subtask `PARTITION` of 2."""
-    operator.open(TaskRuntimeContext(JobFacts("0" * 32, "job"), operator, PARTITION, 2, 0))
+    operator.open(TaskRuntimeContext(TaskJobInfo("0" * 32, "job"), operator, PARTITION, 2, 0))
     found = list(operator.run(iter(records)))
     operator.close()
     return found

@@ -26,7 +26,7 @@ from tamias.state_processor.stand_ins import load_value, missing_classes_allowed
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.types.serializer import TypeSerializer, TypeSerializerSnapshot
 
-__all__ = ["Address", "OpaqueBytes", "Values", "address_of", "pieces_of", "pieces_with", "tables_of"]
+__all__ = ["EntryAddress", "OpaqueBytes", "Values", "address_of", "pieces_of", "pieces_with", "tables_of"]
 
 
 class OpaqueBytes(bytes):
@@ -36,16 +36,16 @@ class OpaqueBytes(bytes):
         return f"<{len(self)} bytes of a serializer that cannot be imported: {bytes(self[:16]).hex()}>"
 
 
-class Address(NamedTuple):
+class EntryAddress(NamedTuple):
     """The place of an entry: the key as the program gave it, and the window or the time of a timer, if any."""
 
     key: Any
     namespace: Any = None
 
 
-def address_of(info: StateInfo, stored: Any) -> Address:
+def address_of(info: StateInfo, stored: Any) -> EntryAddress:
     """Return the address of an entry of a table."""
-    return Address(user_key(stored[0]), stored[1]) if info.namespaced else Address(user_key(stored))
+    return EntryAddress(user_key(stored[0]), stored[1]) if info.namespaced else EntryAddress(user_key(stored))
 
 
 # ------------------------------------------------------------------------------------------------------------ reading

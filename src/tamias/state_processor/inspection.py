@@ -12,13 +12,13 @@ from tamias.state.declared import Described
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state_files import Mode
 from tamias.state.snapshots import WINDOWED, StateInfo
-from tamias.state_processor.entries import Address, Values, address_of, pieces_of, pieces_with, tables_of
+from tamias.state_processor.entries import EntryAddress, Values, address_of, pieces_of, pieces_with, tables_of
 from tamias.state_processor.stand_ins import load_value
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint
 
 __all__ = [
     "Difference",
-    "Found",
+    "FoundEntry",
     "StateSummary",
     "compared_ranges",
     "differences",
@@ -63,7 +63,7 @@ def summaries(stored: StoredOperator, sample: int = 0) -> list[StateSummary]:
     return [StateSummary(info, counts[info], tuple(shown)) for info, shown in samples.items()]
 
 
-def _entry_text(info: StateInfo, address: Address, value: Any) -> str:
+def _entry_text(info: StateInfo, address: EntryAddress, value: Any) -> str:
     if info.kind == "timers":
         return f"{address.key!r} at {address.namespace!r}"
     window = "" if address.namespace is None else f" in {address.namespace!r}"
@@ -82,7 +82,7 @@ def _element_text(info: StateInfo, mode: Mode, element: Any) -> str:
 # -------------------------------------------------------------------------------------------------------------- a key
 
 
-class Found(NamedTuple):
+class FoundEntry(NamedTuple):
     """One entry of a key: its state, its window or time if any, its value and the time of its last access."""
 
     info: StateInfo
@@ -91,21 +91,21 @@ class Found(NamedTuple):
     stamps: Any
 
 
-def find_key(stored: StoredOperator, key: Any) -> list[Found]:
+def find_key(stored: StoredOperator, key: Any) -> list[FoundEntry]:
     """Return all entries of a key, those of windows and timers included. Only the files with its key group are read."""
     wanted = state_key(key)
-    found: list[Found] = []
+    found: list[FoundEntry] = []
     for info, entries in (table for tables in pieces_with(stored, key) for table in tables.values()):
         values = Values(info)
         if not info.namespaced:
             if wanted in entries:
                 kept = entries[wanted]
-                found.append(Found(info, None, values.load(kept), values.stamps(kept)))
+                found.append(FoundEntry(info, None, values.load(kept), values.stamps(kept)))
             continue
         for at, kept in entries.items():
             if at[0] == wanted:
                 stamps = None if info.kind == "timers" else values.stamps(kept)
-                found.append(Found(info, at[1], values.load(kept), stamps))
+                found.append(FoundEntry(info, at[1], values.load(kept), stamps))
     return found
 
 
@@ -124,7 +124,7 @@ class Difference(NamedTuple):
     """
 
     state: StateInfo
-    address: Address
+    address: EntryAddress
     change: str
     before: Any
     after: Any

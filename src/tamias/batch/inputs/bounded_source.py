@@ -9,14 +9,14 @@ from typing import Any
 
 from tamias.functions.source_contract import Source, Split, SplitReader
 
-__all__ = ["SourceInput", "records_of"]
+__all__ = ["BoundedSourceInput", "records_of"]
 
 _RECORDS_AT_A_TIME = 2048
 _PAUSE_SECONDS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class SourceInput:
+class BoundedSourceInput:
     """The records of a source that ends."""
 
     source: Source

@@ -23,12 +23,12 @@ from tamias.batch.plan.partitioning import Partitioning
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
-from tamias.batch.tasks.blobs import Report
+from tamias.batch.tasks.blobs import OperatorReport, OperatorSubtask
 from tamias.batch.tasks.exits import ForwardExit
 from tamias.batch.tasks.record_operators import ReadSplits
 from tamias.batch.tasks.superstep import Superstep
 from tamias.batch.tasks.table_operators import Written
-from tamias.batch.tasks.task_context import JobFacts
+from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.errors import SlotLostError
@@ -39,6 +39,7 @@ __all__ = ["IterationRunner"]
 _log = logging.getLogger(__name__)
 
 Flows = Mapping[PlanOperator, Flow]
+Reports = dict[OperatorSubtask, OperatorReport]
 
 
 @dataclass
@@ -46,7 +47,7 @@ class _Progress:
     """What an attempt of an iteration hands on from one superstep to the next."""
 
     aggregates: dict[str, Any] = field(default_factory=dict)
-    fields: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    fields: dict[OperatorSubtask, bytes] = field(default_factory=dict)
     accumulators: list[Mapping[str, Accumulator[Any, Any]]] = field(default_factory=list)
 
 
@@ -62,13 +63,13 @@ class IterationRunner:
         accumulators: The accumulators of functions inside iterations.
     """
 
-    def __init__(self, place: IterationPlace, facts: JobFacts) -> None:
+    def __init__(self, place: IterationPlace, facts: TaskJobInfo) -> None:
         self._place = place
         self._facts = facts
         self._configuration = Configuration.from_dict(facts.configuration)
         self._attempts_left = options.ITERATION_ATTEMPTS.read(self._configuration)
         self._running: list[IterationTables] = []
-        self.reports: dict[tuple[int, int], Report] = {}
+        self.reports: Reports = {}
         self.accumulators: list[Mapping[str, Accumulator[Any, Any]]] = []
 
     def run(self, operator: PlanOperator, stages: Stages, flows: Flows) -> Flow:
@@ -151,17 +152,17 @@ class IterationRunner:
         self._attempts_left -= 1
         return self._attempts_left > 0
 
-    def _run(self, plan: Plan, stages: Stages, flows: Flows) -> tuple[list[Written], dict[tuple[int, int], Report]]:
+    def _run(self, plan: Plan, stages: Stages, flows: Flows) -> tuple[list[Written], Reports]:
         """Run a plan as one Spark job; return what its tasks wrote and reported."""
         (sink,) = plan.sinks
         flow = Translation(stages, plan, flows).flows[sink]
         written: list[Written] = stages.collected(flow, ForwardExit(sink.name))
         return written, stages.reports
 
-    def _take(self, reports: dict[tuple[int, int], Report], first_number: int, progress: _Progress) -> None:
+    def _take(self, reports: Reports, first_number: int, progress: _Progress) -> None:
         """Keep what the functions of a superstep reported."""
         for source, report in reports.items():
-            if source[0] < first_number:  # an operator outside of the iteration, whose result Spark kept
+            if source.operator_number < first_number:  # an operator outside of the iteration, whose result Spark kept
                 self.reports[source] = report
                 continue
             if report.fields is not None:

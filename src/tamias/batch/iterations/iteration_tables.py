@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tamias.batch.plan.specs import Split
+from tamias.batch.plan.specs import InputSplit
 from tamias.batch.tasks.table_operators import TableSplit, Written
 from tamias.engine.slots.resident_tables import ResidentTables
 from tamias.engine.slots.slot_pool import SlotPool
@@ -67,7 +67,7 @@ class TableSource:
     tables: IterationTables
     table: int
 
-    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[Split]:
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[InputSplit]:
         """Return one split for each partition of the table."""
         access = self.tables.access()
         return [TableSplit(access, TablePartition(self.table, number)) for number in range(parallelism)]

@@ -22,7 +22,7 @@ from tamias.batch.plan.iteration_specs import (
 )
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.operators import Plan, PlanOperator
-from tamias.batch.plan.specs import CoGroupSpec, CollectSpec, JoinHint, JoinKind, JoinSpec, SourceSpec, UnionSpec
+from tamias.batch.plan.specs import CoGroupSpec, CollectAllSpec, InputSpec, JoinHint, JoinKind, JoinSpec, UnionSpec
 from tamias.slot.tables.table_messages import TableKind
 
 __all__ = ["StepPlan"]
@@ -174,7 +174,7 @@ class StepPlan:
     # ------------------------------------------------------------------------------ both ends
 
     def _reading(self, head: PlanOperator, table: int) -> PlanOperator:
-        source = SourceSpec(TableSource(self._tables, table))
+        source = InputSpec(TableSource(self._tables, table))
         return replace(head, spec=source, inputs=(), parallelism=self._operator.parallelism)
 
     def _writing(self, operator: PlanOperator, *targets: WriteTarget) -> PlanOperator:
@@ -190,4 +190,4 @@ class StepPlan:
         """Return a plan that runs all ends in one Spark job."""
         name, parallelism = self._operator.name, self._operator.parallelism
         end = ends[0] if len(ends) == 1 else PlanOperator(name, UnionSpec(), tuple(ends), parallelism)
-        return Plan((PlanOperator(name, CollectSpec(), (end,), parallelism),))
+        return Plan((PlanOperator(name, CollectAllSpec(), (end,), parallelism),))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
-from tamias.batch.outputs.output import Subtask, WriteResult
+from tamias.batch.outputs.output import SinkSubtask, WriteResult
 from tamias.connectors.bulk_parts import PartStream
 from tamias.connectors.formats.schemas import BulkWriterFactory
 from tamias.connectors.part_store import LocalParts, PartStore
@@ -53,7 +53,7 @@ class FileOutput:
         if self.mode is WriteMode.NO_OVERWRITE and store.exists(name):
             raise OutputExistsError(shown(self.address))
 
-    def write(self, records: Iterable[Any], subtask: Subtask) -> Any:
+    def write(self, records: Iterable[Any], subtask: SinkSubtask) -> Any:
         """Write the records of a partition to a hidden file."""
         name = self._name()
         visible = name if subtask.parallelism == 1 else f"{name}/{subtask.number + 1}"

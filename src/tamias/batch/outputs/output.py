@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Output", "Subtask", "WriteResult"]
+__all__ = ["Output", "SinkSubtask", "WriteResult"]
 
 
-class Subtask(NamedTuple):
+class SinkSubtask(NamedTuple):
     """The subtask of a sink, and the job that it belongs to."""
 
     number: int
@@ -33,7 +33,7 @@ class Output(Protocol):
         """Check that the output can be written. Called in the driver, before anything runs."""
         ...
 
-    def write(self, records: Iterable[Any], subtask: Subtask) -> Any:
+    def write(self, records: Iterable[Any], subtask: SinkSubtask) -> Any:
         """Write the records of a partition, and return what `commit` needs to know. Called in a task."""
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tamias.batch.outputs.output import Subtask, WriteResult
+from tamias.batch.outputs.output import SinkSubtask, WriteResult
 from tamias.types.record_text import record_text
 from tamias.types.type_information import TypeInformation
 
@@ -54,7 +54,7 @@ class FormatOutput:
         """Prepare the output."""
         self.format.initialize_global(parallelism)
 
-    def write(self, records: Iterable[Any], subtask: Subtask) -> None:
+    def write(self, records: Iterable[Any], subtask: SinkSubtask) -> None:
         """Write the records of a partition."""
         try:
             self.format.open(subtask.number, subtask.parallelism)

@@ -1,6 +1,7 @@
 """What each operator of a plan does, as frozen values. Functions are the objects of the user.
 
 A spec knows nothing of Spark. `planner/translation.py` has the page that lists all specs and what becomes of them.
+Specs of operators that work on each record by itself are those of the stream graph.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from tamias.batch.plan.iteration_specs import (
     WriteTablesSpec,
 )
 from tamias.batch.plan.keys import FieldPath, Keys
+from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 from tamias.types.data_types import RowType
 
 __all__ = [
     "CoGroupSpec",
-    "CollectSpec",
+    "CollectAllSpec",
     "CombineGroupSpec",
     "CountSpec",
     "CrossSpec",
@@ -34,6 +36,8 @@ __all__ = [
     "FrameInputSpec",
     "FrameSpec",
     "GroupReduceSpec",
+    "InputSpec",
+    "InputSplit",
     "JoinHint",
     "JoinKind",
     "JoinSpec",
@@ -41,19 +45,17 @@ __all__ = [
     "MapSpec",
     "Order",
     "OutputSpec",
+    "PairwiseReduceSpec",
     "PartitionCustomSpec",
     "PartitionHashSpec",
     "PartitionRangeSpec",
     "ProjectSpec",
     "RebalanceSpec",
-    "ReduceSpec",
     "SampleSpec",
     "SampleWithSizeSpec",
     "SortField",
     "SortPartitionSpec",
-    "SourceSpec",
     "Spec",
-    "Split",
     "UnionSpec",
     "ZipWithIndexSpec",
     "ZipWithUniqueIdSpec",
@@ -95,18 +97,18 @@ class SortField:
     order: Order
 
 
-class Split(Protocol):
-    """A part of a source's input. It is pickled, and read by one task."""
+class InputSplit(Protocol):
+    """A part of an input. It is pickled, and read by one task."""
 
     def read(self) -> Iterator[Any]:
         """Yield the records of the split. Called again when Spark repeats the task."""
         ...
 
 
-class Source(Protocol):
+class Input(Protocol):
     """An input. It is asked for its splits in the driver, each time that it is run."""
 
-    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[Split]:
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[InputSplit]:
         """Return the splits: the tasks share them out. `parameters` is what `with_parameters` gave."""
         ...
 
@@ -115,10 +117,10 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class SourceSpec:
+class InputSpec:
     """Reads an input."""
 
-    source: Source
+    input: Input
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +146,7 @@ class FrameSpec:
 
 
 @dataclass(frozen=True)
-class CollectSpec:
+class CollectAllSpec:
     """Brings all records to the driver."""
 
 
@@ -153,22 +155,7 @@ class CountSpec:
     """Counts the records of each partition."""
 
 
-# ---------------------------------------------------------------------------------- record by record
-
-
-@dataclass(frozen=True, eq=False)
-class MapSpec:
-    function: Any
-
-
-@dataclass(frozen=True, eq=False)
-class FlatMapSpec:
-    function: Any
-
-
-@dataclass(frozen=True, eq=False)
-class FilterSpec:
-    function: Any
+# ---------------------------------------------------------------------------------- partition by partition
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,18 +163,11 @@ class MapPartitionSpec:
     function: Any
 
 
-@dataclass(frozen=True)
-class ProjectSpec:
-    """Makes tuples of some fields."""
-
-    positions: tuple[int, ...]
-
-
 # ---------------------------------------------------------------------------------- groups; keys None: all records
 
 
 @dataclass(frozen=True, eq=False)
-class ReduceSpec:
+class PairwiseReduceSpec:
     """Reduces each group to one record, pair by pair. A combiner runs before the shuffle."""
 
     function: Any
@@ -338,8 +318,8 @@ class CrossSpec:
 
 
 Spec = (
-    SourceSpec
-    | CollectSpec
+    InputSpec
+    | CollectAllSpec
     | CountSpec
     | OutputSpec
     | FrameInputSpec
@@ -349,7 +329,7 @@ Spec = (
     | FilterSpec
     | MapPartitionSpec
     | ProjectSpec
-    | ReduceSpec
+    | PairwiseReduceSpec
     | GroupReduceSpec
     | CombineGroupSpec
     | FirstSpec

@@ -18,10 +18,10 @@ from tamias.batch.planner.rdds import Rdds, SparkRdds
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.blame import carried_error
-from tamias.batch.tasks.blobs import Report
-from tamias.batch.tasks.exits import CountExit, Exit, ForwardExit
+from tamias.batch.tasks.blobs import OperatorReport, OperatorSubtask
+from tamias.batch.tasks.exits import CountExit, ForwardExit, StageExit
 from tamias.batch.tasks.job_files import packed_files
-from tamias.batch.tasks.task_context import JobFacts
+from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.config.job_id import JobID
 from tamias.config.restart_strategy import RestartStrategyConfiguration
 from tamias.driver.failures import job_error
@@ -91,7 +91,7 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
 def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings, job_id: str) -> PlanResult:
     """Run all sinks of a plan where the partitions are."""
     started = time.monotonic()
-    facts = JobFacts(
+    facts = TaskJobInfo(
         job_id,
         settings.job_name,
         settings.configuration,
@@ -113,7 +113,7 @@ def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings,
 
 def _run_sinks(
     stages: Stages, plan: Plan, iterations: IterationRunner
-) -> tuple[list[list[Any]] | None, dict[tuple[int, int], Report]]:
+) -> tuple[list[list[Any]] | None, dict[OperatorSubtask, OperatorReport]]:
     """Run all sinks; return what they sent to the driver, and all reports. None if the plan has to be run again."""
     try:
         flows = Translation(stages, plan, iterations=iterations).flows
@@ -153,7 +153,7 @@ def _result(stages: Stages, sink: PlanOperator, flow: Flow) -> list[Any]:
     return stages.collected(flow, _exit_of(sink))
 
 
-def _exit_of(sink: PlanOperator) -> Exit:
+def _exit_of(sink: PlanOperator) -> StageExit:
     return CountExit(sink.name) if isinstance(sink.spec, CountSpec) else ForwardExit(sink.name)
 
 

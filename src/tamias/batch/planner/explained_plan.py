@@ -10,21 +10,21 @@ from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationS
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import Partitioning
 from tamias.batch.plan.specs import (
-    CollectSpec,
+    CollectAllSpec,
     CountSpec,
     CrossSpec,
     FrameInputSpec,
     FrameSpec,
+    InputSpec,
     JoinHint,
     JoinSpec,
     OutputSpec,
-    SourceSpec,
 )
 from tamias.batch.planner.rdds import Task
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.planner.translation import Translation
-from tamias.batch.tasks.exits import CountExit, CustomExit, DealingExit, Exit, KeyedExit, RangeExit, ShuffleExit
-from tamias.batch.tasks.task_context import JobFacts
+from tamias.batch.tasks.exits import CountExit, CustomExit, DealingExit, KeyedExit, RangeExit, ShuffleExit, StageExit
+from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.types.data_types import RowType
 
 __all__ = ["plan_as_json", "plan_as_text"]
@@ -69,9 +69,9 @@ def plan_as_text(plan: Plan) -> str:
 
 def _kind(operator: PlanOperator) -> str:
     match operator.spec:
-        case SourceSpec() | FrameInputSpec():
+        case InputSpec() | FrameInputSpec():
             return "source"
-        case OutputSpec() | CollectSpec() | CountSpec() | FrameSpec():
+        case OutputSpec() | CollectAllSpec() | CountSpec() | FrameSpec():
             return "sink"
         case BulkIterationSpec():
             return "bulk_iteration"
@@ -115,7 +115,7 @@ class _PlanStages(Stages):
     """Stages that note what is shuffled, by the operator that asks for it."""
 
     def __init__(self) -> None:
-        super().__init__(_NoRdds(), JobFacts("", ""))
+        super().__init__(_NoRdds(), TaskJobInfo("", ""))
         self.current: PlanOperator | None = None
         self.moves: dict[PlanOperator, list[tuple[Flow, str]]] = {}
         self.flow_of: dict[PlanOperator, Flow] = {}
@@ -125,7 +125,7 @@ class _PlanStages(Stages):
         self.moves.setdefault(self.current, []).append((flow, _way(leaving)))
         return super().exchanged(flow, leaving, partitioning)
 
-    def collected(self, flow: Flow, leaving: Exit) -> list[Any]:
+    def collected(self, flow: Flow, leaving: StageExit) -> list[Any]:
         return [0] * flow.partitions if isinstance(leaving, CountExit) else []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.plan.partitioning import Partitioning, after
-from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, PartitionCustomSpec, ReduceSpec
+from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, PairwiseReduceSpec, PartitionCustomSpec
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
 from tamias.batch.tasks.group_operators import (
@@ -24,7 +24,7 @@ from tamias.functions.data_set_functions import GroupCombineFunction
 __all__ = ["are_together", "combining", "gathered", "group_reduced", "grouped", "in_partitions", "reduced"]
 
 
-def reduced(stages: Stages, operator: PlanOperator, spec: ReduceSpec, flow: Flow) -> Flow:
+def reduced(stages: Stages, operator: PlanOperator, spec: PairwiseReduceSpec, flow: Flow) -> Flow:
     """Return the flow of a reduce."""
     name, parameters = operator.name, operator.parameters
     if spec.keys is None:

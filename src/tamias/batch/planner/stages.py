@@ -9,10 +9,10 @@ from typing import Any
 
 from tamias.batch.plan.partitioning import Partitioning
 from tamias.batch.planner.rdds import Rdds
-from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, Report
-from tamias.batch.tasks.exits import Exit, ForwardExit, ShuffleExit
+from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, OperatorReport, OperatorSubtask
+from tamias.batch.tasks.exits import ForwardExit, ShuffleExit, StageExit
 from tamias.batch.tasks.stage_task import StageTask
-from tamias.batch.tasks.task_context import JobFacts
+from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.types.data_types import RowType
 
@@ -64,12 +64,12 @@ class Stages:
         reports: The reports of all subtasks that have sent one.
     """
 
-    def __init__(self, rdds: Rdds, facts: JobFacts, first_number: int = 0) -> None:
+    def __init__(self, rdds: Rdds, facts: TaskJobInfo, first_number: int = 0) -> None:
         self._rdds = rdds
         self._facts = facts
         self.next_number = first_number
         self.memory_mb = rdds.memory_mb
-        self.reports: dict[tuple[int, int], Report] = {}
+        self.reports: dict[OperatorSubtask, OperatorReport] = {}
         self._variables: dict[str, Any] = {}
 
     @contextmanager
@@ -153,7 +153,7 @@ class Stages:
         cut = self._cut(flow)
         return replace(cut, rdd=self._rdds.kept(cut.rdd), stored=True)
 
-    def collected(self, flow: Flow, leaving: Exit) -> list[Any]:
+    def collected(self, flow: Flow, leaving: StageExit) -> list[Any]:
         """Run a flow now, and return what it sends to the driver."""
         reader = BlobReader(self._rdds.collected(self.written(flow, leaving)))
         records = list(reader.records(FIRST))
@@ -172,7 +172,7 @@ class Stages:
         """Remove the files of all shuffles, which nothing reads any more."""
         self._rdds.drop_shuffles()
 
-    def written(self, flow: Flow, leaving: Exit) -> Any:
+    def written(self, flow: Flow, leaving: StageExit) -> Any:
         """Return the RDD of the blobs that a stage writes."""
         if not flow.chain and flow.reads == "blobs" and type(leaving) is ForwardExit and leaving.side == flow.side:
             return flow.rdd
@@ -182,7 +182,7 @@ class Stages:
         """Return the same records as blobs of a stage of their own."""
         return replace(flow, rdd=self.written(flow, ForwardExit()), reads="blobs", chain=(), side=FIRST, stored=False)
 
-    def _staged(self, flow: Flow, leaving: Exit, *, keeps_partitions: bool) -> Any:
+    def _staged(self, flow: Flow, leaving: StageExit, *, keeps_partitions: bool) -> Any:
         task = StageTask(self._facts, flow.reads, flow.chain, leaving, flow.partitions, flow.side)
         return self._rdds.staged(flow.rdd, task, keeps_partitions=keeps_partitions)
 

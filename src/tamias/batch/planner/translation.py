@@ -22,30 +22,26 @@ from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import ForwardedFields, Partitioning, after
 from tamias.batch.plan.specs import (
     CoGroupSpec,
-    CollectSpec,
+    CollectAllSpec,
     CombineGroupSpec,
     CountSpec,
     CrossSpec,
-    FilterSpec,
     FirstSpec,
-    FlatMapSpec,
     FrameInputSpec,
     FrameSpec,
     GroupReduceSpec,
+    InputSpec,
     JoinSpec,
     MapPartitionSpec,
-    MapSpec,
     OutputSpec,
+    PairwiseReduceSpec,
     PartitionCustomSpec,
     PartitionHashSpec,
     PartitionRangeSpec,
-    ProjectSpec,
     RebalanceSpec,
-    ReduceSpec,
     SampleSpec,
     SampleWithSizeSpec,
     SortPartitionSpec,
-    SourceSpec,
     UnionSpec,
     ZipWithIndexSpec,
     ZipWithUniqueIdSpec,
@@ -56,16 +52,17 @@ from tamias.batch.tasks.broadcast_variables import shared_name
 from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
 from tamias.batch.tasks.partition_operators import SortPartition, UniqueNumbering
 from tamias.batch.tasks.record_operators import (
-    FilterOperator,
-    FlatMapOperator,
-    MapOperator,
-    MapPartitionOperator,
-    ProjectOperator,
+    FilterRecords,
+    FlatMapRecords,
+    MapPartition,
+    MapRecords,
+    ProjectFields,
     ReadSplits,
     TypeCheck,
 )
 from tamias.batch.tasks.sink_operator import WriteRecords
 from tamias.batch.tasks.task_operator import TaskOperator
+from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 
 __all__ = ["Translation"]
 
@@ -124,27 +121,27 @@ class Translation:
         inputs = [self.flows[each] for each in operator.inputs]
         name, parameters = operator.name, operator.parameters
         match operator.spec:
-            case SourceSpec() as spec:
-                splits = spec.source.splits(operator.parallelism, parameters)
+            case InputSpec() as spec:
+                splits = spec.input.splits(operator.parallelism, parameters)
                 return self.stages.source(splits, operator.parallelism, ReadSplits(name))
             case MapSpec() as spec:
-                return self._narrow(operator, MapOperator(name, spec.function, parameters))
+                return self._narrow(operator, MapRecords(name, spec.function, parameters))
             case FlatMapSpec() as spec:
-                return self._narrow(operator, FlatMapOperator(name, spec.function, parameters))
+                return self._narrow(operator, FlatMapRecords(name, spec.function, parameters))
             case FilterSpec() as spec:
-                return self._narrow(operator, FilterOperator(name, spec.function, parameters), _UNCHANGED)
+                return self._narrow(operator, FilterRecords(name, spec.function, parameters), _UNCHANGED)
             case MapPartitionSpec() as spec:
-                return self._narrow(operator, MapPartitionOperator(name, spec.function, parameters))
+                return self._narrow(operator, MapPartition(name, spec.function, parameters))
             case ProjectSpec() as spec:
                 moved: dict[FieldPath, tuple[FieldPath, ...]] = {}
-                for new, old in enumerate(spec.positions):
+                for new, old in enumerate(spec.fields):
                     moved.setdefault((old,), ((new,),))
-                return self._narrow(operator, ProjectOperator(name, spec.positions), ForwardedFields(moved))
+                return self._narrow(operator, ProjectFields(name, spec.fields), ForwardedFields(moved))
             case OutputSpec() as spec:
                 return self._narrow(operator, WriteRecords(name, spec.output))
             case FrameInputSpec() as spec:
                 return self.stages.of_frame(spec.frame, spec.row_type)
-            case CollectSpec() | CountSpec() | FrameSpec():
+            case CollectAllSpec() | CountSpec() | FrameSpec():
                 return inputs[0]
             case RebalanceSpec():
                 return self.stages.exchanged(inputs[0], DealingExit(name, operator.parallelism), None)
@@ -152,7 +149,7 @@ class Translation:
                 return self.stages.exchanged(
                     inputs[0], KeyedExit(name, spec.keys, operator.parallelism), Partitioning(spec.keys)
                 )
-            case ReduceSpec() as spec:
+            case PairwiseReduceSpec() as spec:
                 return groups.reduced(self.stages, operator, spec, inputs[0])
             case GroupReduceSpec() as spec:
                 return groups.group_reduced(self.stages, operator, spec, inputs[0])

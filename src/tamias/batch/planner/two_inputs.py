@@ -12,7 +12,7 @@ from tamias.batch.planner.groups import in_partitions
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.blobs import FIRST, SECOND
 from tamias.batch.tasks.exits import CustomExit, KeyedExit, ShuffleExit
-from tamias.batch.tasks.join_operators import BroadcastCross, BroadcastJoin, CoGroup, HashJoin, SortMergeJoin
+from tamias.batch.tasks.join_operators import BroadcastCross, BroadcastJoin, HashJoin, SortMergeCoGroup, SortMergeJoin
 
 __all__ = ["co_grouped", "crossed", "joined"]
 
@@ -42,7 +42,7 @@ def joined(stages: Stages, operator: PlanOperator, spec: JoinSpec, first: Flow, 
 
 def co_grouped(stages: Stages, operator: PlanOperator, spec: CoGroupSpec, first: Flow, second: Flow) -> Flow:
     """Return the flow of a co-group."""
-    task = CoGroup(operator.name, spec, operator.parameters, stages.memory_mb)
+    task = SortMergeCoGroup(operator.name, spec, operator.parameters, stages.memory_mb)
     return stages.together(*_met(stages, operator, spec, first, second, none_allowed=False), task).partitioned(None)
 
 

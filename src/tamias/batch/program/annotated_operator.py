@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.program.data_set_settings import DataSetSettings
 from tamias.batch.program.forwarded_fields import parsed_annotations, parsed_forwarded
-from tamias.batch.program.operator_settings import OperatorSettings
 from tamias.errors import InvalidProgramError
 from tamias.functions.field_annotations import annotations_of
 
 __all__ = ["AnnotatedOperator"]
 
 
-class AnnotatedOperator(OperatorSettings):
+class AnnotatedOperator(DataSetSettings):
     """The part of `DataSet` that takes annotations. See `tamias.functions.field_annotations` for their meaning.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from tamias.batch.inputs.csv_lines import CsvColumn, CsvLines
 from tamias.batch.inputs.files import FileInput
 from tamias.batch.inputs.lines import LineFormat
-from tamias.batch.plan.specs import SourceSpec
+from tamias.batch.plan.specs import InputSpec
 from tamias.batch.program.data_set import DataSet
 from tamias.connectors.formats.text_values import text_parser
 from tamias.connectors.text_lines import checked_charset
@@ -159,7 +159,7 @@ class CsvReader:
             self._comment,
         )
         source = FileInput(lines, [self._address], skips_malformed=self._skips_invalid)
-        return DataSet(self._environment, "CsvInput", SourceSpec(source), known_type=known)
+        return DataSet(self._environment, "CsvInput", InputSpec(source), known_type=known)
 
 
 def _made(pojo_class: type, names: tuple[str, ...], values: list[Any]) -> Any:

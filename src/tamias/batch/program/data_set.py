@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 from tamias.batch.plan.keys import FieldKeys
 from tamias.batch.plan.partitioning import ForwardedFields
 from tamias.batch.plan.specs import (
-    CollectSpec,
+    CollectAllSpec,
     CountSpec,
-    FilterSpec,
     FirstSpec,
-    FlatMapSpec,
     FrameSpec,
     GroupReduceSpec,
     JoinHint,
     JoinKind,
     MapPartitionSpec,
-    MapSpec,
     Order,
     OutputSpec,
+    PairwiseReduceSpec,
     PartitionCustomSpec,
     PartitionHashSpec,
-    ProjectSpec,
     RebalanceSpec,
-    ReduceSpec,
     SampleSpec,
     SampleWithSizeSpec,
     Spec,
@@ -50,6 +46,7 @@ from tamias.functions.record_functions import (
     Partitioner,
     ReduceFunction,
 )
+from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 from tamias.program.argument_checks import check_function, check_output_type, check_single_result
 from tamias.types.composite_types import TupleTypeInfo
 from tamias.types.factory import Types
@@ -188,7 +185,7 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
         """Reduce all records to one, pair by pair, in any order. An empty data set stays empty."""
         check_function("reduce", func, ReduceFunction, 2)
         check_single_result("reduce", func, "reduce")
-        return self.next("Reduce", ReduceSpec(func, None), self._known_type).set_parallelism(1)
+        return self.next("Reduce", PairwiseReduceSpec(func, None), self._known_type).set_parallelism(1)
 
     def reduce_group(
         self,
@@ -255,7 +252,7 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
     def distinct(self, *keys: Key) -> DataSet:
         """Keep one record of each key; without keys, one of several equal records."""
         checked = checked_keys("distinct", keys, self._known_type) if keys else FieldKeys(((),))
-        distinct = self.next("Distinct", ReduceSpec(KeepFirst(), checked), self._known_type)
+        distinct = self.next("Distinct", PairwiseReduceSpec(KeepFirst(), checked), self._known_type)
         distinct.forwarded = _UNCHANGED
         return distinct
 
@@ -431,7 +428,7 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
 
     def collect(self) -> list[Any]:
         """Run what this data set needs, and return its records."""
-        return self.environment.run_now(self.next("collect()", CollectSpec(), self._known_type))
+        return self.environment.run_now(self.next("collect()", CollectAllSpec(), self._known_type))
 
     def count(self) -> int:
         """Run what this data set needs, and return the number of its records."""

@@ -11,8 +11,8 @@ from tamias.batch.outputs.output import Output
 from tamias.batch.outputs.output_formats import FormatOutput, FunctionFormat, OutputFormat, PrintFormat
 from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
 from tamias.batch.plan.specs import OutputSpec
+from tamias.batch.program.data_set_settings import DataSetSettings
 from tamias.batch.program.data_sink import DataSink
-from tamias.batch.program.operator_settings import OperatorSettings
 from tamias.connectors.file_addresses import input_address
 from tamias.connectors.formats.schemas import BulkWriterFactory
 from tamias.connectors.text_lines import checked_charset
@@ -29,7 +29,7 @@ __all__ = ["DataSetOutputs"]
 Path = str | os.PathLike[str]
 
 
-class DataSetOutputs(OperatorSettings):
+class DataSetOutputs(DataSetSettings):
     """The part of `DataSet` that writes, when the environment executes.
 
     Files appear when all sinks of the job have been written: a job that fails leaves none. A sink with parallelism 1
@@ -120,6 +120,6 @@ class DataSetOutputs(OperatorSettings):
     def _to(self, kind: str, output: Output) -> DataSink:
         return DataSink(self._drawn_sink(kind, OutputSpec(output)))
 
-    def _drawn_sink(self, kind: str, spec: OutputSpec) -> OperatorSettings:
+    def _drawn_sink(self, kind: str, spec: OutputSpec) -> DataSetSettings:
         """Draw the operator that writes, and let the next `execute` run it."""
         raise AssertionError(f"{type(self).__name__} draws no sinks")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from tamias.batch.program.operator_settings import OperatorSettings
+from tamias.batch.program.data_set_settings import DataSetSettings
 
 __all__ = ["DataSink"]
 
@@ -12,7 +12,7 @@ __all__ = ["DataSink"]
 class DataSink:
     """An output that the next `execute` writes. Its name and parallelism may be set until then."""
 
-    def __init__(self, settings: OperatorSettings) -> None:
+    def __init__(self, settings: DataSetSettings) -> None:
         """Take the settings of the operator that writes; methods of `DataSet` make sinks."""
         self._settings = settings
 

@@ -6,12 +6,11 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, cast
 
-from tamias.batch.inputs.bounded_source import SourceInput
+from tamias.batch.inputs.bounded_source import BoundedSourceInput
 from tamias.batch.inputs.files import FileInput
 from tamias.batch.inputs.input_formats import FormatInput, InputFormat, IteratorInput, SplittableIterator
 from tamias.batch.inputs.lines import LineFormat
-from tamias.batch.plan.specs import FrameInputSpec, SourceSpec
-from tamias.batch.plan.specs import Source as Input
+from tamias.batch.plan.specs import FrameInputSpec, Input, InputSpec
 from tamias.batch.program.csv_reader import CsvReader
 from tamias.batch.program.data_set import DataSet
 from tamias.connectors.file_addresses import input_address
@@ -129,7 +128,7 @@ class EnvironmentInputs:
             raise InvalidProgramError(
                 f"create_input(): {input_format!r} does not end; a data set needs a bounded source"
             )
-        return self._input("SourceInput", SourceInput(input_format), type_info)
+        return self._input("SourceInput", BoundedSourceInput(input_format), type_info)
 
     def from_parallel_collection(
         self, iterator: SplittableIterator[Any], type_info: TypeInformation | None = None
@@ -153,8 +152,8 @@ class EnvironmentInputs:
             known_type=row_type_info(row_type),
         )
 
-    def _input(self, kind: str, source: Input, known_type: TypeInformation | None) -> DataSet:
-        return DataSet(cast("ExecutionEnvironment", self), kind, SourceSpec(source), known_type=known_type)
+    def _input(self, kind: str, reads: Input, known_type: TypeInformation | None) -> DataSet:
+        return DataSet(cast("ExecutionEnvironment", self), kind, InputSpec(reads), known_type=known_type)
 
 
 class _JsonRows:

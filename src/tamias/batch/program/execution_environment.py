@@ -7,7 +7,7 @@ from typing import Any, NoReturn, Self
 
 from tamias.batch.outputs.files import FileOutput
 from tamias.batch.plan.operators import Plan
-from tamias.batch.plan.specs import OutputSpec, SourceSpec
+from tamias.batch.plan.specs import InputSpec, OutputSpec
 from tamias.batch.planner.execution import RunSettings
 from tamias.batch.planner.explained_plan import plan_as_json
 from tamias.batch.program.data_set import DataSet
@@ -131,7 +131,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         elements = list(values)
         if type_info is not None:
             elements = [type_info.narrow(element) for element in elements]
-        spec = SourceSpec(CollectionInput(elements))
+        spec = InputSpec(CollectionInput(elements))
         data_set = DataSet(self, "DataSource", spec, known_type=type_of_all(elements))
         return data_set if type_info is None else data_set.returns(type_info)
 
@@ -139,7 +139,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         """Return the integers from `start` to `end`, both included."""
         if end < start:
             raise InvalidProgramError(f"generate_sequence({start}, {end}): the end is before the start")
-        return DataSet(self, "Sequence", SourceSpec(SequenceInput(start, end)), known_type=Types.LONG())
+        return DataSet(self, "Sequence", InputSpec(SequenceInput(start, end)), known_type=Types.LONG())
 
     # ------------------------------------------------------------------------------ running
 

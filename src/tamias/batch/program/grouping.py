@@ -12,8 +12,8 @@ from tamias.batch.plan.specs import (
     FirstSpec,
     GroupReduceSpec,
     Order,
+    PairwiseReduceSpec,
     PartitionCustomSpec,
-    ReduceSpec,
     SortField,
 )
 from tamias.batch.program.data_set import DataSet, Key, checked_count
@@ -98,7 +98,7 @@ class Grouping(GroupsOf):
         """Reduce each group to one record, pair by pair, in any order. The result must keep the key."""
         check_function("reduce", func, ReduceFunction, 2)
         check_single_result("reduce", func, "reduce")
-        return self.data_set.next("Reduce", ReduceSpec(func, self.keys), self._type)
+        return self.data_set.next("Reduce", PairwiseReduceSpec(func, self.keys), self._type)
 
     def aggregate(self, agg: Aggregations, field: int) -> AggregateOperator:
         """Compute the sum, minimum or maximum of a field of each group. `and_agg` adds another field."""

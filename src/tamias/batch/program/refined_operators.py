@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from tamias.batch.plan.keys import FieldKeys, FieldPath, Keys
 from tamias.batch.plan.partitioning import ForwardedFields
-from tamias.batch.plan.specs import Order, PartitionRangeSpec, ReduceSpec, SortField, SortPartitionSpec
+from tamias.batch.plan.specs import Order, PairwiseReduceSpec, PartitionRangeSpec, SortField, SortPartitionSpec
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.key_arguments import checked_positions, checked_sort_field
 from tamias.errors import InvalidProgramError
@@ -53,11 +53,11 @@ class AggregateOperator(DataSet):
         """Compute the maximum of one more field."""
         return self.and_agg(Aggregations.MAX, field)
 
-    def _reduce(self) -> ReduceSpec:
+    def _reduce(self) -> PairwiseReduceSpec:
         first = self._aggregations[0]
         if len(self._aggregations) == 1 and first.function is Aggregations.SUM:
-            return ReduceSpec(SumField(first.position), self._keys)
-        return ReduceSpec(AggregateFields(self._aggregations), self._keys)
+            return PairwiseReduceSpec(SumField(first.position), self._keys)
+        return PairwiseReduceSpec(AggregateFields(self._aggregations), self._keys)
 
     def _forward_other_fields(self) -> None:
         changed = {(each.position,) for each in self._aggregations}

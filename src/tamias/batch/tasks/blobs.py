@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 
 from tamias.types.by_value import dumps
 
-__all__ = ["FIRST", "REPORTS", "SECOND", "BlobReader", "BlobSize", "Report", "encode", "encode_reports", "in_chunks"]
+__all__ = [
+    "FIRST",
+    "REPORTS",
+    "SECOND",
+    "BlobReader",
+    "BlobSize",
+    "OperatorReport",
+    "OperatorSubtask",
+    "encode",
+    "encode_reports",
+    "in_chunks",
+]
 
 FIRST, SECOND, REPORTS = 0, 1, 2
 
@@ -24,14 +35,21 @@ _RECORDS_AT_FIRST = 128
 _CHUNK_RECORDS = 512
 
 
-class Report(NamedTuple):
+class OperatorSubtask(NamedTuple):
+    """One operator in one subtask."""
+
+    operator_number: int  # in the job
+    subtask_index: int
+
+
+class OperatorReport(NamedTuple):
     """What one operator in one subtask tells the driver when it ends.
 
     Reports travel with the records of their stage, so what arrives belongs to the attempt of the task whose records
     were used. A stage that is read twice sends its reports twice: the driver keeps one for each source.
     """
 
-    source: tuple[int, int]  # the operator's number in the job, and the subtask
+    source: OperatorSubtask
     accumulators: dict[str, Any]
     aggregates: dict[str, Any] = {}  # in a superstep: the values of an iteration's aggregators
     fields: bytes | None = None  # in a superstep: the fields of function objects, if they changed
@@ -66,7 +84,7 @@ def encode(side: int, records: list[Any]) -> bytes:
     return _HEADS[side] + dumps(records)
 
 
-def encode_reports(reports: list[Report]) -> bytes:
+def encode_reports(reports: list[OperatorReport]) -> bytes:
     """Return a blob of reports."""
     return _HEADS[REPORTS] + dumps(reports)
 
@@ -81,7 +99,7 @@ class BlobReader:
     def __init__(self, blobs: Iterable[bytes]) -> None:
         self._blobs = iter(blobs)
         self._next: bytes | None = None
-        self.reports: list[Report] = []
+        self.reports: list[OperatorReport] = []
 
     def runs(self, side: int) -> Iterator[list[Any]]:
         """Yield the runs of records of an input, up to the first blob of another input."""

@@ -13,7 +13,7 @@ from itertools import repeat
 from typing import Any, Protocol
 
 from tamias.batch.plan.keys import Keys
-from tamias.batch.tasks.blobs import FIRST, BlobSize, Report, encode_reports
+from tamias.batch.tasks.blobs import FIRST, BlobSize, OperatorReport, encode_reports
 from tamias.batch.tasks.task_operator import TaskOperator, method
 from tamias.errors import InvalidKeyError, InvalidProgramError, preview
 from tamias.keygroups import key_group, key_group_of_text
@@ -23,11 +23,11 @@ __all__ = [
     "CountExit",
     "CustomExit",
     "DealingExit",
-    "Exit",
     "ForwardExit",
     "KeyedExit",
     "PartitionOfKey",
     "RangeExit",
+    "StageExit",
     "holds_none",
     "in_order",
     "refuse_none",
@@ -38,14 +38,14 @@ _REMEMBERED_KEYS = 100_000
 _SPREAD = 1 << 15  # key groups, so that the hash spreads evenly over any number of partitions
 
 
-class Exit(Protocol):
+class StageExit(Protocol):
     """The end of a stage."""
 
     def write(self, records: Iterator[Any]) -> Iterator[bytes]:
         """Yield the records as Spark reads them."""
         ...
 
-    def write_reports(self, reports: list[Report]) -> Iterator[bytes]:
+    def write_reports(self, reports: list[OperatorReport]) -> Iterator[bytes]:
         """Yield the reports as Spark reads them; comes after the records."""
         ...
 
@@ -62,7 +62,7 @@ class ForwardExit(TaskOperator):
         for chunk in size.chunks(records):
             yield size.encoded(self.side, chunk)
 
-    def write_reports(self, reports: list[Report]) -> Iterator[bytes]:
+    def write_reports(self, reports: list[OperatorReport]) -> Iterator[bytes]:
         yield encode_reports(reports)
 
 
@@ -107,7 +107,7 @@ class ShuffleExit(TaskOperator):
         """Append each record of a chunk to a bucket."""
         raise AssertionError(f"{type(self).__name__} chooses no partition")
 
-    def write_reports(self, reports: list[Report]) -> Iterator[bytes]:
+    def write_reports(self, reports: list[OperatorReport]) -> Iterator[bytes]:
         yield _PARTITION.pack(0)
         yield encode_reports(reports)
 

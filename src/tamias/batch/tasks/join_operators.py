@@ -20,7 +20,7 @@ from tamias.batch.tasks.sorting import Member, SortedBy, Sorter, members
 from tamias.batch.tasks.task_operator import method
 from tamias.batch.tasks.worker_memory import used_memory_mb
 
-__all__ = ["BroadcastCross", "BroadcastJoin", "CoGroup", "HashJoin", "SortMergeJoin"]
+__all__ = ["BroadcastCross", "BroadcastJoin", "HashJoin", "SortMergeCoGroup", "SortMergeJoin"]
 
 Pair = tuple[Any, Any]
 
@@ -140,7 +140,7 @@ def merged_pairs(join: Join, built: Iterator[Any], probed: Iterator[Any]) -> Ite
         yield from join.probed(table, (record for _, _, record in theirs))
 
 
-class CoGroup(FunctionOperator):
+class SortMergeCoGroup(FunctionOperator):
     """Calls a function with the two groups of each key that either input has."""
 
     def __init__(self, name: str, spec: CoGroupSpec, parameters: Mapping[str, str], memory_mb: int) -> None:

@@ -7,16 +7,16 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
 
-from tamias.batch.plan.specs import Split
+from tamias.batch.plan.specs import InputSplit
 from tamias.batch.tasks.task_operator import TaskOperator, method
 from tamias.types.type_information import TypeInformation
 
 __all__ = [
-    "FilterOperator",
-    "FlatMapOperator",
-    "MapOperator",
-    "MapPartitionOperator",
-    "ProjectOperator",
+    "FilterRecords",
+    "FlatMapRecords",
+    "MapPartition",
+    "MapRecords",
+    "ProjectFields",
     "ReadSplits",
     "TypeCheck",
 ]
@@ -39,18 +39,18 @@ class ReadSplits(TaskOperator):
         return chain.from_iterable(map(_read, records))
 
 
-def _read(split: Split) -> Iterator[Any]:
+def _read(split: InputSplit) -> Iterator[Any]:
     return split.read()
 
 
-class MapOperator(FunctionOperator):
+class MapRecords(FunctionOperator):
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         function = method(self.function, "map")
         for record in records:  # hot
             yield function(record)
 
 
-class FlatMapOperator(FunctionOperator):
+class FlatMapRecords(FunctionOperator):
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         function = method(self.function, "flat_map")
         for record in records:  # hot
@@ -59,7 +59,7 @@ class FlatMapOperator(FunctionOperator):
                 yield from results
 
 
-class FilterOperator(FunctionOperator):
+class FilterRecords(FunctionOperator):
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         function = method(self.function, "filter")
         for record in records:  # hot
@@ -67,7 +67,7 @@ class FilterOperator(FunctionOperator):
                 yield record
 
 
-class MapPartitionOperator(FunctionOperator):
+class MapPartition(FunctionOperator):
     """Calls its function once for each partition, also for an empty one."""
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
@@ -76,7 +76,7 @@ class MapPartitionOperator(FunctionOperator):
             yield from results
 
 
-class ProjectOperator(TaskOperator):
+class ProjectFields(TaskOperator):
     """Makes tuples of some fields."""
 
     def __init__(self, name: str, positions: tuple[int, ...]) -> None:

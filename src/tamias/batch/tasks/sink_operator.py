@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tamias.batch.outputs.output import Output, Subtask, WriteResult
+from tamias.batch.outputs.output import Output, SinkSubtask, WriteResult
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.functions.runtime_context import RuntimeContext
 
@@ -18,11 +18,11 @@ class WriteRecords(TaskOperator):
     def __init__(self, name: str, output: Output) -> None:
         super().__init__(name)
         self._output = output
-        self._subtask: Subtask | None = None
+        self._subtask: SinkSubtask | None = None
 
     def open(self, context: RuntimeContext) -> None:
         super().open(context)
-        self._subtask = Subtask(
+        self._subtask = SinkSubtask(
             context.get_index_of_this_subtask(),
             context.get_number_of_parallel_subtasks(),
             str(context.get_job_id()),

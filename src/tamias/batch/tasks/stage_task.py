@@ -9,10 +9,10 @@ from typing import Any
 import cloudpickle
 
 from tamias.batch.tasks.blame import TaskFailed, user_error
-from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, Report
+from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, OperatorReport, OperatorSubtask
 from tamias.batch.tasks.exits import DealingExit
 from tamias.batch.tasks.superstep import FunctionFields, task_context
-from tamias.batch.tasks.task_context import JobFacts
+from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.batch.tasks.task_operator import TaskOperator
 
 __all__ = ["StageTask"]
@@ -32,7 +32,7 @@ class StageTask:
 
     def __init__(  # noqa: PLR0917 - built in one place
         self,
-        facts: JobFacts,
+        facts: TaskJobInfo,
         reads: str,
         chain: tuple[TaskOperator, ...],
         leaving: Any,
@@ -82,7 +82,8 @@ class StageTask:
         reader.pass_over()
         reports = list(reader.reports)
         for operator, context, of_functions in zip(operators, contexts, fields, strict=True):
-            report = Report((operator.number, index), context.accumulators, context.aggregates, of_functions.changed())
+            source = OperatorSubtask(operator.number, index)
+            report = OperatorReport(source, context.accumulators, context.aggregates, of_functions.changed())
             if any(report[1:]):
                 reports.append(report)
         if reports:

@@ -13,7 +13,8 @@ from typing import Any
 
 import cloudpickle
 
-from tamias.batch.tasks.task_context import JobFacts, TaskRuntimeContext
+from tamias.batch.tasks.blobs import OperatorSubtask
+from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.errors import InvalidProgramError
 from tamias.functions.iterations import Aggregator, IterationRuntimeContext
@@ -31,13 +32,13 @@ class Superstep:
         number: Its number, from 1.
         aggregators: The aggregators that the iteration registered, by name.
         previous: Their merged values after the last superstep; empty in the first.
-        fields: The fields of function objects, pickled, by the operator's number and the subtask.
+        fields: The fields of function objects, pickled, by operator and subtask.
     """
 
     number: int
     aggregators: Mapping[str, Aggregator[Any]] = field(default_factory=dict)
     previous: Mapping[str, Any] = field(default_factory=dict)
-    fields: Mapping[tuple[int, int], bytes] = field(default_factory=dict)
+    fields: Mapping[OperatorSubtask, bytes] = field(default_factory=dict)
 
 
 class SuperstepContext(TaskRuntimeContext, IterationRuntimeContext):
@@ -45,7 +46,7 @@ class SuperstepContext(TaskRuntimeContext, IterationRuntimeContext):
 
     def __init__(
         self,
-        facts: JobFacts,
+        facts: TaskJobInfo,
         operator: TaskOperator,
         index: int,
         parallelism: int,
@@ -86,7 +87,7 @@ class SuperstepContext(TaskRuntimeContext, IterationRuntimeContext):
 
 
 def task_context(
-    facts: JobFacts, operator: TaskOperator, index: int, parallelism: int, attempt: int
+    facts: TaskJobInfo, operator: TaskOperator, index: int, parallelism: int, attempt: int
 ) -> TaskRuntimeContext:
     """Return the runtime context of an operator's functions, inside an iteration or outside."""
     if facts.superstep is None:
@@ -105,7 +106,7 @@ class FunctionFields:
 
     def __init__(self, superstep: Superstep | None, operator: TaskOperator, index: int) -> None:
         self._functions: Sequence[Function] = () if superstep is None else operator.functions
-        carried = None if superstep is None else superstep.fields.get((operator.number, index))
+        carried = None if superstep is None else superstep.fields.get(OperatorSubtask(operator.number, index))
         if carried is not None:
             for function, fields in zip(self._functions, cloudpickle.loads(carried), strict=True):
                 vars(function).clear()

@@ -21,13 +21,13 @@ from tamias.metrics.metricbase import MetricGroup
 if TYPE_CHECKING:
     from tamias.batch.tasks.superstep import Superstep
 
-__all__ = ["JobFacts", "TaskRuntimeContext"]
+__all__ = ["TaskJobInfo", "TaskRuntimeContext"]
 
 A = TypeVar("A", bound=Accumulator[Any, Any])
 
 
 @dataclass(frozen=True)
-class JobFacts:
+class TaskJobInfo:
     """What every task of a job knows of it."""
 
     job_id: str
@@ -41,7 +41,7 @@ class JobFacts:
 class TaskRuntimeContext(RuntimeContext):
     """The runtime context of one operator in one subtask."""
 
-    def __init__(self, facts: JobFacts, operator: TaskOperator, index: int, parallelism: int, attempt: int) -> None:
+    def __init__(self, facts: TaskJobInfo, operator: TaskOperator, index: int, parallelism: int, attempt: int) -> None:
         self._facts = facts
         self._operator = operator
         self._index = index

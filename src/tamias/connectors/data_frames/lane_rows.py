@@ -11,10 +11,10 @@ from tamias.connectors.data_frames.written_rows import RowFile
 from tamias.storage.locations import join
 from tamias.types.row import Row
 
-__all__ = ["LaneRows", "Place"]
+__all__ = ["LanePlace", "LaneRows"]
 
 
-class Place(NamedTuple):
+class LanePlace(NamedTuple):
     """The next row of a lane. Checkpoints hold it as a plain tuple."""
 
     batch_id: int
@@ -29,7 +29,9 @@ class LaneRows:
         place: The next row.
     """
 
-    def __init__(self, address: str, columns: RowColumns, lane: Lane, files: Sequence[RowFile], place: Place) -> None:
+    def __init__(
+        self, address: str, columns: RowColumns, lane: Lane, files: Sequence[RowFile], place: LanePlace
+    ) -> None:
         self.place = place
         self._folder = join(address, batch_path(place.batch_id))
         self._columns = columns
@@ -46,7 +48,7 @@ class LaneRows:
                 self.place = self.place._replace(row=self.place.row + len(rows))
                 return rows
             self.close()
-            self.place = Place(self.place.batch_id, self.place.file_index + 1)
+            self.place = LanePlace(self.place.batch_id, self.place.file_index + 1)
         return []
 
     def _open_next(self) -> bool:
@@ -54,7 +56,7 @@ class LaneRows:
         batch_id, index, row = self.place
         while index < len(self._files) and not self._lane.holds(batch_id, index):
             index, row = index + 1, 0
-        self.place = Place(batch_id, index, row)
+        self.place = LanePlace(batch_id, index, row)
         if index == len(self._files):
             return False
         file = self._files[index]

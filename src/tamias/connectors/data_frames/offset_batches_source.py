@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tamias.connectors.data_frames.lane_rows import LaneRows, Place
+from tamias.connectors.data_frames.lane_rows import LanePlace, LaneRows
 from tamias.connectors.data_frames.parquet_rows import RowColumns
 from tamias.connectors.data_frames.row_batches import Beginning, Lane, RowBatches, batch_path
 from tamias.connectors.data_frames.row_batches_source import LaneConnection
@@ -154,7 +154,7 @@ class _SteppedLane(SteppedReader):
     def read(self, max_records: int) -> Batch:
         while self._batch_id <= self._allowed < _END_STEP:
             if self._rows is None:
-                files, place = self._manifest(self._batch_id).files, Place(self._batch_id)
+                files, place = self._manifest(self._batch_id).files, LanePlace(self._batch_id)
                 self._rows = LaneRows(self._address, self._columns, self._lane, files, place)
             rows = self._rows.read(max_records)
             if rows:

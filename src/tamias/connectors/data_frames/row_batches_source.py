@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tamias.connectors.data_frames.lane_rows import LaneRows, Place
+from tamias.connectors.data_frames.lane_rows import LanePlace, LaneRows
 from tamias.connectors.data_frames.parquet_rows import RowColumns
 from tamias.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
 from tamias.errors import RowFilesGone, StreamingQueryFailed
@@ -109,7 +109,7 @@ class _LaneReader(SplitReader):
         self._batches = RowBatches(open_files(address))
         self._columns = RowColumns(row_type)
         self._lane = lane
-        self._place: Place | None = None if position is None else Place(*position)  # while no batch is open
+        self._place: LanePlace | None = None if position is None else LanePlace(*position)  # while no batch is open
         self._first = self._batches.first_batch() if position is None else None
         self._look_interval_s = look_interval_s
         self._next_look = 0.0  # on the monotonic clock
@@ -122,7 +122,7 @@ class _LaneReader(SplitReader):
                 rows = self._rows.read(max_records)
                 if rows:
                     return Batch(rows)
-                self._place = Place(self._rows.place.batch_id + 1)
+                self._place = LanePlace(self._rows.place.batch_id + 1)
                 self._rows = None
             elif not self._begin_batch():
                 break
@@ -138,7 +138,7 @@ class _LaneReader(SplitReader):
         if self._place is None:
             waiting = [batch_id for batch_id in ready if self._first is None or batch_id >= self._first]
             if waiting:
-                self._place = Place(waiting[0])
+                self._place = LanePlace(waiting[0])
         if self._place is not None and self._place.batch_id in ready:
             files = self._batches.manifest_of(self._place.batch_id).files
             self._rows = LaneRows(self._address, self._columns, self._lane, files, self._place)

@@ -9,7 +9,7 @@ from tamias.storage.durable import sync_directory
 from tamias.storage.locations import join, masked, secrets_of, shown
 from tamias.storage.remote_access import RemoteCalls, open_access
 
-__all__ = ["DataFolder", "LocalFolder", "RemoteFolder", "TableFolder"]
+__all__ = ["DataFolder", "RemoteFolder", "SharedFolder", "TableFolder"]
 
 
 class DataFolder(Protocol):
@@ -28,7 +28,7 @@ class DataFolder(Protocol):
         """Return the path or URL of a file, without credentials."""
 
 
-class LocalFolder:
+class SharedFolder:
     """A folder of a file system that all slots reach under the same path."""
 
     def __init__(self, path: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tamias.connectors.file_addresses import input_address
-from tamias.connectors.lakes.data_folders import DataFolder, LocalFolder, RemoteFolder
+from tamias.connectors.lakes.data_folders import DataFolder, RemoteFolder, SharedFolder
 from tamias.errors import ConfigurationError
 from tamias.storage.locations import options_of, scheme_of, secrets_of, shown
 
@@ -83,7 +83,7 @@ class DeltaLocation:
 
     def folder(self) -> DataFolder:
         """Return the folder of the table for files."""
-        return RemoteFolder(self.address) if scheme_of(self.address) else LocalFolder(self.address)
+        return RemoteFolder(self.address) if scheme_of(self.address) else SharedFolder(self.address)
 
 
 def load_delta() -> Any:

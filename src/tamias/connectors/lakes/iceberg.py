@@ -14,7 +14,7 @@ from tamias.connectors.formats.arrow_columns import arrow_column, load_arrow
 from tamias.connectors.formats.parquet_files import ParquetBulkWriters
 from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
 from tamias.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
-from tamias.connectors.lakes.data_folders import DataFolder, LocalFolder, TableFolder
+from tamias.connectors.lakes.data_folders import DataFolder, SharedFolder, TableFolder
 from tamias.connectors.lakes.partitions import IcebergPartitions
 from tamias.errors import ConfigurationError
 from tamias.faults import point
@@ -105,7 +105,7 @@ class IcebergSink(GloballyCommittedSink[Any]):
     def _folder(self) -> DataFolder:
         parts = urlsplit(self._data)
         if parts.scheme in ("", "file"):
-            return LocalFolder(url2pathname(parts.path))
+            return SharedFolder(url2pathname(parts.path))
         return TableFolder(self._catalog.load().load_table(self._name).io, self._data)
 
     def create_global_committer(self) -> GlobalCommitter[DataFile]:

@@ -9,10 +9,10 @@ from tamias.graph.stream_graph import checked_parallelism
 from tamias.program.argument_checks import check_output_type
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["OperatorSettings"]
+__all__ = ["DataSetSettings"]
 
 
-class OperatorSettings:
+class DataSetSettings:
     """The settings of an operator. They may change until the program runs."""
 
     def __init__(self, default_name: str, known_type: TypeInformation | None) -> None:
