@@ -27,6 +27,12 @@ class RestorePoint(NamedTuple):
         """The name that messages use: kind, number and place."""
         return f"{self.metadata.kind} {self.metadata.checkpoint_id} in {self.files.url}"
 
+    @property
+    def path(self) -> str:
+        """The directory of the savepoint, or of the checkpoint."""
+        is_savepoint = self.metadata.kind == "savepoint"
+        return self.files.url if is_savepoint else f"{self.files.url}/chk-{self.metadata.checkpoint_id}"
+
 
 def resolve(path: str, key: SigningKey | None = None) -> RestorePoint:
     """Find the checkpoint or savepoint that a user names.

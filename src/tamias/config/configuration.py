@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tamias.config.value_text import parse_bool, parse_float, parse_int, parse_list, value_text
 from tamias.errors import ConfigurationError
 
-__all__ = ["Configuration"]
+__all__ = ["Configuration", "masked"]
 
 T = TypeVar("T")
 
@@ -162,10 +162,10 @@ class Configuration:
         return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
-        return "{" + ", ".join(f"{key}={_shown(key, text)}" for key, text in self.to_dict().items()) + "}"
+        return "{" + ", ".join(f"{key}={masked(key, text)}" for key, text in self.to_dict().items()) + "}"
 
     def __repr__(self) -> str:
-        return f"Configuration({ {key: _shown(key, value) for key, value in self._values.items()}!r})"
+        return f"Configuration({ {key: masked(key, value) for key, value in self._values.items()}!r})"
 
 
 # Flink: the value of a key that contains one of these words is masked in texts. The getters return it.
@@ -185,5 +185,6 @@ _SECRET_WORDS = (
 )
 
 
-def _shown(key: str, value: Any) -> Any:
+def masked(key: str, value: Any) -> Any:
+    """Return a value for people to read: asterisks if the key names a secret."""
     return "******" if any(word in key.lower() for word in _SECRET_WORDS) else value

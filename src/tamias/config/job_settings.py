@@ -25,6 +25,7 @@ from tamias.config.restart_strategy import (
 from tamias.config.rocksdb_options import require_rocksdict, rocksdb_settings
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.config.unread_keys import refuse_unread_keys
+from tamias.config.web_settings import WebSettings, web_settings
 from tamias.errors import ConfigurationError
 
 __all__ = ["JobSettings", "buffer_timeout_ms", "for_batch", "job_settings", "state_backend_name"]
@@ -62,6 +63,7 @@ class JobSettings:
     parallelism_set: bool = False  # whether the program or the configuration says how many subtasks operators have
     progress: Literal["auto", "off"] = "auto"  # whether the job is shown on standard error, if a person reads it
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
+    web: WebSettings = field(default_factory=WebSettings)
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
     spark_session: Any = None  # the session that the program names; None: the running one, or a new one
 
@@ -103,6 +105,7 @@ def job_settings(
         parallelism_set=options.PARALLELISM.find(configuration) is not None,
         progress=options.PROGRESS.read(configuration),
         control=options.CONTROL.read(configuration),
+        web=web_settings(configuration),
         links=link_settings(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
         heartbeat_timeout_ms=heartbeat_timeout_ms(configuration),

@@ -90,7 +90,9 @@ class AttemptRunner:
     def _deploy(self, attempt: int, region: frozenset[SubtaskId] | None) -> None:
         """Start the subtasks of a region, or all of them, from the newest checkpoint."""
         origin = self.recovery.recover(attempt)
-        self.metrics.restart(self.job.subtasks if region is None else region)
+        restarting = self.job.subtasks if region is None else region
+        self.metrics.restart(restarting)
+        self.job.statistics.deploy(sorted(restarting), attempt)
         plan = self.recovery.plan(self.job.graph, origin) if origin is not None else None
         point("driver-deploy")
         failure = self.engine.deploy(self._deployment(attempt, plan, region))
@@ -102,6 +104,12 @@ class AttemptRunner:
             parts = "" if region is None else f", {len(region)} of {len(self.job.subtasks)} subtasks"
             start = "the beginning" if origin is None else origin.label
             _log.info("job %s runs again from %s, attempt %d%s", self.job.name, start, attempt + 1, parts)
+        self.job.statistics.run(restarting)
+        if origin is not None:
+            is_savepoint = origin.metadata.kind == "savepoint"
+            self.job.statistics.checkpoints.restore(
+                origin.metadata.checkpoint_id, origin.path, is_savepoint=is_savepoint
+            )
         self.checkpoints.begin_attempt(attempt, plan)
 
     def _deployment(self, attempt: int, plan: RestorePlan | None, region: frozenset[SubtaskId] | None) -> Deployment:

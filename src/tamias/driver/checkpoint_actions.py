@@ -131,9 +131,11 @@ class CheckpointActions:
                 last_checkpoint_path=f"{self.directory.url}/chk-{checkpoint_id}",
             )
         )
+        self.job.statistics.checkpoints.complete(checkpoint_id, f"{self.directory.url}/chk-{checkpoint_id}")
         size, took_ms = written.size_bytes, written.duration_ms
         _log.info("checkpoint %d of job %s is complete: %d bytes in %d ms", checkpoint_id, self.job.name, size, took_ms)
         self.retained.add(written.metadata, pending=self.coordinator.pending_ids, newest_id=self.coordinator.newest_id)
+        self.job.statistics.checkpoints.keep(self.retained.retained_ids)
         self.output.commit(cut)
         point("before-notify")
         raise_failure(self.engine.notify_completed(checkpoint_id))
@@ -145,6 +147,7 @@ class CheckpointActions:
         progress = handle.progress()
         completed = progress.savepoints_completed + 1
         handle.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
+        self.job.statistics.checkpoints.complete(checkpoint_id, path)
         _log.info("savepoint %d of job %s is complete: %s", checkpoint_id, self.job.name, path)
         if request.synchronous:
             self.output.commit(cut)
@@ -158,6 +161,7 @@ class CheckpointActions:
 
     def _abort(self, checkpoint_id: int, why: str, *, failing: bool) -> None:
         is_savepoint = self.savepoints.abort(checkpoint_id, why)
+        self.job.statistics.checkpoints.fail(checkpoint_id, why)
         what = "savepoint" if is_savepoint else "checkpoint"
         level = logging.INFO if failing else logging.WARNING
         _log.log(level, "%s %d of job %s was aborted: %s", what, checkpoint_id, self.job.name, why)

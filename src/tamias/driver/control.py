@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import socket
-import struct
 import tempfile
 import threading
 import time
@@ -26,6 +25,7 @@ from tamias.errors import ConfigurationError, TamiasError, UnsafeFolderError
 from tamias.functions.job_status import JobStatus
 from tamias.slot.listener import Acceptor
 from tamias.storage.private_folder import PrivateFolder
+from tamias.web.peers import peer_uid
 
 __all__ = ["ControlDesk", "JobGone", "ask", "desks", "peer_uid", "runtime_folder"]
 
@@ -79,15 +79,6 @@ def runtime_folder() -> Path:
 
 
 # --------------------------------------------------------------------------------------------------- the job's side
-
-
-def peer_uid(link: socket.socket) -> int | None:
-    """Return the user id of the peer; None if the kernel does not tell, and the folder alone protects the socket."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return None
-    credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    uid: int = struct.unpack("3i", credentials)[1]
-    return uid
 
 
 class ControlDesk:

@@ -138,6 +138,7 @@ class EpochRunner:
 
     def _publish(self, order: EpochOrder, acks: list[Ack], wall_ms: float) -> None:
         self._output.show(order.number, acks, wall_ms)
+        self._job.statistics.epoch(acks)
         if order.checkpoint_id is not None:
             self._checkpoints.taken_at(order.checkpoint_id, Cut(order.number, self._output.records_read))
 

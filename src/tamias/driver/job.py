@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tamias.clock import Clock, SteadyClock
 from tamias.config.job_settings import JobSettings
 from tamias.driver.job_handle import JobHandle
+from tamias.driver.statistics.job_statistics import JobStatistics
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 
@@ -24,6 +25,7 @@ class Job:
         clock: The time of day, which timers use.
         steady: The time for intervals and timeouts, which does not depend on the time of day.
         subtasks: Every subtask of the graph.
+        statistics: What is remembered about the job for people and tools.
     """
 
     graph: JobGraph
@@ -32,12 +34,13 @@ class Job:
     clock: Clock
     steady: SteadyClock
     subtasks: frozenset[SubtaskId]
+    statistics: JobStatistics
 
     @staticmethod
     def of(graph: JobGraph, settings: JobSettings, handle: JobHandle, clock: Clock, steady: SteadyClock) -> Job:
         """Return the job of a graph."""
         subtasks = frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))
-        return Job(graph, settings, handle, clock, steady, subtasks)
+        return Job(graph, settings, handle, clock, steady, subtasks, JobStatistics(graph, settings, clock))
 
     @property
     def name(self) -> str:

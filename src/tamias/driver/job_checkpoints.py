@@ -183,8 +183,21 @@ class JobCheckpoints:
             is_savepoint = start.kind == "savepoint"
             order = self._savepoints.start(start.request_id, start.checkpoint_id) if is_savepoint else None
             due = DueCheckpoint(start.checkpoint_id, start.participants, order)
+            self._note_begun(due, self._savepoints.in_flight(start.checkpoint_id))
         self._actions.perform([a for a in actions if a is not start])
         return due
+
+    def _note_begun(self, due: DueCheckpoint, request: SavepointRequest | None) -> None:
+        statistics = self._job.statistics.checkpoints
+        if request is None:
+            statistics.begin(due.checkpoint_id, due.participants)
+        else:
+            statistics.begin(
+                due.checkpoint_id,
+                due.participants,
+                "NATIVE" if request.native else "CANONICAL",
+                synchronous=request.synchronous,
+            )
 
     def barrier_passed(self, checkpoint_id: int) -> None:
         """Note that the epoch that carried a checkpoint has ended."""
@@ -201,6 +214,7 @@ class JobCheckpoints:
                 continue
             now_ms = self._job.steady.now_ms()
             if isinstance(event, SnapshotWritten):
+                self._job.statistics.checkpoints.acknowledge(event.checkpoint_id, event.snapshot)
                 self._handle(events.SnapshotDone(event.checkpoint_id, event.snapshot, now_ms))
             else:
                 failed = events.SnapshotFailed(event.checkpoint_id, event.subtask, event.why, now_ms, event.error)

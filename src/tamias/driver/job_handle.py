@@ -13,6 +13,7 @@ from tamias.config.job_id import JobID
 from tamias.driver.collect_queue import CollectQueue, WaitingRun
 from tamias.driver.job_progress import Fact, JobProgress, html_table
 from tamias.driver.savepoint_requests import SavepointRequest, Then
+from tamias.driver.statistics.job_statistics import JobStatistics
 from tamias.errors import ConfigurationError, JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
@@ -29,12 +30,14 @@ class JobHandle:
     Attributes:
         savepoint_directory: Where savepoints go that are requested without a directory.
         savepoint_requested: Whether a savepoint was ever requested, so that one may refer to the job's input.
+        statistics: What is remembered about the job; None until its loop is assembled.
     """
 
     job_id: JobID
     job_name: str
     savepoint_directory: str | None = None
     savepoint_requested: bool = False
+    statistics: JobStatistics | None = None
     _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)
@@ -128,6 +131,10 @@ class JobHandle:
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators' values as of the last epoch."""
         return {name: a.get_local_value() for name, a in self._accumulators.items()}
+
+    def merged_accumulators(self) -> dict[str, Any]:
+        """Return the accumulators as of the last epoch, each merged over all subtasks."""
+        return dict(self._accumulators)
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics as of the last epoch, by name. The names of the job's own metrics begin with `job.`."""

@@ -28,6 +28,7 @@ class JobFacts:
         is_default_parallelism: Whether neither the program nor the configuration set a parallelism.
         restored_from: The checkpoint or savepoint that the job starts from.
         log_path: The engine's log, if it has one of its own.
+        web_address: Where the driver shows the job to browsers and tools.
     """
 
     job_name: str
@@ -37,6 +38,7 @@ class JobFacts:
     is_default_parallelism: bool = False
     restored_from: str | None = None
     log_path: str | None = None
+    web_address: str | None = None
 
 
 def start_line(facts: JobFacts) -> str:
@@ -50,6 +52,8 @@ def start_line(facts: JobFacts) -> str:
         line += " (nobody set it: parallelism.default)"
     if facts.restored_from is not None:
         line += f", from {facts.restored_from}"
+    if facts.web_address is not None:
+        line += f", web {facts.web_address}"
     return line if facts.log_path is None else f"{line}, log {facts.log_path}"
 
 

@@ -34,7 +34,6 @@ from tamias.driver.job_checkpoints import JobCheckpoints
 from tamias.driver.job_directory import address_for_slots, check_reachable, open_directory
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_lines import JobFacts, end_line, start_line
-from tamias.driver.job_metrics import JobMetrics
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
 from tamias.driver.repeated_failures import RepeatedFailures
@@ -111,7 +110,9 @@ class JobLoop:
             is_default_parallelism=not self._settings.parallelism_set,
             restored_from=recovery.origin,
             log_path=self._engine.log_path,
+            web_address=self._settings.web.address,
         )
+        self._job.statistics.facts = self.facts
         _log.info("%s", start_line(self.facts))
         handle.savepoint_directory = self._settings.savepoint_directory
         handle.on_cancel(self._interrupt)
@@ -122,8 +123,9 @@ class JobLoop:
     ) -> AttemptRunner:
         """Put the parts of the loop together. They live as long as the job."""
         job, engine = self._job, self._engine
-        metrics = JobMetrics(job.graph)
+        metrics = job.statistics.metrics
         self._handle.publish_metrics(metrics.values)
+        self._handle.statistics = job.statistics
         output = JobOutput(
             job.graph,
             self._handle,
@@ -167,6 +169,7 @@ class JobLoop:
             error = self._job_error(failed.failure.error)
         except Exception as unexpected:  # a defect of tamias must still end the job and reach the user
             _log.exception("job %s failed", self._settings.job_name)
+            self._job.statistics.fail(Failure(unexpected))
             error = self._job_error(unexpected)
         finally:
             self._release(status)
@@ -178,6 +181,7 @@ class JobLoop:
                     status, error = JobStatus.FAILED, self._job_error(unreadable)
             ended = replace(self._handle.progress(), status=status)
             _log.info("%s", end_line(self._settings.job_name, ended, runtime_ms / 1000))
+            self._job.statistics.end(status)
             self._handle.end(status, result, error)
             self._checkpoints.answer_requests(status)
 
@@ -199,6 +203,7 @@ class JobLoop:
             Cancelled: The job was cancelled meanwhile.
         """
         check_cancelled(self._handle)
+        self._job.statistics.fail(failure)
         error = failure.error
         what, _, traceback = str(error).partition("\n")
         self._checkpoints.end_attempt(what)
@@ -220,6 +225,7 @@ class JobLoop:
                 last_failure=str(error).splitlines()[0] if str(error) else type(error).__name__,
             )
         )
+        self._job.statistics.enter(JobStatus.RESTARTING)
         if self._handle.wait_for_cancel(decision.delay_ms / 1000):
             raise Cancelled
 

@@ -6,21 +6,26 @@ and the parts of meters and distributions follow with dots. The metrics of a who
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tamias.clock import Clock, SystemClock
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.metrics.reports import Report, combined, flattened
 from tamias.operators.epoch import Ack
+from tamias.types.time_bounds import MIN_TIMESTAMP
 
-__all__ = ["JobMetrics"]
+__all__ = ["JobMetrics", "Rates", "Totals"]
+
+_SAMPLE_S = 1.0
+_SAMPLES = 10  # rates are taken over the last ten seconds
 
 Reports = dict[tuple[str, str], Report]  # by the label of an operator or chain, and the metric's name
 
 
-class _Totals(NamedTuple):
+class Totals(NamedTuple):
     """What a subtask has done since it started."""
 
     records_in: int = 0
@@ -29,15 +34,36 @@ class _Totals(NamedTuple):
     blocked_ms: float = 0.0
     aligned_ms: float = 0.0
     held_blobs: int = 0
+    bytes_out: int = 0
+    watermark: int = MIN_TIMESTAMP
+
+
+class Rates(NamedTuple):
+    """What a subtask does per second, over the last seconds. The three times add up to 1,000 ms."""
+
+    records_in: float = 0.0
+    records_out: float = 0.0
+    bytes_out: float = 0.0
+    busy_ms: float = 0.0
+    blocked_ms: float = 0.0
+    idle_ms: float = 1000.0
+
+
+class _Sample(NamedTuple):
+    at: float
+    totals: dict[SubtaskId, Totals]
 
 
 class JobMetrics:
     """The latest report of every subtask. The job's thread adds reports, any thread reads them."""
 
-    def __init__(self, graph: JobGraph) -> None:
+    def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._samples: deque[_Sample] = deque([_Sample(self._clock.monotonic(), {})], _SAMPLES + 1)
+        self._accumulators: dict[SubtaskId, dict[str, Any]] = {}
         self._labels = _labels(graph)
         self._chains = _chain_labels(graph)
-        self._totals: dict[SubtaskId, _Totals] = {}
+        self._totals: dict[SubtaskId, Totals] = {}
         self._reports: dict[SubtaskId, Reports] = {}
 
     def restart(self, subtasks: Iterable[SubtaskId]) -> None:
@@ -45,23 +71,31 @@ class JobMetrics:
         for subtask in subtasks:
             self._totals.pop(subtask, None)
             self._reports.pop(subtask, None)
+            self._accumulators.pop(subtask, None)
 
     def add(self, acks: Iterable[Ack]) -> None:
         """Add the reports of one epoch."""
+        now = self._clock.monotonic()
+        if now - self._samples[-1].at >= _SAMPLE_S:
+            self._samples.append(_Sample(now, dict(self._totals)))
         for ack in acks:
             subtask = SubtaskId(ack.vertex, ack.subtask)
-            before = self._totals.get(subtask, _Totals())
-            totals = _Totals(
+            before = self._totals.get(subtask, Totals())
+            totals = Totals(
                 before.records_in + ack.records_in,
                 before.records_out + ack.records_out,
                 before.busy_ms + ack.busy_ms,
                 before.blocked_ms + ack.blocked_ms,
                 before.aligned_ms + ack.aligned_ms,
                 before.held_blobs + ack.held_blobs,
+                before.bytes_out + ack.bytes_out,
+                ack.watermark,
             )
             self._totals[subtask] = totals
             own = {(self._labels[operator], name): report for (operator, name), report in ack.metrics.items()}
             self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack.watermark)
+            if ack.accumulators:
+                self._accumulators[subtask] = ack.accumulators
 
     def values(self) -> dict[str, Any]:
         """Return the latest metrics of every subtask and of all subtasks together, by name. Thread-safe."""
@@ -76,8 +110,55 @@ class JobMetrics:
             found |= flattened(f"{label}.{name}", combined(parts))
         return found
 
+    def totals(self, subtask: SubtaskId) -> Totals:
+        """Return what a subtask has done since it started. Thread-safe."""
+        return self._totals.get(subtask, Totals())
+
+    def rates(self, subtask: SubtaskId) -> Rates:
+        """Return what a subtask does per second. Thread-safe."""
+        now, totals, samples = self._clock.monotonic(), self.totals(subtask), list(self._samples)
+        since = next((each for each in samples if now - each.at <= _SAMPLE_S * _SAMPLES), samples[-1])
+        seconds = max(now - since.at, _SAMPLE_S / 10)
+        before = since.totals.get(subtask, Totals())
+        if before.records_in > totals.records_in or before.busy_ms > totals.busy_ms:
+            before = Totals()  # the subtask has restarted meanwhile
+        busy = min((totals.busy_ms - before.busy_ms) / seconds, 1000.0)
+        blocked = min(max(totals.blocked_ms - before.blocked_ms, 0.0) / seconds, 1000.0 - busy)
+        return Rates(
+            (totals.records_in - before.records_in) / seconds,
+            (totals.records_out - before.records_out) / seconds,
+            (totals.bytes_out - before.bytes_out) / seconds,
+            busy,
+            blocked,
+            1000.0 - busy - blocked,
+        )
+
+    def accumulators(self, subtask: SubtaskId) -> dict[str, Any]:
+        """Return the latest accumulators of a subtask, by name. Thread-safe."""
+        return self._accumulators.get(subtask, {})
+
+    def of_subtask(self, subtask: SubtaskId) -> dict[str, Any]:
+        """Return the metrics of a subtask under Flink's names. Thread-safe.
+
+        A metric of the whole chain has its own name, and a metric of an operator follows the operator's name.
+        """
+        chain = self._chains[subtask.vertex]
+        found: dict[str, Any] = {}
+        for (label, name), report in self._reports.get(subtask, {}).items():
+            found |= flattened(name if label == chain else f"{label}.{name}", report.values)
+        totals, rates = self.totals(subtask), self.rates(subtask)
+        return found | {
+            "numBytesOut": totals.bytes_out,
+            "numRecordsInPerSecond": round(rates.records_in, 3),
+            "numRecordsOutPerSecond": round(rates.records_out, 3),
+            "numBytesOutPerSecond": round(rates.bytes_out, 3),
+            "busyTimeMsPerSecond": round(rates.busy_ms, 3),
+            "backPressuredTimeMsPerSecond": round(rates.blocked_ms, 3),
+            "idleTimeMsPerSecond": round(rates.idle_ms, 3),
+        }
+
     @staticmethod
-    def _of_chain(label: str, totals: _Totals, watermark: int) -> Reports:
+    def _of_chain(label: str, totals: Totals, watermark: int) -> Reports:
         return {
             (label, "numRecordsIn"): Report("counter", {"": totals.records_in}),
             (label, "numRecordsOut"): Report("counter", {"": totals.records_out}),

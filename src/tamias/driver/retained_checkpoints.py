@@ -53,6 +53,11 @@ class RetainedCheckpoints:
         except OSError as error:  # the checkpoint exists; what could not be deleted is found again next time
             _log.warning("old checkpoints of job %s could not be deleted: %s", self._settings.job_name, error)
 
+    @property
+    def retained_ids(self) -> Set[int]:
+        """The completed checkpoints whose files are kept."""
+        return frozenset(self._retention.retained_ids)
+
     def forget(self, checkpoint_id: int) -> None:
         """Stop counting a checkpoint that turned out to be unreadable."""
         self._retention.forget(checkpoint_id)

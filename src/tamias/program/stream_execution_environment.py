@@ -27,6 +27,7 @@ from tamias.program.job_client import JobClient
 from tamias.program.spark_session import checked_session
 from tamias.program.stream_display import html_of
 from tamias.program.stream_kinds import StreamKinds
+from tamias.rest.driver_web import WEB
 from tamias.slot.cached_files import checked
 from tamias.types.published import load_published
 
@@ -129,9 +130,11 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
         try:
             graph = self.job_graph(job_name)
             graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
-            with self._deferred.started(graph, self.job_settings(graph.name)) as inputs:
+            settings = WEB.opened_for(self.job_settings(graph.name))
+            with self._deferred.started(graph, settings) as inputs:
                 handle = submit_from_program(inputs.graph, inputs.settings)
             inputs.end_with(handle)
+            WEB.show(handle, settings)
         except BaseException:
             execute_failed(self._graph)
             raise

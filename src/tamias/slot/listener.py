@@ -62,14 +62,22 @@ class Acceptor:
         sock: The listening socket; the acceptor closes it.
         converse: Called with each connection. It removes the connection from `newcomers` once its peer is known.
         name: The name of the threads.
+        most_newcomers: How many connections may wait at once for their peers to be known.
     """
 
-    def __init__(self, sock: socket.socket, converse: Callable[[socket.socket], None], name: str) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        converse: Callable[[socket.socket], None],
+        name: str,
+        *,
+        most_newcomers: int = MAX_NEWCOMERS,
+    ) -> None:
         self._socket = sock
         self._converse = converse
         self._name = name
         self._closed = threading.Event()
-        self.newcomers = Newcomers()
+        self.newcomers = Newcomers(most_newcomers)
 
     def start(self) -> None:
         """Accept connections on a thread of its own."""

@@ -16,3 +16,4 @@ from tamias.config.options.deployment import *  # noqa: F403
 from tamias.config.options.epochs import *  # noqa: F403
 from tamias.config.options.pipeline import *  # noqa: F403
 from tamias.config.options.recovery import *  # noqa: F403
+from tamias.config.options.web import *  # noqa: F403

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tamias.config.option import ConfigOption
-from tamias.config.options import checkpoints, deployment, epochs, pipeline, recovery
+from tamias.config.options import checkpoints, deployment, epochs, pipeline, recovery, web
 
-MODULES = (pipeline, epochs, checkpoints, recovery, deployment)
+MODULES = (pipeline, epochs, checkpoints, recovery, deployment, web)
 
 
 def all_options() -> Iterator[ConfigOption[Any]]:

@@ -1,0 +1,50 @@
+"""Options of the web server: of a driver, and of the standing service."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tamias.config.option import ConfigOption
+from tamias.config.options.kinds import choice, comma_list, flag, text
+
+
+def _web_port(given: str) -> str:
+    named = given.strip().lower()
+    if named in ("off", "auto") or (named.isascii() and named.isdigit() and 0 < int(named) < 65536):
+        return named
+    raise ValueError("there are 'off', 'auto' for a free port, and a port from 1 to 65535")
+
+
+WEB = ConfigOption(
+    "tamias.web",
+    _web_port,
+    "off",
+    sentence="Where the driver serves Flink's REST API and the dashboard: `off`, `auto` for a free port, or a port.",
+)
+WEB_BIND_ADDRESS = ConfigOption(
+    "tamias.web.bind-address", str, "127.0.0.1", sentence="The address that the web server listens on."
+)
+WEB_AUTHENTICATION: ConfigOption[Literal["token", "none"]] = choice(
+    "tamias.web.authentication",
+    "token",
+    ("token", "none"),
+    "Whether a request needs the token (`Authorization: Bearer ...`). `none` is accepted on a loopback address only.",
+)
+WEB_TOKEN_FILE = text(
+    "tamias.web.token-file",
+    "The file with the token, readable by its owner only; unless set, a file in the user's runtime folder.",
+)
+WEB_READ_ONLY = flag("tamias.web.read-only", False, "Whether every request that changes something is refused.")
+WEB_ENCRYPTION: ConfigOption[Literal["auto", "off"]] = choice(
+    "tamias.web.encryption",
+    "auto",
+    ("auto", "off"),
+    "`auto` demands a certificate on an address that other machines reach; `off` leaves TLS to a proxy in front.",
+)
+WEB_CERTIFICATE_FILE = text(
+    "tamias.web.certificate-file", "A PEM file with certificate and private key: the web server then speaks TLS."
+)
+WEB_ALLOWED_HOSTS = comma_list(
+    "tamias.web.allowed-hosts",
+    "Names by which browsers and clients may address the web server, beside its address and localhost.",
+)

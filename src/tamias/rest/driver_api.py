@@ -1,0 +1,183 @@
+"""The routes of Flink's REST API over the jobs of one driver process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tamias.graph.job_graph import Vertex
+from tamias.rest import checkpoint_answers as checkpoints
+from tamias.rest import job_answers as jobs
+from tamias.rest import metric_answers as metrics
+from tamias.rest import process_answers as processes
+from tamias.rest import vertex_answers as vertices
+from tamias.rest.known_jobs import KnownJob, KnownJobs
+from tamias.web.messages import Request, Response
+from tamias.web.routes import Handler, Routes
+
+__all__ = ["add_reading_routes"]
+
+Answer = Response | dict[str, Any] | list[Any]
+
+
+def add_reading_routes(routes: Routes, known: KnownJobs, *, read_only: bool) -> None:
+    """Add the routes that show something."""
+    _add_overview(routes, known, read_only=read_only)
+    _add_jobs(routes, known)
+    _add_vertices(routes, known)
+    _add_checkpoints(routes, known)
+    _add_processes(routes, known)
+
+
+def _add_overview(routes: Routes, known: KnownJobs, *, read_only: bool) -> None:
+    get = _Getting(routes)
+    get("/overview", lambda request: jobs.overview(known), "How many jobs and slots there are")
+    get("/config", lambda request: jobs.web_config(read_only=read_only, can_submit=False), "What pages need to know")
+    get("/jobs", lambda request: jobs.job_list(known), "The ids of all jobs")
+    get("/jobs/overview", lambda request: jobs.jobs_overview(known), "All jobs")
+    get("/jobs/metrics", lambda request: metrics.over_jobs(known.all(), request), "Metrics over all jobs")
+
+
+def _add_jobs(routes: Routes, known: KnownJobs) -> None:
+    get = _Getting(routes)
+
+    def of_job(answer: Callable[[KnownJob], Answer]) -> Handler:
+        return lambda request: answer(known.find(request.parameters["jobid"]))
+
+    get("/jobs/:jobid", of_job(jobs.job_details), "The details of a job")
+    get("/jobs/:jobid/status", of_job(lambda job: {"status": job.status.name}), "The status of a job")
+    get("/jobs/:jobid/plan", of_job(lambda job: {"plan": jobs.plan(job)}), "The plan of a job")
+    get("/jobs/:jobid/config", of_job(jobs.job_config), "The configuration of a job")
+    get("/jobs/:jobid/accumulators", of_job(jobs.accumulators), "The accumulators of a job")
+
+    def exceptions(request: Request) -> Answer:
+        return jobs.exceptions(known.find(request.parameters["jobid"]), request.number("maxExceptions", 1))
+
+    def of_job_metrics(request: Request) -> Answer:
+        return metrics.answer(metrics.job_metrics(known.find(request.parameters["jobid"])), request)
+
+    get("/jobs/:jobid/exceptions", exceptions, "The failures of a job")
+    get("/jobs/:jobid/metrics", of_job_metrics, "The metrics of a job")
+
+
+def _add_vertices(routes: Routes, known: KnownJobs) -> None:
+    get = _Getting(routes, "/jobs/:jobid/vertices/:vertexid")
+
+    def found(request: Request) -> tuple[KnownJob, Vertex]:
+        job = known.find(request.parameters["jobid"])
+        return job, job.vertex(request.parameters["vertexid"])
+
+    def of_vertex(answer: Callable[[KnownJob, Vertex], Answer]) -> Handler:
+        return lambda request: answer(*found(request))
+
+    get("", of_vertex(vertices.vertex_details), "A vertex with its subtasks")
+    get("/watermarks", of_vertex(metrics.watermarks), "The input watermark of every subtask")
+    get("/backpressure", of_vertex(vertices.back_pressure), "The back pressure of a vertex")
+    get("/accumulators", of_vertex(vertices.vertex_accumulators), "The accumulators of a vertex")
+    get("/subtasktimes", of_vertex(vertices.subtask_times), "When subtasks changed their states")
+    get("/taskmanagers", of_vertex(vertices.vertex_slots), "The subtasks of a vertex by slot")
+    get("/subtasks/accumulators", of_vertex(vertices.subtask_accumulators), "The accumulators by subtask")
+
+    def of_metrics(request: Request) -> Answer:
+        return metrics.answer(metrics.vertex_metrics(*found(request)), request)
+
+    get("/metrics", of_metrics, "The metrics of a vertex")
+    get("/jm-operator-metrics", lambda request: metrics.answer({}, request), "Metrics of source coordinators: none")
+    get("/subtasks/metrics", lambda request: metrics.over_subtasks(*found(request), request), "Metrics over subtasks")
+
+    def subtask(request: Request) -> Answer:
+        job, _ = found(request)
+        chosen = job.subtask(request.parameters["vertexid"], request.parameters["subtaskindex"])
+        return vertices.subtask_answer(job, chosen)
+
+    def subtask_metrics(request: Request) -> Answer:
+        job, _ = found(request)
+        chosen = job.subtask(request.parameters["vertexid"], request.parameters["subtaskindex"])
+        return metrics.answer(job.statistics.metrics.of_subtask(chosen), request)
+
+    def attempt(request: Request) -> Answer:
+        job, _ = found(request)
+        chosen = job.subtask(request.parameters["vertexid"], request.parameters["subtaskindex"])
+        return vertices.attempt_answer(job, chosen, request.parameters["attempt"])
+
+    def attempt_accumulators(request: Request) -> Answer:
+        job, vertex = found(request)
+        chosen = job.subtask(request.parameters["vertexid"], request.parameters["subtaskindex"])
+        return vertices.attempt_accumulators(job, vertex, chosen, request.parameters["attempt"])
+
+    get("/subtasks/:subtaskindex", subtask, "A subtask")
+    get("/subtasks/:subtaskindex/metrics", subtask_metrics, "The metrics of a subtask")
+    get("/subtasks/:subtaskindex/attempts/:attempt", attempt, "An attempt of a subtask")
+    get(
+        "/subtasks/:subtaskindex/attempts/:attempt/accumulators",
+        attempt_accumulators,
+        "The accumulators of an attempt of a subtask",
+    )
+
+
+def _add_checkpoints(routes: Routes, known: KnownJobs) -> None:
+    get = _Getting(routes, "/jobs/:jobid/checkpoints")
+
+    def one(request: Request) -> Answer:
+        job = known.find(request.parameters["jobid"])
+        record = checkpoints.find(job, request.parameters["checkpointid"])
+        return checkpoints.record_answer(job, record, job.statistics.clock.now_ms(), with_vertices=True)
+
+    def of_vertex(request: Request) -> Answer:
+        job = known.find(request.parameters["jobid"])
+        record = checkpoints.find(job, request.parameters["checkpointid"])
+        return checkpoints.subtasks_answer(job, record, job.vertex(request.parameters["vertexid"]))
+
+    get(
+        "", lambda request: checkpoints.checkpoints(known.find(request.parameters["jobid"])), "The checkpoints of a job"
+    )
+    get("/config", lambda request: checkpoints.config(known.find(request.parameters["jobid"])), "How they are taken")
+    get("/details/:checkpointid", one, "A checkpoint")
+    get("/details/:checkpointid/subtasks/:vertexid", of_vertex, "A vertex's part of a checkpoint")
+
+
+def _add_processes(routes: Routes, known: KnownJobs) -> None:
+    get = _Getting(routes, "/jobmanager")
+
+    def settings(request: Request) -> Answer:
+        latest = [dict(job.statistics.settings.configuration) for job in known.all()][-1:]
+        return jobs.configuration(latest[0] if latest else {})
+
+    def logs(request: Request) -> Answer:
+        return processes.log_list(processes.log_files(known))
+
+    def log(request: Request) -> Answer:
+        return processes.log_file(processes.log_files(known), request.parameters.get("name"), request)
+
+    get("/config", settings, "The configuration of the driver's newest job")
+    get("/environment", lambda request: jobs.environment(), "The interpreter of the driver")
+    get("/logs", logs, "The log files of the driver")
+    get("/logs/:name", log, "A log file of the driver")
+    get("/log", log, "The first log file of the driver")
+    get("/stdout", log, "The first log file of the driver")
+    get("/metrics", lambda request: metrics.answer(processes.driver_metrics(), request), "The driver's own metrics")
+    get("/thread-dump", lambda request: processes.threads(), "The stacks of the driver's threads")
+    get = _Getting(routes, "/taskmanagers")
+
+    def slot_metrics(request: Request) -> Answer:
+        return metrics.answer(processes.slot_metrics(known, request.parameters["taskmanagerid"]), request)
+
+    def no_logs(request: Request) -> Answer:
+        processes.find_slot(known, request.parameters["taskmanagerid"])
+        return {"logs": []}
+
+    get("", lambda request: processes.slots(known), "The slots of all running jobs")
+    get("/:taskmanagerid", lambda r: processes.slot_details(known, r.parameters["taskmanagerid"]), "A slot")
+    get("/:taskmanagerid/metrics", slot_metrics, "The metrics of a slot's process")
+    get("/:taskmanagerid/logs", no_logs, "The log files of a slot: what slots write goes to the driver's")
+
+
+class _Getting:
+    """Adds routes of the method GET below a path."""
+
+    def __init__(self, routes: Routes, above: str = "") -> None:
+        self._routes = routes
+        self._above = above
+
+    def __call__(self, path: str, handler: Handler, summary: str) -> None:
+        self._routes.add("GET", self._above + path, handler, summary)

@@ -1,0 +1,221 @@
+"""Answers about processes: the driver is Flink's job manager, and each slot is a task manager with one slot."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tamias.rest.known_jobs import KnownJob, KnownJobs
+from tamias.rest.subtask_answers import HOST
+from tamias.web.messages import FileAnswer, Request, Response, not_found
+
+_NO_MEMORY = dict.fromkeys(
+    (
+        "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory",
+        "jvmMetaspace", "jvmOverhead", "totalFlinkMemory", "totalProcessMemory",
+    )
+)  # fmt: skip
+_NO_METRICS = dict.fromkeys(
+    (
+        "heapUsed", "heapCommitted", "heapMax", "nonHeapUsed", "nonHeapCommitted", "nonHeapMax", "directCount",
+        "directUsed", "directMax", "mappedCount", "mappedUsed", "mappedMax", "memorySegmentsAvailable",
+        "memorySegmentsTotal", "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed",
+        "nettyShuffleMemorySegmentsTotal", "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed",
+        "nettyShuffleMemoryTotal",
+    ),
+    0,
+)  # fmt: skip
+_NO_RESOURCE = {
+    "cpuCores": 0.0,
+    "taskHeapMemory": 0,
+    "taskOffHeapMemory": 0,
+    "managedMemory": 0,
+    "networkMemory": 0,
+    "extendedResources": {},
+}
+
+
+# ------------------------------------------------------------------------------------------------------- the slots
+
+
+def slots(jobs: KnownJobs) -> dict[str, Any]:
+    """Answer `/taskmanagers`: the slots of all running jobs."""
+    return {"taskmanagers": [_slot(job, slot) for job in jobs.running() for slot in range(_count(job))]}
+
+
+def slot_details(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
+    """Answer `/taskmanagers/:taskmanagerid`."""
+    job, slot = find_slot(jobs, slot_id)
+    allocated = {"jobId": job.job_id, "resource": _NO_RESOURCE, "assignedTasks": _assigned(job, slot)}
+    return _slot(job, slot) | {
+        "allocatedSlots": [allocated],
+        "metrics": {**_NO_METRICS, "heapUsed": _resident_bytes(_pid(job, slot)), "garbageCollectors": []},
+    }
+
+
+def find_slot(jobs: KnownJobs, slot_id: str) -> tuple[KnownJob, int]:
+    """Return the job and the number of a slot.
+
+    Raises:
+        HttpError: There is no such slot.
+    """
+    for job in jobs.running():
+        for slot in range(_count(job)):
+            if job.slot_id(slot) == slot_id:
+                return job, slot
+    not_found(f"there is no slot {slot_id[:80]!r}")
+
+
+def slot_metrics(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
+    """Return the metrics of a slot's process, under Flink's names."""
+    return _process_metrics(_pid(*find_slot(jobs, slot_id)))
+
+
+def _slot(job: KnownJob, slot: int) -> dict[str, Any]:
+    memory = _memory_bytes()
+    resident = _resident_bytes(_pid(job, slot))
+    return {
+        "id": job.slot_id(slot),
+        "path": f"process {_pid(job, slot)} on {HOST}",
+        "dataPort": -1,
+        "jmxPort": -1,
+        "timeSinceLastHeartbeat": job.statistics.clock.now_ms(),
+        "slotsNumber": 1,
+        "freeSlots": 0,
+        "totalResource": _NO_RESOURCE,
+        "freeResource": _NO_RESOURCE,
+        "hardware": {
+            "cpuCores": os.cpu_count() or 1,
+            "physicalMemory": memory,
+            "freeMemory": max(memory - resident, 0),
+            "managedMemory": 0,
+        },
+        "memoryConfiguration": _NO_MEMORY,
+        "assignedTasks": _assigned(job, slot),
+        "blocked": False,
+    }
+
+
+def _count(job: KnownJob) -> int:
+    return job.statistics.graph.slot_count
+
+
+def _pid(job: KnownJob, slot: int) -> int:
+    """Return the process of a slot; the driver's own if its subtasks run there."""
+    pids = job.handle.progress().slot_pids
+    return pids[slot] if slot < len(pids) else os.getpid()
+
+
+def _assigned(job: KnownJob, slot: int) -> int:
+    return sum(life.slot == slot for life in job.statistics.lives.all().values())
+
+
+# ------------------------------------------------------------------------------------------------------ the driver
+
+
+def driver_metrics() -> dict[str, Any]:
+    """Return the metrics of the driver's process, under Flink's names."""
+    return _process_metrics(os.getpid())
+
+
+def _process_metrics(pid: int) -> dict[str, Any]:
+    return {
+        "Status.JVM.Memory.Heap.Used": _resident_bytes(pid),
+        "Status.JVM.Memory.Heap.Max": _memory_bytes(),
+        "Status.JVM.Threads.Count": _thread_count(pid),
+        "Status.JVM.CPU.Time": _cpu_ns(pid),
+    }
+
+
+def threads() -> dict[str, Any]:
+    """Answer `/jobmanager/thread-dump`: the stacks of the driver's threads."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found = []
+    for number, frame in sys._current_frames().items():
+        name = names.get(number, str(number))
+        stack = "".join(traceback.format_stack(frame))
+        found.append({"threadName": name, "stringifiedThreadInfo": f'"{name}" Id={number}\n{stack}\n'})
+    return {"threadInfos": found}
+
+
+def log_files(jobs: KnownJobs) -> list[Path]:
+    """Return the logs of the driver: those of Python's logging, of the engine, and standard output if it is a file."""
+    found = [
+        Path(handler.baseFilename)
+        for logger in (logging.getLogger(), logging.getLogger("tamias"))
+        for handler in logger.handlers
+        if isinstance(handler, logging.FileHandler)
+    ]
+    found += [
+        Path(job.statistics.facts.log_path)
+        for job in jobs.all()
+        if job.statistics.facts is not None and job.statistics.facts.log_path is not None
+    ]
+    for number in (1, 2):
+        if _is_file(number):
+            found.append(Path(os.readlink(f"/proc/self/fd/{number}")))
+    return [path for path in dict.fromkeys(found) if path.is_file()]
+
+
+def log_list(files: list[Path]) -> dict[str, Any]:
+    """Answer `/jobmanager/logs`."""
+    found = []
+    for path in files:
+        status = path.stat()
+        found.append({"name": path.name, "size": status.st_size, "mtime": status.st_mtime_ns // 1_000_000})
+    return {"logs": found}
+
+
+def log_file(files: list[Path], name: str | None, request: Request) -> Response:
+    """Answer with a log. The query parameter `offset` leaves out its first bytes, for readers that follow it.
+
+    Raises:
+        HttpError: There is no such log.
+    """
+    found = next((path for path in files if name is None or path.name == name), None)
+    if found is None:
+        not_found("there is no log file" if name is None else f"there is no log file {name[:80]!r}")
+    first = min(request.number("offset") or 0, found.stat().st_size)
+    return Response(FileAnswer(found, first), content_type="text/plain; charset=UTF-8")
+
+
+def _is_file(number: int) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(number).st_mode)
+    except OSError:
+        return False  # it is closed
+
+
+# ------------------------------------------------------------------------------------------- what the system knows
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0  # the process has ended, or runs on another machine
+
+
+def _thread_count(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
+
+
+def _cpu_ns(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")

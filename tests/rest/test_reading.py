@@ -1,0 +1,123 @@
+"""What a driver shows of its jobs, in Flink's form."""
+
+import pytest
+
+from tamias.common import JobStatus
+from tests.live_jobs import until
+from tests.rest.shapes import READING, misfits
+
+
+def test_every_answer_has_the_shape_of_flinks(caller, run, tmp_path):
+    handle = run(tmp_path)
+    until(lambda: handle.progress().checkpoints_completed > 1)
+    until(lambda: handle.request_savepoint(str(tmp_path / "saved")).result(30))
+    job = caller.get(f"/jobs/{handle.job_id}")
+    vertex = job["vertices"][0]["id"]
+    checkpoint = caller.get(f"/jobs/{handle.job_id}/checkpoints")["latest"]["completed"]["id"]
+    slot = caller.get("/taskmanagers")["taskmanagers"][0]["id"]
+    names = {"jobid": handle.job_id, "vertexid": vertex, "subtaskindex": 0, "attempt": 0, "taskmanagerid": slot}
+    for path, shape in READING.items():
+        answer = caller.get(path.format(**names, checkpointid=checkpoint))
+        assert not misfits(shape, answer), path
+
+
+def test_the_job_is_shown_as_it_runs(caller, run):
+    handle = run()
+    overview = caller.get("/overview")
+    assert (overview["jobs-running"], overview["jobs-finished"], overview["slots-total"]) == (1, 0, 2)
+    assert caller.get("/jobs") == {"jobs": [{"id": str(handle.job_id), "status": "RUNNING"}]}
+    (shown,) = caller.get("/jobs/overview")["jobs"]
+    assert (shown["name"], shown["state"], shown["tasks"]["running"], shown["tasks"]["total"]) == (
+        "endless", "RUNNING", 4, 4,
+    )  # fmt: skip
+    details = caller.get(f"/jobs/{handle.job_id}")
+    first, second = details["vertices"]
+    assert first["metrics"]["write-records"] > 0
+    assert [node["id"] for node in details["plan"]["nodes"]] == [first["id"], second["id"]]
+    assert details["plan"]["nodes"][1]["inputs"][0]["id"] == first["id"]
+    assert details["plan"]["nodes"][1]["inputs"][0]["ship_strategy"] == "HASH"
+    assert details["stream-graph"] is None
+    handle.cancel()
+    handle.wait_for_end(30)
+    assert caller.get("/jobs")["jobs"][0]["status"] == "CANCELED"
+    ended = caller.get(f"/jobs/{handle.job_id}")
+    assert ended["end-time"] >= ended["start-time"] and ended["status-counts"]["CANCELED"] == 2
+
+
+def test_metrics_are_listed_chosen_and_combined(caller, run):
+    handle = run()
+    vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][1]["id"]
+    at = f"/jobs/{handle.job_id}/vertices/{vertex}"
+    names = [each["id"] for each in caller.get(f"{at}/metrics")]
+    assert {"0.numRecordsIn", "1.numRecordsIn", "0.busyTimeMsPerSecond"} <= set(names)
+    until(lambda: int(caller.get(f"{at}/metrics?get=0.numRecordsIn")[0]["value"]) > 0)
+    (both,) = caller.get(f"{at}/subtasks/metrics?get=numRecordsIn&agg=sum,max")
+    assert set(both) == {"id", "sum", "max"} and both["sum"] >= both["max"] > 0
+    (first,) = caller.get(f"{at}/subtasks/metrics?get=numRecordsIn&subtasks=0")
+    assert first["min"] == first["max"] == first["avg"]
+    assert caller.get(f"/jobs/{handle.job_id}/metrics?get=numRestarts,nothing") == [{"id": "numRestarts", "value": "0"}]
+    ratios = caller.get(f"{at}/backpressure")["subtasks"][0]
+    assert sum(ratios[name] for name in ("ratio", "busyRatio", "idleRatio")) == pytest.approx(1, abs=0.01)
+
+
+def test_checkpoints_are_shown_with_their_parts(caller, run, tmp_path):
+    handle = run(tmp_path)
+    until(lambda: handle.progress().checkpoints_completed > 2)
+    path = handle.request_savepoint(str(tmp_path / "saved")).result(30)
+    found = caller.get(f"/jobs/{handle.job_id}/checkpoints")
+    assert found["counts"]["completed"] > 2
+    assert found["latest"]["savepoint"]["external_path"] == path
+    assert found["latest"]["savepoint"]["checkpoint_type"] == "SAVEPOINT"
+    assert found["latest"]["savepoint"]["discarded"] is False
+    oldest = min((each for each in found["history"] if not each["is_savepoint"]), key=lambda each: each["id"])
+    assert oldest["discarded"] is True, "one checkpoint is retained"
+    saved = found["latest"]["savepoint"]["id"]
+    whole = caller.get(f"/jobs/{handle.job_id}/checkpoints/details/{saved}")
+    assert sum(part["state_size"] for part in whole["tasks"].values()) == whole["state_size"] > 0
+    assert whole["num_acknowledged_subtasks"] == whole["num_subtasks"] == 4
+    vertex = next(iter(whole["tasks"]))
+    parts = caller.get(f"/jobs/{handle.job_id}/checkpoints/details/{saved}/subtasks/{vertex}")["subtasks"]
+    assert [part["status"] for part in parts] == ["completed", "completed"]
+
+
+def test_a_failure_is_shown_with_the_users_frames(caller, run):
+    def failing(n):
+        if n > 20:
+            raise LookupError("no such shop")
+        return n
+
+    handle = run(function=failing)
+    assert handle.wait_for_end(30) and handle.status() is JobStatus.FAILED
+    (entry,) = caller.get(f"/jobs/{handle.job_id}/exceptions")["exceptionHistory"]["entries"]
+    assert entry["exceptionName"] == "LookupError"
+    assert "no such shop" in entry["stacktrace"] and "in failing" in entry["stacktrace"]
+    assert entry["taskName"].endswith("/2)")
+    states = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["tasks"]
+    assert states["FAILED"] >= 1 and states["RUNNING"] == 0
+
+
+def test_secrets_are_masked(caller, run):
+    run(**{"spark__hadoop__fs__s3a__secret__key": "hush"})
+    values = {each["key"]: each["value"] for each in caller.get("/jobmanager/config")}
+    assert values["spark.hadoop.fs.s3a.secret.key"] == "******"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"),
+    [
+        ("/jobs/nobody", 404, "there is no job 'nobody'"),
+        ("/jobs/{job}/vertices/none", 404, "has no vertex"),
+        ("/jobs/{job}/vertices/{vertex}/subtasks/7", 404, "has no subtask 7"),
+        ("/jobs/{job}/vertices/{vertex}/subtasks/-1", 400, "not a number"),
+        ("/jobs/{job}/vertices/{vertex}/subtasks/metrics?agg=most", 400, "no aggregation 'most'"),
+        ("/jobs/{job}/checkpoints/details/999", 404, "no checkpoint 999"),
+        ("/jobs/{job}/exceptions?maxExceptions=few", 400, "not a number"),
+        ("/jobmanager/logs/..%2Fsecret", 404, "no log file"),
+        ("/nowhere", 404, "no path /nowhere"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_a_reason(caller, run, path, status, reason):
+    handle = run()
+    vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
+    found, answer = caller.ask("GET", path.format(job=handle.job_id, vertex=vertex))
+    assert found == status and reason in answer["errors"][0]

@@ -1,0 +1,260 @@
+"""Whom a web server answers: tokens, names, pages of other servers, read-only servers, bounds and bad requests."""
+
+import http.client
+import json
+import os
+import socket
+import ssl
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from tamias.common import Configuration
+from tamias.config.web_settings import WebSettings, web_settings
+from tamias.engine.slots.link_certificate import made_by_package
+from tamias.errors import ConfigurationError
+from tamias.web.gate import Gate
+from tamias.web.messages import Response
+from tamias.web.routes import Routes
+from tamias.web.server import ServerLimits, WebServer, tcp_socket, unix_socket
+from tamias.web.serving import serve
+from tamias.web.token_file import read_token, token_in
+
+TOKEN = "a-token-that-is-long-enough"
+
+
+def routes():
+    found = Routes()
+    found.add("GET", "/things", lambda request: {"things": [1, 2]})
+    found.add("GET", "/things/:name", lambda request: dict(request.parameters))
+    found.add("POST", "/things", lambda request: Response(request.json_object(), 202), most_body_bytes=100)
+    found.add("GET", "/", lambda request: Response(b"<p>page", content_type="text/html"), is_public=True)
+    found.add("GET", "/defect", lambda request: {"never": 1 // 0})
+    return found
+
+
+@pytest.fixture
+def start():
+    servers = []
+
+    def run(*, token=TOKEN, read_only=False, limits=None):
+        gate = Gate(None if token is None else token.encode(), frozenset({"127.0.0.1", "localhost"}), read_only)
+        servers.append(WebServer(tcp_socket("127.0.0.1", 0), routes(), gate, limits=limits))
+        servers[-1].start()
+        return servers[-1].port
+
+    yield run
+    for server in servers:
+        server.close()
+
+
+def ask(port, method, path, body=None, token=TOKEN, **headers):
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    link.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    answer = link.getresponse()
+    content = answer.read()
+    link.close()
+    return answer.status, content
+
+
+def raw(port, data):
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as link:
+        link.sendall(data)
+        link.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: link.recv(65536), b""))
+
+
+def test_a_request_with_the_token_is_answered(start):
+    port = start()
+    assert ask(port, "GET", "/things") == (200, b'{"things": [1, 2]}')
+    assert ask(port, "POST", "/things", json.dumps({"a": 1})) == (202, b'{"a": 1}')
+    assert ask(port, "GET", "/things/a%20b") == (200, b'{"name": "a b"}')
+    assert ask(port, "HEAD", "/things") == (200, b"")
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN[:-1], TOKEN + "x", "\u00e9" * 20])
+@pytest.mark.parametrize("path", ["/things", "/nowhere", "/things/1"])
+def test_without_the_token_nothing_is_told(start, token, path):
+    headers = (
+        {} if token is None else {"Authorization": f"Bearer {token}".encode("latin-1", "replace").decode("latin-1")}
+    )
+    status, content = ask(start(), "GET", path, token=None, **headers)
+    assert status == 401 and b"token" in content
+
+
+def test_a_page_needs_no_token(start):
+    assert ask(start(), "GET", "/", token=None) == (200, b"<p>page")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Host": "["},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors"},
+    ],
+)
+def test_requests_of_other_pages_are_refused_even_with_the_token(start, headers):
+    assert ask(start(), "GET", "/things", **headers)[0] == 403
+
+
+def test_a_page_of_the_server_itself_is_answered(start):
+    port = start()
+    own = {"Origin": f"http://localhost:{port}", "Host": f"localhost:{port}", "Sec_Fetch_Site": "same-origin"}
+    assert ask(port, "POST", "/things", "{}", **own)[0] == 202
+    assert ask(port, "GET", "/", token=None, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
+
+
+def test_a_read_only_server_changes_nothing(start):
+    port = start(read_only=True)
+    assert ask(port, "GET", "/things")[0] == 200
+    status, content = ask(port, "POST", "/things", "{}")
+    assert status == 403 and b"read-only" in content
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("DELETE", "/things", None, 405),
+        ("SING", "/things", None, 405),
+        ("POST", "/things", "no json", 400),
+        ("POST", "/things", "[1]", 400),
+        ("POST", "/things", "[" * 99, 400),
+        ("POST", "/things", "x" * 101, 413),
+        ("GET", "/things/%ff", None, 400),
+        ("GET", "/things/1?" + "&".join(f"a{n}=1" for n in range(500)), None, 400),
+        ("GET", "/" + "a" * 70_000, None, 414),
+    ],
+)
+def test_bad_requests_are_refused_with_a_reason(start, method, path, body, status):
+    found, content = ask(start(), method, path, body)
+    assert found == status and json.loads(content)["errors"][0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET /things HTTP/9.9\r\n\r\n",
+        b"GET /things HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+        b"POST /things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: -5\r\n\r\n",
+        b"POST /things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 5\r\n\r\n{}",
+        b"POST /things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nTransfer-Encoding: x\r\n\r\n",
+        b"\x00\xff\xfe\r\n\r\n",
+    ],
+)
+def test_malformed_requests_are_refused_as_the_clients_mistake(start, data):
+    answer = raw(start(), data.replace(b"%s", TOKEN.encode()))
+    assert answer.startswith(b"HTTP/1.1 4"), answer[:200]
+
+
+def test_a_defect_is_an_answer_without_details(start):
+    status, content = ask(start(), "GET", "/defect")
+    assert status == 500 and b"ZeroDivisionError" not in content
+
+
+def test_a_silent_peer_is_sent_away_and_others_are_answered_meanwhile(start):
+    port = start(limits=ServerLimits(idle_s=0.2, request_s=0.2))
+    with socket.create_connection(("127.0.0.1", port)) as silent, socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"GET /thi")
+        assert ask(port, "GET", "/things")[0] == 200
+        slow.settimeout(30)
+        silent.settimeout(30)
+        assert slow.recv(100).startswith(b"HTTP/1.1 408")
+        assert silent.recv(100) == b""
+
+
+def test_many_clients_are_answered_at_once(start):
+    port, found = start(), []
+    threads = [threading.Thread(target=lambda: found.append(ask(port, "GET", "/things")[0])) for _ in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [200] * 200
+
+
+def test_a_connection_carries_several_requests(start):
+    link = http.client.HTTPConnection("127.0.0.1", start(), timeout=30)
+    for _ in range(3):
+        link.request("GET", "/things", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert link.getresponse().read() == b'{"things": [1, 2]}'
+    link.close()
+
+
+def test_another_user_is_not_answered_on_a_unix_socket(tmp_path):
+    path = str(tmp_path / "s")
+    server = WebServer(unix_socket(path), routes(), Gate(), uid_of=lambda link: os.getuid() + 1)
+    server.start()
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(30)
+        link.connect(path)
+        assert link.recv(100) == b""
+    server.close()
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_server_with_a_certificate_speaks_tls(tmp_path):
+    certificate = tmp_path / "server.pem"
+    made = made_by_package()
+    assert made is not None
+    certificate.write_bytes(made.pem)
+    settings = WebSettings(port=0, certificate_file=str(certificate))
+    serving = serve(settings, routes(), str(tmp_path / "token"))
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    trusted.check_hostname = False
+    link = http.client.HTTPSConnection("127.0.0.1", serving.server.port, context=trusted, timeout=30)
+    link.request("GET", "/things", headers={"Authorization": f"Bearer {read_token(str(tmp_path / 'token')).decode()}"})
+    assert link.getresponse().status == 200
+    link.close()
+    assert serving.address.startswith("https://")
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        ask(serving.server.port, "GET", "/")
+    serving.server.close()
+
+
+def test_the_token_file_is_made_once_and_for_its_owner_only(tmp_path):
+    path = str(tmp_path / "token")
+    first = token_in(path)
+    assert token_in(path) == first and len(first) > 30
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    os.chmod(path, 0o644)
+    with pytest.raises(ConfigurationError, match="open to other users"):
+        token_in(path)
+    os.chmod(path, 0o600)
+    Path(path).write_text("short")
+    with pytest.raises(ConfigurationError, match="holds no token"):
+        token_in(path)
+    assert os.listdir(tmp_path) == ["token"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"tamias.web": "9999999"}, "a port from 1 to 65535"),
+        ({"tamias.web": "auto", "tamias.web.bind-address": "0.0.0.0"}, "tamias.web.certificate-file"),
+        (
+            {"tamias.web": "auto", "tamias.web.bind-address": "::", "tamias.web.authentication": "none"},
+            "cannot be 'none'",
+        ),
+    ],
+)
+def test_a_server_that_strangers_could_use_is_refused(keys, reason):
+    with pytest.raises(ConfigurationError, match=reason):
+        web_settings(Configuration.from_dict(keys))
+
+
+def test_an_address_in_use_is_named(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = WebSettings(port=taken.getsockname()[1])
+        with pytest.raises(ConfigurationError, match="cannot listen on 127"):
+            serve(settings, routes(), str(tmp_path / "token"))
