@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -143,6 +144,30 @@ def _stat(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ["X", "0"]
+
+
+class Tracks:
+    """Counts calls in a file, from whatever process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        path.write_bytes(b"")
+
+    def __call__(self, value: Any) -> Any:
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(b".")
+        return value
+
+    @property
+    def count(self) -> int:
+        return os.path.getsize(self.path)
+
+
+def comes_to_rest(tracks: Tracks) -> bool:
+    """Return whether nobody has called for a while."""
+    before = tracks.count
+    time.sleep(0.3)
+    return before == tracks.count
 
 
 class PickleBomb:

@@ -74,6 +74,28 @@ def test_a_slow_job_keeps_its_epochs_near_the_target(rate_per_s):
     assert all(700 <= wall_ms <= 1_300 for wall_ms, _, _ in job.epochs[-5:])
 
 
+@pytest.mark.parametrize(
+    ("rate_per_s", "least_ms", "most_ms"), [(1_000, 450, 700), (50, 400, 700), (500_000, 1_800, 2_200)]
+)
+def test_the_epochs_of_a_slow_job_stay_near_the_latency_target_and_those_of_a_fast_one_do_not(
+    rate_per_s, least_ms, most_ms
+):
+    settings = PacingSettings(target_ms=2_000, latency_target_ms=500)
+    job = SimulatedJob(rate_per_s=rate_per_s, waiting=100_000_000, settings=settings).run(25)
+    assert all(least_ms <= wall_ms <= most_ms for wall_ms, _, _ in job.epochs[-5:])
+
+
+def test_a_latency_target_below_the_fixed_cost_still_leaves_room_for_work():
+    settings = PacingSettings(target_ms=2_000, latency_target_ms=60)
+    job = SimulatedJob(rate_per_s=1_000, waiting=1_000_000, settings=settings).run(30)
+    assert job.epochs[-1][1] >= 25
+
+
+def test_a_latency_target_of_nothing_is_refused():
+    with pytest.raises(ConfigurationError, match="latency_target_ms"):
+        PacingSettings(latency_target_ms=0)
+
+
 def test_a_job_that_becomes_slower_comes_back_to_the_target():
     job = SimulatedJob(rate_per_s=500_000, waiting=100_000_000).run(10)
     job.rate_per_ms /= 10

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable
 
 from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
+from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import SlotHandle
 from tamias.errors import DeploymentError
 from tamias.slot.deployment import Deployment
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tamias.slot.slot_events import SlotActivity
 from tests.slot.small_job import deployment, graph, summing
 
 
@@ -19,7 +19,7 @@ class NoSlots:
     def __init__(self) -> None:
         self.secret = b""
         self.slots: list[SlotHandle] = []
-        self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
+        self.events = EventQueue()
         self.shares_disk = True
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
@@ -44,7 +44,7 @@ class Engine(ContinuousSlotEngine):
     def _end_flow(self, *, in_order: bool) -> None:
         self.ended_in_order.append(in_order)
 
-    def cancel_epoch(self) -> None:
+    def _cancel_levels(self) -> None:
         """Do nothing: no epoch runs."""
 
     def _slot_lost(self, number: int) -> None:

@@ -17,7 +17,7 @@ from tamias.datastream.functions import KeyedProcessFunction
 from tamias.errors import JobExecutionError
 from tamias.testing.process_engine import on_process_engine
 from tests import live_jobs
-from tests.live_jobs import until
+from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.slot.test_slot_processes import EXPECTED_TOTALS, RECORDS, environment, sums, totals
 from tests.spark import every_kind, tally
 
@@ -114,29 +114,6 @@ def test_a_processing_time_timer_fires_though_no_record_comes() -> None:
     alarms = first.key_by(lambda v: v[0]).process(Alarm())
     with on_process_engine(continuous=True), alarms.execute_and_collect() as records:
         assert Counter(records) == {"record": 1, "alarm": 1}
-
-
-class Tracks:
-    """Counts calls in a file, from whatever process."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-        path.write_bytes(b"")
-
-    def __call__(self, value: Any) -> Any:
-        with open(self.path, "ab", buffering=0) as file:
-            file.write(b".")
-        return value
-
-    @property
-    def count(self) -> int:
-        return os.path.getsize(self.path)
-
-
-def comes_to_rest(tracks: Tracks) -> bool:
-    before = tracks.count
-    time.sleep(0.3)
-    return before == tracks.count
 
 
 def test_a_slow_operator_stops_the_source(tmp_path: Path) -> None:

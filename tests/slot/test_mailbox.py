@@ -26,13 +26,14 @@ from tamias.slot.host import SlotHost
 from tamias.slot.link import Link, connect
 from tamias.slot.mailbox import Mailbox
 from tamias.slot.messages import FAILED, Attach, CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
+from tamias.slot.reports import Reports
 from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import EpochAcknowledged, SlotActivity, SnapshotWritten, SubtaskFailed
+from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import RECORDS, Blob
 from tamias.types.by_value import dumps
-from tests.live_jobs import until
+from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 SECRET = b"s" * 32
@@ -257,7 +258,7 @@ def test_an_order_is_taken_while_the_code_of_the_user_hangs(slot: Slot, tmp_path
 
 def test_a_late_loss_of_a_task_belongs_to_the_attempt_of_the_task() -> None:
     host = SlotHost(0, SystemClock(), lambda event: None)
-    mailbox = Mailbox(host, Turn(), SystemClock(), lambda event: None)
+    mailbox = Mailbox(host, Turn(), SystemClock(), Reports())
     failures: queue.SimpleQueue[tuple[SubtaskId, int]] = queue.SimpleQueue()
     mailbox.failed = lambda subtask, attempt, error: failures.put((subtask, attempt))
     first = deployment(graph(summing), 0, continuous=True)
@@ -302,3 +303,22 @@ def test_an_interruption_in_the_code_of_the_user_ends_the_attempt_and_not_the_th
     carry(slot.attach(SOURCE, 1), slot.attach(SUM, 1))
     slot.order(EpochOrder(0), attempt=1)
     assert slot.hear(EpochAcknowledged).attempt == 1
+
+
+def test_a_driver_that_takes_no_output_stops_the_subtask_that_puts_it_out(slot: Slot, tmp_path: Path) -> None:
+    read = Tracks(tmp_path / "read")
+
+    def printing(env: Any) -> None:
+        source = DataGeneratorSource(lambda n: read("x" * 100_000), 5_000)
+        lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines")
+        lines.print()
+        lines.filter(lambda v: False).key_by(lambda v: v).reduce(lambda a, b: a).print()
+
+    slot.deploy(printing)
+    carry(slot.attach(SOURCE), slot.attach(SUM))
+    until(lambda: read.count > 0)
+    until(lambda: comes_to_rest(read))
+    before = read.count
+    assert before < 500, "some megabytes wait in the slot"
+    while read.count < before + 100:
+        slot.hear(OutputLeft)

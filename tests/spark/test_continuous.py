@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,13 @@ tally.build(12_000, 1e9, folder / "tally", parallelism=1, restore=path, executio
 client = tally.build(100_000, 1_000, folder / "cancelled", execution="continuous").execute_async()
 while client.get_progress().records_read < 100:
     time.sleep(0.02)
+env = environment("continuous")
+env.set_parallelism(15)
+env.from_sequence(1, 10).key_by(lambda v: v).map(lambda v: v).print("beside")
+try:
+    env.execute()
+except TamiasError as error:
+    found["beside"] = str(error)
 client.cancel().result()
 while client.get_job_status().result() is not JobStatus.CANCELED:
     time.sleep(0.02)
@@ -124,6 +132,11 @@ def test_an_exception_of_the_users_code_reaches_the_program_as_itself(found) -> 
 def test_a_job_with_more_tasks_than_places_is_refused_with_what_to_do(found) -> None:
     assert "the job needs 80 tasks at the same time" in found["too wide"]
     assert "tamias.execution" in found["too wide"]
+
+
+def test_a_job_does_not_take_places_that_another_one_holds(found) -> None:
+    assert "the job needs 30 tasks at the same time" in found["beside"]
+    assert re.search(r"places for 32, of which job '.*' holds \d+", found["beside"])
 
 
 def test_auto_runs_a_job_continuously_where_the_session_allows_it(found) -> None:

@@ -162,3 +162,20 @@ def test_an_error_of_the_slot_is_not_blamed_on_an_operator() -> None:
     with pytest.raises(SlotLostError, match="not told where"):
         bench.run()
     bench.host.shutdown()
+
+
+def test_nothing_happens_behind_the_mark_of_a_savepoint_that_the_job_stops_with() -> None:
+    bench, stop, next_one = Bench(), EpochOrder(0, checkpoint_id=1, suspends=True), EpochOrder(1)
+    bench.give(0, records(1))
+    for sender in (0, 1):
+        bench.give(sender, (EPOCH, stop))
+    assert bench.run() == [1, (EPOCH, stop)]
+    bench.clock.advance(10_000)
+    assert bench.subtask.next_timer_ms() is None
+    bench.subtask.advance_clock()
+    bench.subtask.emit_periodic_watermarks()
+    bench.subtask.flush()
+    assert bench.around.take_sent() == [], "the timer is in the savepoint: it fires in the job that continues from it"
+    for sender in (0, 1):  # the savepoint could not be taken, and the job goes on
+        bench.give(sender, (EPOCH, next_one))
+    assert bench.run() == ["alarm", (EPOCH, next_one)]

@@ -59,6 +59,7 @@ class JobSettings:
     buffer_timeout_ms: int = 100  # -1: output waits until a blob is full
     epoch_source_bytes: int = 64 << 20  # how much a source subtask may read in one epoch
     epoch_target_ms: int = 2_000  # how long an epoch may take under backlog; its fixed cost on Spark is some 150 ms
+    epoch_latency_target_ms: int = 500  # and in a job that processes few records a second
     collect_buffer_bytes: int = 64 << 20  # how much of what is collected waits in the driver's memory
     parallelism_set: bool = False  # whether the program or the configuration says how many subtasks operators have
     progress: Literal["auto", "off"] = "auto"  # whether the job is shown on standard error, if a person reads it
@@ -113,6 +114,7 @@ def job_settings(
         execution=options.EXECUTION.read(configuration),
         buffer_timeout_ms=buffer_timeout_ms(configuration),
         epoch_target_ms=options.EPOCH_TARGET.read(configuration),
+        epoch_latency_target_ms=options.EPOCH_LATENCY_TARGET.read(configuration),
         collect_buffer_bytes=options.COLLECT_BUFFER.read(configuration),
         epoch_source_bytes=options.EPOCH_SOURCE_BYTES.read(configuration),
         configuration=configuration.to_dict(),

@@ -146,6 +146,7 @@ class AttemptRunner:
         settings = self.job.settings
         return PacingSettings(
             target_ms=settings.epoch_target_ms,
+            latency_target_ms=None if self.job.graph.settings.batch else settings.epoch_latency_target_ms,
             max_bytes=settings.epoch_source_bytes,
             checkpoint_interval_ms=settings.checkpoints.interval_ms,
         )

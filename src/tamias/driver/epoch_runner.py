@@ -62,19 +62,20 @@ class EpochRunner:
         region, self._failed_region = self._failed_region, None
         return region
 
-    def run(self, budget: EpochBudget, *, holds_sources: bool = False) -> Epoch:
+    def run(self, budget: EpochBudget, *, holds_sources: bool = False, suspends: bool = False) -> Epoch:
         """Run one epoch. It carries a checkpoint if one is due.
 
         Args:
             budget: How much the sources may read.
             holds_sources: Where jobs run continuously: the sources read nothing behind this epoch until the next one.
+            suspends: Where jobs run continuously: nothing happens behind this epoch until the next one.
 
         Raises:
             AttemptFailed: A subtask or a slot failed.
             Cancelled: The job was cancelled while the epoch ran.
         """
         due = self._checkpoints.start_due(Cut(self._number, self._output.records_read), backlog=self._backlog)
-        order = replace(self._order(budget), holds_sources=holds_sources)
+        order = replace(self._order(budget), holds_sources=holds_sources, suspends=suspends)
         if due is not None:
             order = replace(
                 order,

@@ -1,8 +1,13 @@
 """Decides how much the next epoch reads: a little while the input trickles, up to a target time under backlog.
 
 An epoch has a fixed cost (about 100 ms on Spark) whatever it carries. Under backlog an epoch therefore carries enough
-to make the fixed cost small. While the input trickles, an epoch carries what has arrived, at once. The pacer is pure:
-measurements in, a budget out.
+to make the fixed cost small. While the input trickles, an epoch carries what has arrived, at once.
+
+A source that always has more to read than a slow operator takes looks like a backlog, and never ends. The slower a job
+is, the shorter are its epochs, down to the latency target: a record waits for the rest of its epoch, and the sources
+read no more than the operators take in that time.
+
+The pacer is pure: measurements in, a budget out.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ GUESSED_FIXED_MS = 100.0
 LEARNING_RATE = 0.3  # of the fixed cost: one unusual epoch must not change it by much
 MEMORY = 0.9  # the weight of an epoch in the fitted line, for each epoch after it
 FAR_OFF = 1.5  # a measurement that is so many times its prediction, or as many times smaller, starts a new line
+FAST_PER_MS = 20.0  # records of a job that gets the whole target; slower jobs get less, down to the latency target
 LEAST_VARIATION = 0.15  # of the records of epochs, as a share of their mean: below it a line says too little
 
 
@@ -37,15 +43,19 @@ class PacingSettings:
         max_bytes: The most bytes that one source subtask reads in one epoch. This bounds memory.
         checkpoint_interval_ms: The checkpoint interval, or None without checkpoints. An epoch must not outlast it, or
             no checkpoint would be on time.
+        latency_target_ms: The wall time of an epoch under backlog in a job that processes few records a second. None:
+            that of all jobs.
     """
 
     target_ms: int = 1_000
     max_bytes: int = 64 << 20
     checkpoint_interval_ms: int | None = None
+    latency_target_ms: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("target_ms", self.target_ms), ("max_bytes", self.max_bytes)):
-            if value < 1:
+        latency = ("latency_target_ms", self.latency_target_ms)
+        for name, value in (("target_ms", self.target_ms), ("max_bytes", self.max_bytes), latency):
+            if value is not None and value < 1:
                 raise ConfigurationError(f"epoch setting {name!r} is {value}, but must be at least 1")
 
     @property
@@ -55,6 +65,17 @@ class PacingSettings:
         if self.checkpoint_interval_ms is not None:
             limits.append(self.checkpoint_interval_ms)
         return max(SHORTEST_TARGET_MS, min(limits))
+
+    def target_at(self, records_per_ms: float) -> float:
+        """Return the effective target of a job that processes so many records while it works.
+
+        >>> settings = PacingSettings(target_ms=2_000, latency_target_ms=500)
+        >>> [settings.target_at(rate) for rate in (0.0, 10.0, 20.0, 700.0)]
+        [500.0, 1250.0, 2000.0, 2000.0]
+        """
+        most = self.effective_target_ms
+        least = most if self.latency_target_ms is None else max(SHORTEST_TARGET_MS, min(most, self.latency_target_ms))
+        return least + (most - least) * min(1.0, records_per_ms / FAST_PER_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +129,7 @@ class EpochPacer:
         self._records = FIRST_RECORDS
         self._fixed_ms = GUESSED_FIXED_MS
         self._records_per_ms: float | None = None  # of a subtask with its budget used up; None before a backlog
+        self._job_per_ms = FAST_PER_MS  # records that all source subtasks read in a millisecond of work
         self._wait_ms = 0
         self._line = _FittedLine()
         self.pace = self._plan(source_ms=IDLE_SOURCE_MS)
@@ -128,6 +150,7 @@ class EpochPacer:
 
     def _follow_backlog(self, report: EpochReport) -> None:
         work_ms = max(1.0, report.wall_ms - self._fixed_ms)
+        self._job_per_ms += LEARNING_RATE * (min(report.records / work_ms, FAST_PER_MS) - self._job_per_ms)
         # If bytes or time stopped the sources early, the number of records says nothing about the budget.
         budget_was_used = 2 * report.records >= self._records
         ratio = self._work_target_ms() / work_ms
@@ -166,7 +189,7 @@ class EpochPacer:
 
     def _work_target_ms(self) -> float:
         # A target at or below the fixed cost cannot be met. Half of the target for work keeps the job moving.
-        target_ms = self._settings.effective_target_ms
+        target_ms = self._settings.target_at(self._job_per_ms)
         return max(target_ms - self._fixed_ms, target_ms / 2)
 
     def _plan(self, *, source_ms: int) -> Pace:

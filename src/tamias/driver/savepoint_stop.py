@@ -35,7 +35,7 @@ class SavepointStop:
         self._checkpoints.request_savepoint(request)
         while request.checkpoint_id is None and not request.failed:
             self._between.attend()  # a savepoint that the job was to be cancelled with may have to complete first
-            self._epochs.run(budget, holds_sources=True)  # nothing is read behind the savepoint
+            self._epochs.run(budget, suspends=True)  # nothing is read or emitted behind the savepoint
         self._between.wait_until(lambda: request.exists or request.failed)
         if request.exists:
             return True

@@ -76,8 +76,9 @@ class DriverOutput:
 
     def _part(self, lines: list[str], runs: list[CollectedRun]) -> OutputPart:
         self._parts += 1
-        self._bytes_taken += sum(map(len, lines)) + sum(map(_size_of_run, runs))
-        return OutputPart(self._vertex, self._subtask, self._parts, lines, runs)
+        part = OutputPart(self._vertex, self._subtask, self._parts, lines, runs)
+        self._bytes_taken += part.size_bytes
+        return part
 
     def take_rest(self) -> OutputPart:
         """Return what is left at the end of an epoch."""

@@ -35,9 +35,9 @@ class EpochOrder:
     savepoint: SavepointOrder | None = None
     savepoint_apart: bool = False  # the checkpoint is a savepoint, and the slot has its `SavepointOrder` already
     drain: bool = False  # sources end now, even if there is more to read
-    holds_sources: bool = (
-        False  # where jobs run continuously: sources read nothing behind the mark until the next order
-    )
+    # Where jobs run continuously: what happens behind the mark, until the next order.
+    holds_sources: bool = False  # sources read nothing
+    suspends: bool = False  # nor does anything else happen: timers do not fire, answers to requests wait
 
     def without_address(self) -> EpochOrder:
         """Return the order as Spark's tasks carry it: an address with credentials must not pass through Spark."""
@@ -53,6 +53,10 @@ class OutputPart:
     number: int  # parts of a subtask's epoch are numbered, since Spark may change their order
     lines: list[str]
     collected: list[CollectedRun]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.lines)) + sum(run.size_bytes for run in self.collected)
 
 
 @dataclass(slots=True)

@@ -176,6 +176,15 @@ class EncryptedSocket:
                 sent += self._tls.write(plain[sent:])  # one record
             return self._outgoing.read()
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether bytes have been taken in that were not received yet."""
+        with self._turn:
+            return bool(self._incoming.pending or self._tls.pending())
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def settimeout(self, seconds: float | None) -> None:
         self._socket.settimeout(seconds)
 

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import select
 import socket
 import ssl
 import struct
@@ -100,6 +101,17 @@ class Link:
                 self.close()
                 raise EOFError("a message was changed on its way: its digest is wrong")
         return message
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a message, or the end of the connection, to arrive; return False if none has begun to."""
+        if isinstance(self._socket, EncryptedSocket) and self._socket.has_bytes:
+            return True
+        descriptor = self._socket.fileno()
+        if descriptor < 0:
+            return True  # the connection was closed on this side
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLIN)
+        return bool(waiting.poll(seconds * 1000))
 
     def settimeout(self, seconds: float | None) -> None:
         """Limit how long `receive` and `send` wait; None: without limit."""

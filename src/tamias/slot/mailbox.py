@@ -20,7 +20,8 @@ from tamias.slot.conduit import Conduit
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
-from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, OutputLeft
+from tamias.slot.reports import Reports
+from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
 from tamias.slot.spool import Spool
 from tamias.slot.turn import Turn
 from tamias.slot.waiting_blobs import WaitingBlob
@@ -44,11 +45,11 @@ OnFailure = Callable[[SubtaskId, int, Exception], None]  # with the attempt of t
 class Mailbox:
     """The subtasks of one slot in one attempt, and the thread that runs them."""
 
-    def __init__(self, host: SlotHost, turn: Turn, clock: Clock, report: Callable[[FlowEvent], None]) -> None:
+    def __init__(self, host: SlotHost, turn: Turn, clock: Clock, reports: Reports) -> None:
         self._host = host
         self._turn = turn
         self._clock = clock
-        self._report = report
+        self.reports = reports
         self._wake = threading.Event()
         self._desks: dict[SubtaskId, Desk] = {}
         self._thread: threading.Thread | None = None
@@ -104,6 +105,11 @@ class Mailbox:
             desk.give_order(order)
         self.wake()
 
+    def hold_sources(self) -> None:
+        """Let the sources read nothing until the next order. Thread-safe."""
+        for desk in self._desks.values():
+            desk.hold_source()
+
     def wake(self) -> None:
         """Let the thread look for something to do. Thread-safe."""
         self._wake.set()
@@ -113,11 +119,11 @@ class Mailbox:
         if ack.epoch > self.epoch:
             self.epoch, self.answered = ack.epoch, frozenset()
         self.answered |= {subtask_id}
-        self._report(EpochAcknowledged(attempt, ack))
+        self.reports.put(EpochAcknowledged(attempt, ack))
 
     def put_out(self, attempt: int, part: OutputPart) -> None:
         """Send a part of a subtask's output to the driver."""
-        self._report(OutputLeft(attempt, part))
+        self.reports.put(OutputLeft(attempt, part))
 
     # -------------------------------------------------------------------------------------------------- the thread
 
@@ -164,6 +170,7 @@ class Desk:
         self._name = subtask.environment.name
         self._clock = subtask.environment.clock
         self._running: ContinuousChannels | ContinuousSource = run_continuously(subtask, self)
+        self._puts_out = subtask.driver_output.is_used
         self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
         self._flush_s = _buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
         self._next_watermark = self._next_poll = self._next_clock = self._flushed = 0.0
@@ -202,6 +209,10 @@ class Desk:
         if isinstance(self._running, ContinuousSource):
             self._running.give(order)
 
+    def hold_source(self) -> None:
+        if isinstance(self._running, ContinuousSource):
+            self._running.hold()
+
     # ----------------------------------------------------------------------------------------------------- a step
 
     def step(self, now: float) -> float:
@@ -209,7 +220,7 @@ class Desk:
         running = self._running
         if self.conduit is None:
             return _LONGEST_SLEEP_S  # the call of the task wakes the mailbox
-        if self.conduit.is_full:
+        if self.conduit.is_full or (self._puts_out and self._mailbox.reports.is_full):
             self._full_since = self._full_since or now
             return _LONGEST_SLEEP_S  # room in the queue wakes the mailbox
         if self._full_since:

@@ -52,6 +52,13 @@ class OrderEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldSources:
+    """From the driver: let the sources of this slot read nothing until the next order of an epoch."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Deploy:
     """From the driver: open these subtasks. The deployment is pickled with the user's code in it."""
 
@@ -116,6 +123,7 @@ Request = (
     RunEpoch
     | Attach
     | OrderEpoch
+    | HoldSources
     | Deploy
     | KeepFile
     | BeginSavepoint

@@ -33,14 +33,16 @@ from tamias.slot.messages import (
     Discard,
     Done,
     Exit,
+    HoldSources,
     KeepFile,
     OrderEpoch,
     Request,
     RunEpoch,
     Subscribe,
 )
+from tamias.slot.reports import Reports
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
+from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
 from tamias.slot.spool import Spool, StoredMessage
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
@@ -86,13 +88,14 @@ class SlotServer:
     def __init__(self, config: SlotConfig, garbage: SlotGarbage | None = None) -> None:
         self._config = config
         self._garbage = garbage or SlotGarbage()
-        self._events: queue.SimpleQueue[SlotEvent | FlowEvent] = queue.SimpleQueue()
+        self._reports = Reports()
         self._host = SlotHost(
-            config.slot, SystemClock(), self._events.put, os.path.join(config.folder, f"slot-{config.slot}")
+            config.slot, SystemClock(), self._reports.put, os.path.join(config.folder, f"slot-{config.slot}")
         )
         self._tables = TableHost(config.slot, self._host.existing_folder)
         self._turn = Turn()  # one request at a time: user code is never called concurrently
-        self._mailbox = Mailbox(self._host, self._turn, SystemClock(), self._events.put)
+        self._mailbox = Mailbox(self._host, self._turn, SystemClock(), self._reports)
+        self._reports.on_room = self._mailbox.wake
         self._mailbox.failed = self._subtask_failed
         self._listener = Listener(
             config.address, config.secret, self._serve_connection, "slot-connection", config.certificate
@@ -147,6 +150,10 @@ class SlotServer:
             case OrderEpoch():
                 self._order_epoch(request)
                 link.send(dumps(Done()))
+            case HoldSources(attempt):
+                if attempt == self._host.attempt:
+                    self._mailbox.hold_sources()
+                link.send(dumps(Done()))
             case Subscribe():
                 link.send(dumps(Done()))
                 self._publish_events(link)
@@ -179,7 +186,7 @@ class SlotServer:
 
     def _subtask_failed(self, subtask: SubtaskId, attempt: int, error: Exception) -> None:
         """Report the failure of a subtask that runs continuously."""
-        self._events.put(SubtaskFailed(attempt, subtask, dumps(_picklable(error))))
+        self._reports.put(SubtaskFailed(attempt, subtask, dumps(_picklable(error))))
 
     def _perform(
         self, request: Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
@@ -345,11 +352,13 @@ class SlotServer:
         due = clock.monotonic() + self._config.heartbeat_s
         while not self.ended.is_set():
             try:
-                message = dumps(self._events.get(timeout=max(due - clock.monotonic(), 0.0)))
+                event = self._reports.get(max(due - clock.monotonic(), 0.0))
             except queue.Empty:
-                message = dumps(self._activity())
+                link.send(dumps(self._activity()))
                 due = clock.monotonic() + self._config.heartbeat_s
-            link.send(message)
+            else:
+                link.send(_encoded_event(event))
+                self._reports.sent(event)
 
     def _activity(self) -> SlotActivity:
         """Return what the slot is doing, whichever way its subtasks run."""
@@ -389,6 +398,18 @@ def _encoded(item: Emitted | Ack) -> tuple[bytes, bytes | memoryview]:
             return OUTPUT, dumps(item)
         case Blob():
             return item.encode()
+
+
+def _encoded_event(event: SlotEvent | FlowEvent) -> bytes:
+    """Return the event, or the failure of its subtask if an object of the user in it cannot be pickled."""
+    try:
+        return dumps(event)
+    except Exception as error:  # the user's accumulators and exceptions may do anything
+        if not isinstance(event, EpochAcknowledged):
+            raise
+        subtask = SubtaskId(event.ack.vertex, event.ack.subtask)
+        why = DeploymentError(f"an accumulator or metric of {subtask} cannot be pickled: {error!r}")
+        return dumps(SubtaskFailed(event.attempt, subtask, dumps(why)))
 
 
 def _picklable(error: BaseException) -> BaseException:

@@ -76,5 +76,13 @@ class SubtaskFailed:
     pickled_error: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableEvent:
+    """Stands in the driver for an event that could not be unpickled there."""
+
+    slot: int
+    why: str
+
+
 SlotEvent = SnapshotWritten | SnapshotNotWritten  # for the job loop
 FlowEvent = EpochAcknowledged | OutputLeft | SubtaskFailed  # for the engine, where jobs run continuously

@@ -56,6 +56,7 @@ class ContinuousSubtask(ABC):
         self._surroundings = surroundings
         self._busy_s = 0.0  # since the last mark
         self.blocked_s = 0.0  # how long the output was full since the last mark
+        self._suspended = False  # the job stops with what the last mark has saved
         subtask.outbox.send = surroundings.send
 
     @property
@@ -86,7 +87,7 @@ class ContinuousSubtask(ABC):
 
     def advance_clock(self) -> None:
         """Fire the processing-time timers that are due, and take the answers to requests. Called once before `take`."""
-        if self.subtask.finished:
+        if self.subtask.finished or self._suspended:
             return
         with self.subtask.blame.operator():
             self.subtask.lifecycle.advance_clock()
@@ -94,7 +95,7 @@ class ContinuousSubtask(ABC):
 
     def emit_periodic_watermarks(self) -> None:
         """Emit the periodic watermarks of all operators."""
-        if self.subtask.finished:
+        if self.subtask.finished or self._suspended:
             return
         with self.subtask.blame.operator():
             self._emit_input_watermark()
@@ -107,7 +108,7 @@ class ContinuousSubtask(ABC):
 
     def next_timer_ms(self) -> int | None:
         """Return the earliest processing time at which an operator has something to do."""
-        return None if self.subtask.finished else self.subtask.lifecycle.next_timer_ms()
+        return None if self.subtask.finished or self._suspended else self.subtask.lifecycle.next_timer_ms()
 
     def _end_epoch(self, order: EpochOrder) -> None:
         """Complete an epoch: everything before its mark has been processed, and nothing behind it."""
@@ -126,6 +127,7 @@ class ContinuousSubtask(ABC):
         self._fill(ack)
         ack.busy_ms, self._busy_s = self._busy_s * 1000, 0.0
         ack.blocked_ms, self.blocked_s = self.blocked_s * 1000, 0.0
+        self._suspended = order.suspends
         self._surroundings.capture(subtask, order)
         self._surroundings.acknowledge(ack)
 
@@ -219,7 +221,7 @@ class ContinuousSource(ContinuousSubtask):
         self._orders: deque[EpochOrder] = deque()
         self._group_watermarks: dict[str, int] = {}
         self._backlog = False
-        self._is_held = False  # the last order was to read nothing behind its mark
+        self._is_held = False  # nothing is read until the next order
 
     @property
     def has_input(self) -> bool:
@@ -228,6 +230,10 @@ class ContinuousSource(ContinuousSubtask):
     def give(self, order: EpochOrder) -> None:
         """Let an order wait for its turn. Thread-safe."""
         self._orders.append(order)
+
+    def hold(self) -> None:
+        """Read nothing until the next order. Thread-safe."""
+        self._is_held = True
 
     @property
     def may_read(self) -> bool:
@@ -253,7 +259,7 @@ class ContinuousSource(ContinuousSubtask):
     def _take(self) -> None:
         order = self._orders.popleft()
         self._group_watermarks = order.group_watermarks
-        self._is_held = order.holds_sources
+        self._is_held = order.holds_sources or order.suspends
         if not self._input.ended:
             with self.subtask.blame.operator():
                 if order.checkpoint_id is not None or order.drain:

@@ -76,7 +76,7 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
             carrier.link.close()
         self._carriers.clear()
 
-    def cancel_epoch(self) -> None:
+    def _cancel_levels(self) -> None:
         self._stop(DeploymentError("the epoch was cancelled"))
 
     def _slot_lost(self, number: int) -> None:

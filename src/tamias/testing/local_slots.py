@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import queue
 import secrets
 import tempfile
 from collections.abc import Callable
 
+from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tamias.slot.slot_events import SlotActivity
 from tamias.storage.scratch_folders import LocalFolder
 
 __all__ = ["InProcessSlots"]
@@ -47,7 +47,7 @@ class InProcessSlots:
     def __init__(self, count: int) -> None:
         self.secret = secrets.token_bytes(32)
         self.slots: list[SlotHandle] = []
-        self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
+        self.events = EventQueue()
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
         self._count = count
@@ -65,6 +65,7 @@ class InProcessSlots:
         return started
 
     def shutdown(self) -> None:
+        self.events.end()
         for slot in self.slots:
             slot.close()
             if slot.events is not None:

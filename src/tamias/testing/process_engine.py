@@ -74,7 +74,6 @@ class ProcessEngine(SlotEngine):
         self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
         self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
         self._lock = threading.Lock()
-        self._cancelled = False
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         """Start an attempt with new connections, since slots may have been replaced."""
@@ -88,7 +87,7 @@ class ProcessEngine(SlotEngine):
         outcomes: list[Ack | OutputPart | SubtaskFailure] = []
         hit: frozenset[SubtaskId] = frozenset()
         for level in self._graph.levels:
-            if self._cancelled:
+            if self._cancelled.is_set():
                 return EpochResult(failure=Failure(DeploymentError("the epoch was cancelled")))
             runs = [
                 self._threads.submit(self._run, vertex, index, order, inboxes.pop(SubtaskId(vertex.id, index), []))
@@ -135,7 +134,7 @@ class ProcessEngine(SlotEngine):
         if link is None:
             link = connect(self.pool.slots[slot].address, self.pool.secret)
             with self._lock:
-                if self._cancelled:  # `_hang_up` has already run, and would miss this connection
+                if self._cancelled.is_set():  # `_hang_up` has already run, and would miss this connection
                     link.close()
                     raise OSError("the epoch was cancelled")
                 self._links[subtask] = link
@@ -153,9 +152,7 @@ class ProcessEngine(SlotEngine):
                 if chosen(self._graph.slot_of(self._graph.vertices[subtask.vertex], subtask.subtask)):
                     self._links.pop(subtask).close()
 
-    def cancel_epoch(self) -> None:
-        with self._lock:
-            self._cancelled = True
+    def _cancel_levels(self) -> None:
         self._hang_up(lambda slot: True)
 
     def _slot_lost(self, number: int) -> None:

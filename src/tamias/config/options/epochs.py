@@ -6,7 +6,7 @@ from typing import Literal
 
 from tamias.config.option import ConfigOption
 from tamias.config.options.kinds import at_least, choice, count, flag, millis, within
-from tamias.config.value_text import parse_memory_bytes
+from tamias.config.value_text import parse_duration_ms, parse_memory_bytes
 
 EXECUTION: ConfigOption[Literal["epochs", "continuous", "auto"]] = choice(
     "tamias.execution",
@@ -29,6 +29,16 @@ BUFFER_TIMEOUT_ENABLED = flag(
 )
 EPOCH_TARGET = count(
     "tamias.epoch.target-ms", 2_000, "How many milliseconds an epoch may take while sources have a backlog.", least=1
+)
+EPOCH_LATENCY_TARGET = ConfigOption(
+    "tamias.epoch.latency-target",
+    parse_duration_ms,
+    500,
+    unit="ms",
+    sentence="How long an epoch may take while sources have a backlog in a job that processes few records a second; "
+    "from 20,000 a second on it may take tamias.epoch.target-ms. Shorter epochs process less, because each has a fixed "
+    "cost.",
+    check=at_least(1),
 )
 EPOCH_SOURCE_BYTES = ConfigOption(
     "tamias.epoch.source-bytes",

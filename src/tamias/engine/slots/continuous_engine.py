@@ -21,12 +21,13 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
-from tamias.slot.messages import OrderEpoch
+from tamias.slot.messages import HoldSources, OrderEpoch
 from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, OutputLeft, SubtaskFailed
 
 __all__ = ["MARK_INTERVAL_MS", "ContinuousSlotEngine"]
 
 MARK_INTERVAL_MS = 200
+_OUTPUT_BYTES = 64 << 20  # of output that waits for the end of an epoch: above it, the sources read nothing until then
 _POLL_S = 0.05  # how often a lost slot is looked for while an epoch runs
 _PATIENCE_S = 1.0  # how long a more telling failure is waited for after a broken connection
 
@@ -39,6 +40,7 @@ class ContinuousSlotEngine(SlotEngine):
         self._subtasks = frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))
         self._acks: dict[SubtaskId, Ack] = {}
         self._parts: dict[SubtaskId, list[OutputPart]] = {}  # since the last acknowledgement of the subtask
+        self._output_bytes = 0  # of the parts, and of those that acknowledgements of the running epoch have taken
         self._failure: Failure | None = None  # of the attempt
         self._has_reason = False  # the reason of the failure was waited for
 
@@ -63,6 +65,7 @@ class ContinuousSlotEngine(SlotEngine):
         self._end_flow(in_order=False)
         self._acks.clear()
         self._parts.clear()
+        self._output_bytes = 0
         self._failure, self._has_reason = None, False
         deployment = replace(deployment, continuous=True, only=None)
         failure = super().deploy(deployment)
@@ -74,12 +77,16 @@ class ContinuousSlotEngine(SlotEngine):
         """Order the mark of an epoch, and wait until it has passed through every subtask."""
         assert self._deployment is not None, "deploy comes before the first epoch"
         failure = self.lost() or self._ask_each(OrderEpoch(self._deployment.attempt, order))
+        holds = False
         while failure is None and len(self._acks) < len(self._subtasks):
             self.wait(_POLL_S)
             failure = self.lost()
+            if failure is None and self._output_bytes >= _OUTPUT_BYTES and not holds:
+                holds, failure = True, self._ask_each(HoldSources(self._deployment.attempt))
         if failure is not None:
             return EpochResult(failure=failure)
         acks = [self._acks.pop(subtask) for subtask in sorted(self._subtasks)]
+        self._output_bytes = sum(part.size_bytes for parts in self._parts.values() for part in parts)
         assert all(ack.epoch == order.number for ack in acks), "a subtask acknowledges each mark once, in order"
         return EpochResult(acks)
 
@@ -109,6 +116,7 @@ class ContinuousSlotEngine(SlotEngine):
                 self._acks[subtask] = ack
             case OutputLeft(_, part):
                 self._parts.setdefault(SubtaskId(part.vertex, part.subtask), []).append(part)
+                self._output_bytes += part.size_bytes
             case SubtaskFailed(_, _, pickled):
                 self._fail(pickle.loads(pickled))
             case _:

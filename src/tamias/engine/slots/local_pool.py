@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import secrets
 import sys
 import tempfile
@@ -12,11 +11,12 @@ from collections.abc import Callable
 
 from tamias.config.python_dependencies import PythonDependencies
 from tamias.engine.slots.child_process import ChildSlotProcess
+from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.interpreter import prepare_interpreter
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tamias.slot.slot_events import SlotActivity
 from tamias.storage.scratch_folders import LocalFolder
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class LocalSlotPool:
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
         self._heartbeat = heartbeat or Heartbeat()
-        self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
+        self.events = EventQueue()
         self._count = count
         self._scratch = _short_folder()
         self.folder = self._scratch.path
@@ -97,6 +97,7 @@ class LocalSlotPool:
 
     def shutdown(self) -> None:
         """Make all processes end and remove the folder."""
+        self.events.end()
         for slot in self.slots:
             slot.tell(Exit())
         for slot in self.slots:

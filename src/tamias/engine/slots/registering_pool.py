@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
 from tamias.errors import DeploymentError
 from tamias.slot.encryption import Certificate
@@ -29,7 +30,7 @@ from tamias.slot.link import Address, Link
 from tamias.slot.listener import Listener
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import DriverContact, Registration, Welcome
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tamias.slot.slot_events import SlotActivity
 from tamias.types.by_value import dumps
 
 
@@ -108,7 +109,7 @@ class RegisteringSlotPool:
         register_s: float = 120.0,
     ) -> None:
         self.secret = secrets.token_bytes(32)
-        self.events: queue.SimpleQueue[SlotEvent | FlowEvent | None] = queue.SimpleQueue()
+        self.events = EventQueue()
         self.slots: list[SlotHandle] = []
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
@@ -198,6 +199,7 @@ class RegisteringSlotPool:
             self._registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
 
     def shutdown(self) -> None:
+        self.events.end()
         for slot in self.slots:
             slot.tell(Exit())
         for slot in self.slots:

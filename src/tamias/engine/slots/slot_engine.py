@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -21,7 +22,7 @@ from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
 
 
 class SlotEngine(ABC):
@@ -37,6 +38,8 @@ class SlotEngine(ABC):
         self._deployment: Deployment | None = None
         self._without_files: set[int] = set()  # slots that lack cached files; for slots that see no disk of the driver
         self._held: list[SlotEvent] = []  # events that `wait` took from the queue
+        self._unreadable: Failure | None = None  # an event of this attempt could not be read
+        self._cancelled = threading.Event()
 
     @property
     def in_process(self) -> bool:
@@ -107,9 +110,14 @@ class SlotEngine(ABC):
         ]
         return EpochStalledError(epoch, self._stall_timeout_s, waiting)
 
-    @abstractmethod
     def cancel_epoch(self) -> None:
-        """Make a running `run_epoch` return soon. Thread-safe."""
+        """Make a running `run_epoch`, and every wait for the answer of a slot, return soon. Thread-safe."""
+        self._cancelled.set()
+        self._cancel_levels()
+
+    @abstractmethod
+    def _cancel_levels(self) -> None:
+        """Make a running `_run_levels` return soon: the job was cancelled. Thread-safe."""
 
     @abstractmethod
     def _slot_lost(self, number: int) -> None:
@@ -119,6 +127,7 @@ class SlotEngine(ABC):
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         self._deployment = deployment
+        self._unreadable = None
         try:
             started = self.pool.ensure()
             data = encode_deployment(deployment)
@@ -166,10 +175,15 @@ class SlotEngine(ABC):
         return self._ask_all({slot.number: request for slot in self.pool.slots}, timeout_s)
 
     def _ask_all(self, requests: dict[int, Request], timeout_s: float | None = None) -> Failure | None:
-        """Send a request to each slot, wait for all answers, and return the most telling failure, or None."""
+        """Send a request to each slot, wait for all answers, and return the most telling failure, or None.
+
+        A slot performs most requests when no user code runs. A job that is cancelled does not wait for that, unless
+        the time is limited anyway.
+        """
         for number, request in requests.items():
             self.pool.slots[number].tell(request)
-        answers = [(number, self.pool.slots[number].answer(timeout_s)) for number in requests]
+        given_up = self._cancelled if timeout_s is None else None
+        answers = [(number, self.pool.slots[number].answer(timeout_s, given_up)) for number in requests]
         # The user's own error says more than the loss of a slot that followed from it.
         answers.sort(key=lambda answer: isinstance(answer[1], SlotLostError))
         return next((Failure(error, number) for number, error in answers if error is not None), None)
@@ -222,28 +236,29 @@ class SlotEngine(ABC):
 
     def lost(self) -> Failure | None:
         error = self._lost_slot()
-        return None if error is None else Failure(error, error.slot)
+        return self._unreadable if error is None else Failure(error, error.slot)
 
     # -------------------------------------------------------------------------------------------------- events
 
     def events(self) -> list[SlotEvent]:
-        found, self._held = self._held, []
         with contextlib.suppress(queue.Empty):
             while True:
-                event = self.pool.events.get_nowait()
-                if isinstance(event, SlotEvent):
-                    found.append(event)
-                elif event is not None:
-                    self._take_flow(event)
+                self._take(self.pool.events.get(0.0))
+        found, self._held = self._held, []
         return found
 
     def wait(self, timeout_s: float) -> None:
         with contextlib.suppress(queue.Empty):
-            event = self.pool.events.get(timeout=max(timeout_s, 0.0))
-            if isinstance(event, SlotEvent):
-                self._held.append(event)
-            elif event is not None:
-                self._take_flow(event)
+            self._take(self.pool.events.get(max(timeout_s, 0.0)))
+
+    def _take(self, event: SlotEvent | FlowEvent | UnreadableEvent | None) -> None:
+        if isinstance(event, SlotEvent):
+            self._held.append(event)
+        elif isinstance(event, UnreadableEvent):
+            why = f"slot {event.slot} reported something that cannot be read in the driver: {event.why}"
+            self._unreadable = Failure(DeploymentError(why), event.slot)
+        elif event is not None:
+            self._take_flow(event)
 
     def _take_flow(self, event: FlowEvent) -> None:  # noqa: B027
         """Take an event of subtasks that run continuously. An engine of epochs has none."""

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tamias.errors import SlotLostError
+from tamias.errors import DeploymentError, SlotLostError
 from tamias.slot.link import Address, Link, connect
 from tamias.slot.messages import Done, Exit, Request, Subscribe
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
 from tamias.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
+_POLL_S = 0.05  # how often a wait for an answer looks whether it was given up
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,12 @@ class SlotHandle:
         self._secret = secret
         self.control: Link | None = None  # for requests
         self.events: Link | None = None  # for events and heartbeats
+        self._unanswered = 0  # requests
         self._ending = False  # the driver ends the slot itself: that its connections break is expected
 
     def connect(
         self,
-        on_event: Callable[[SlotEvent | FlowEvent], None],
+        on_event: Callable[[SlotEvent | FlowEvent | UnreadableEvent], None],
         on_activity: Callable[[int, SlotActivity], None],
         on_lost: Callable[[int], None],
         heartbeat: Heartbeat,
@@ -101,14 +103,14 @@ class SlotHandle:
     def _listen(
         self,
         link: Link,
-        on_event: Callable[[SlotEvent | FlowEvent], None],
+        on_event: Callable[[SlotEvent | FlowEvent | UnreadableEvent], None],
         on_activity: Callable[[int, SlotActivity], None],
         on_lost: Callable[[int], None],
     ) -> None:
         """Pass on the slot's events and activity until the slot is gone or silent for too long."""
         try:
             while True:
-                report: SlotEvent | FlowEvent | SlotActivity = pickle.loads(link.receive())
+                report = self._report_in(link.receive())
                 if isinstance(report, SlotActivity):  # a heartbeat
                     on_activity(self.number, report)
                 else:
@@ -121,6 +123,14 @@ class SlotHandle:
                 on_lost(self.number)
         finally:
             link.close()
+
+    def _report_in(self, message: bytes) -> SlotEvent | FlowEvent | UnreadableEvent | SlotActivity:
+        """Unpickle a report. Whatever the classes of the user do then, the slot is listened to further."""
+        try:
+            report: SlotEvent | FlowEvent | SlotActivity = pickle.loads(message)
+        except Exception as error:
+            return UnreadableEvent(self.number, f"{type(error).__name__}: {error}")
+        return report
 
     def _give_up_if_alive(self, error: BaseException) -> bool:
         """Give up a slot that runs but has lost a connection: driver and slot no longer hear each other."""
@@ -140,18 +150,30 @@ class SlotHandle:
     def tell(self, request: Request) -> None:
         """Send a request without waiting for its answer, which `answer` returns."""
         self._ending |= isinstance(request, Exit)
+        self._unanswered += 1
         if self.control is not None:
             with contextlib.suppress(OSError):  # `answer` reports that the slot is gone
                 self.control.send(dumps(request))
 
-    def answer(self, timeout_s: float | None = None) -> BaseException | None:
-        """Wait for the answer to the last request; return the error, or None. A slot that is gone is an error."""
+    def answer(self, timeout_s: float | None = None, given_up: threading.Event | None = None) -> BaseException | None:
+        """Wait for the answer to the last request; return the error, or None. A slot that is gone is an error.
+
+        Args:
+            timeout_s: How long to wait; None: without limit.
+            given_up: When it is set, the answer is no longer waited for. The slot may be inside user code that hangs.
+        """
         try:
             if self.control is None:
                 raise EOFError("not connected")
             self.control.settimeout(timeout_s)
-            done: Done = pickle.loads(self.control.receive())
-            return done.error
+            while True:
+                while given_up is not None and not self.control.wait(_POLL_S):
+                    if given_up.is_set():
+                        return DeploymentError(f"the answer of slot {self.number} was no longer waited for")
+                done: Done = pickle.loads(self.control.receive())
+                self._unanswered -= 1
+                if not self._unanswered:  # else it answers a request whose answer was given up
+                    return done.error
         except TimeoutError as error:
             return SlotLostError(self.number, self.process.wait_for_end() or str(error))
         except (OSError, EOFError) as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable
 from typing import Protocol
 
+from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import SlotHandle
-from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent
+from tamias.slot.slot_events import SlotActivity
 
 
 class SlotPool(Protocol):
@@ -15,7 +15,7 @@ class SlotPool(Protocol):
 
     secret: bytes
     slots: list[SlotHandle]  # by number; empty before the first `ensure`
-    events: queue.SimpleQueue[SlotEvent | FlowEvent | None]  # what the slots report; None wakes the reader
+    events: EventQueue  # what the slots report
     on_lost: Callable[[int], None]  # called from any thread with the number of a slot that was given up
     on_activity: Callable[[int, SlotActivity], None]  # called from any thread with a slot's heartbeat
     shares_disk: bool  # whether the slots see the driver's files

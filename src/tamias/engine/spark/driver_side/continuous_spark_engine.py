@@ -18,6 +18,7 @@ from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.on_spark import OnSpark
 from tamias.engine.spark.driver_side.pipelined_job import run_pipelined
 from tamias.engine.spark.driver_side.session import active_tasks
+from tamias.engine.spark.driver_side.task_places import ReservedPlaces
 from tamias.engine.spark.task_side.conduit_task import ConduitTask
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.graph.job_graph import JobGraph
@@ -31,10 +32,24 @@ _BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with the
 
 
 class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
-    """Runs one job continuously on a Spark session, with slot processes beside it."""
+    """Runs one job continuously on a Spark session, with slot processes beside it.
 
-    def __init__(self, graph: JobGraph, context: Any, pool: SlotPool, *, job_label: str, heartbeat: Heartbeat) -> None:
+    Args:
+        places: What the tasks of the job have been given of the session. Released at the end of the job.
+    """
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        context: Any,
+        pool: SlotPool,
+        *,
+        job_label: str,
+        heartbeat: Heartbeat,
+        places: ReservedPlaces,
+    ) -> None:
         super().__init__(graph, pool, heartbeat.stall_timeout_s)
+        self._places = places
         self._begin_on_spark(context, job_label)
         self._flow: threading.Thread | None = None
 
@@ -98,7 +113,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
                 passes_rows_on=any(source < level < target for source, target in levels.values()),
             )
 
-    def cancel_epoch(self) -> None:
+    def _cancel_levels(self) -> None:
         self._cancel_for_good()
         self._stop(DeploymentError("the job was cancelled"))
 
@@ -120,5 +135,8 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
 
     def shutdown(self) -> None:
         """End the slots and the Spark job. The session stays for the next job."""
-        super().shutdown()
-        self._end_on_spark()
+        try:
+            super().shutdown()
+            self._end_on_spark()
+        finally:
+            self._places.release()

@@ -14,8 +14,9 @@ from tamias.engine.slots.slot_engine import SlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
 from tamias.engine.spark.driver_side.on_spark import start_with_slots
-from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, unfit_session
+from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
 from tamias.engine.spark.driver_side.spark_engine import SparkEngine
+from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places
 from tamias.errors import DeploymentError
 from tamias.graph.job_graph import JobGraph
 
@@ -55,16 +56,27 @@ def engine_on_spark(
         links=links,
         session=session,
     )
-    if reason is None:
-        reason = unfit_session(context, task_count)
-        if reason is not None and execution == "continuous":
-            pool.shutdown()
-            raise DeploymentError(f"the job cannot run continuously: {reason}; {_ADVICE}")
-    if reason is None:
-        return ContinuousSparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
-    if execution != "epochs":
-        _log.info("job %s runs in epochs: %s", job_name, reason)
-    return SparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
+    places: ReservedPlaces | None = None
+    try:
+        if reason is None:
+            try:
+                check_session(context)
+                places = reserve_places(context, job_name, task_count)
+                return ContinuousSparkEngine(
+                    graph, context, pool, job_label=job_label, heartbeat=heartbeat, places=places
+                )
+            except UnfitSession as unfit:
+                if execution == "continuous":
+                    raise DeploymentError(f"the job cannot run continuously: {unfit}; {_ADVICE}") from None
+                reason = str(unfit)
+        if execution != "epochs":
+            _log.info("job %s runs in epochs: %s", job_name, reason)
+        return SparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
+    except BaseException:
+        pool.shutdown()
+        if places is not None:
+            places.release()
+        raise
 
 
 _ADVICE = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import Counter
 from typing import Any
 
@@ -71,7 +70,6 @@ class OnSpark(SlotEngine):
             self._group += f"-{_runs[job_label]}"
         self._bars = StageBars(context)
         self._bars.hide()
-        self._cancelled = threading.Event()
         self._levels = self._graph.levels
         self._regions = regions(self._graph)
         self._partitions = [[(v, i) for v in level for i in range(v.parallelism)] for level in self._levels]
@@ -130,7 +128,6 @@ class OnSpark(SlotEngine):
 
     def _cancel_for_good(self) -> None:
         """Cancel the running Spark job and all later ones. Thread-safe."""
-        self._cancelled.set()
         with contextlib.suppress(Exception):  # the session is gone, and its jobs with it
             # This also cancels a job that another thread is about to submit.
             self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tamias.engine.spark.driver_side.task_places import UnfitSession
 from tamias.engine.spark.task_side.conduit_task import SCHEMA, ConduitTask
 
-__all__ = ["SESSION_SETTINGS", "run_pipelined", "unfit_session"]
+__all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined"]
 
 # Settings of the session, which cannot be changed while it runs.
 SESSION_SETTINGS = {
@@ -34,22 +35,17 @@ _OLDEST = (4, 3)
 _lock = threading.Lock()
 
 
-def unfit_session(context: Any, task_count: int) -> str | None:
-    """Return why a session cannot run all tasks of a job at the same time, or None if it can."""
+def check_session(context: Any) -> None:
+    """Check that a session can run the stages of a job at the same time.
+
+    Raises:
+        UnfitSession: It cannot.
+    """
     if tuple(int(part) for part in context.version.split(".")[:2]) < _OLDEST:
-        return f"Spark has version {context.version}; its stages run at the same time since {_OLDEST[0]}.{_OLDEST[1]}"
+        oldest = ".".join(map(str, _OLDEST))
+        raise UnfitSession(f"Spark has version {context.version}; its stages run at the same time since {oldest}")
     if (context.getConf().get(_NEEDED) or "false").lower() != "true":
-        return f"the Spark session was started without {_NEEDED}=true"
-    places = task_places(context)
-    if places < task_count:
-        return f"the job needs {task_count} tasks at the same time, and the Spark session has places for {places}"
-    return None
-
-
-def task_places(context: Any) -> int:
-    """Return how many tasks a session can run at the same time."""
-    scala = context._jsc.sc()
-    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+        raise UnfitSession(f"the Spark session was started without {_NEEDED}=true")
 
 
 def run_pipelined(context: Any, tasks: Sequence[ConduitTask], *, group: str, description: str) -> None:

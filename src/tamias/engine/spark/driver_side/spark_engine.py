@@ -81,7 +81,7 @@ class SparkEngine(OnSpark):
         carried = f", checkpoint {order.checkpoint_id}" if order.checkpoint_id is not None else ""
         return f"{self._graph.name}: epoch {order.number}{carried}"
 
-    def cancel_epoch(self) -> None:
+    def _cancel_levels(self) -> None:
         self._cancel_for_good()
 
     def _slot_lost(self, number: int) -> None:

@@ -1,0 +1,62 @@
+"""Runs in the driver: the places for tasks that the continuous jobs of a Spark session hold.
+
+A job that runs continuously has a task for every subtask, all at the same time and for as long as it lives. Spark gives
+its places to whatever task comes first. Two such jobs that do not fit together could each get a part of its tasks, and
+wait for the rest for ever. So a job reserves all of its places before its first task starts, and keeps them over
+restarts.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ReservedPlaces", "UnfitSession", "reserve_places", "task_places"]
+
+_lock = threading.Lock()
+_reserved: list[ReservedPlaces] = []
+
+
+class UnfitSession(Exception):
+    """A session cannot run a job continuously. The text is the reason, for people to read."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReservedPlaces:
+    """The places that one job holds in a session."""
+
+    application: str  # Spark's id of the session
+    job: str
+    count: int
+
+    def release(self) -> None:
+        """Leave the places to other jobs. Thread-safe; may be called twice."""
+        with _lock:
+            if self in _reserved:
+                _reserved.remove(self)
+
+
+def task_places(context: Any) -> int:
+    """Return how many tasks a session can run at the same time."""
+    scala = context._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def reserve_places(context: Any, job: str, count: int) -> ReservedPlaces:
+    """Reserve places for all tasks of a job. Thread-safe.
+
+    Raises:
+        UnfitSession: The session has too few places, or other continuous jobs hold them.
+    """
+    places = task_places(context)
+    with _lock:
+        others = [held for held in _reserved if held.application == context.applicationId]
+        if count > places - sum(held.count for held in others):
+            why = f"the job needs {count} tasks at the same time, and the Spark session has places for {places}"
+            if others:
+                why += ", of which " + ", ".join(f"job {held.job!r} holds {held.count}" for held in others)
+            raise UnfitSession(why)
+        taken = ReservedPlaces(context.applicationId, job, count)
+        _reserved.append(taken)
+        return taken
