@@ -18,6 +18,8 @@ from tamias.operators.epoch import EpochOrder
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
 from tamias.slot.mailbox import Desk, Mailbox
+from tamias.slot.reports import Reports
+from tamias.slot.slot_events import EpochAcknowledged
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from tamias.types.by_value import dumps
@@ -84,11 +86,11 @@ class Bench:
 
         self.clock = ManualClock(1_000)
         self.host = SlotHost(0, self.clock, lambda event: None)
-        self.reported: list[Any] = []
+        self.reports = Reports()
         deployed = deployment(graph(draw), continuous=True, buffer_timeout_ms=buffer_timeout_ms)
         self.host.deploy(deployed, [subtask])
         self.exchange = deployed.graph.inputs_of(MIDDLE.vertex)[0].id
-        mailbox = Mailbox(self.host, Turn(), self.clock, self.reported.append)
+        mailbox = Mailbox(self.host, Turn(), self.clock, self.reports)
         self.desk = Desk(mailbox, self.host, subtask, deployed)
         ours, theirs = socket.socketpair()
         self.ours, self.theirs = Link(ours), Link(theirs)
@@ -195,7 +197,8 @@ def test_a_subtask_whose_output_is_full_gets_no_step_and_the_time_is_told(benche
     assert bench.desk.step(13.0) == 0.0
     bench.give_mark()
     bench.desk.step(20.0)
-    (acknowledged,) = bench.reported
+    acknowledged = bench.reports.get(0.0)
+    assert isinstance(acknowledged, EpochAcknowledged)
     assert acknowledged.ack.blocked_ms == 3_000
     assert [bench.receive(), bench.receive()] == [[large], ["small"]]
 
