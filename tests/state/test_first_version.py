@@ -123,3 +123,8 @@ def test_getattr_finds_members_of_enums_alone():
     table = b"(Vname\nVvalue\n(lcbuiltins\ngetattr\n(c%b\nKey\nV__init__\ntRa(lI1\na(lt." % __name__.encode()
     with pytest.raises(CorruptFileError, match="not a member of an enum"):
         read(payload_of(table))
+
+
+def test_a_chunk_whose_length_reads_as_the_magic_of_the_second_version_is_still_of_the_first():
+    with pytest.raises(CorruptFileError, match=r"a chunk of 1263354196 bytes at 4 runs past the end"):
+        read(b"TAMK" + pickle.dumps(("name", "value", [], [], []), pickle.HIGHEST_PROTOCOL))

@@ -416,3 +416,35 @@ def test_windows_that_merge_leave_one_entry_with_what_they_held(name, kind, held
         assert kept == {1: list(held), 2: [], 3: []}
         assert [address[1] for address, _ in found.entries(f"w/{descriptor.name}")] == ([1] if held else [])
         found.close()
+
+
+def test_the_keys_of_several_states_are_listed_once_each(backend):
+    value = backend.value_state(ValueStateDescriptor("value"))
+    elements = backend.list_state(ListStateDescriptor("list"))
+    entries = backend.map_state(MapStateDescriptor("map"))
+    for key in range(20):
+        backend.cell[0] = key
+        if key < 12:
+            value.update(1)
+        if key >= 8:
+            elements.add_all([1, 2])
+        entries.put_all({1: 1, 2: 2})
+    for names, keys in (
+        (["value", "list"], range(20)),
+        (["list", "value"], range(20)),
+        (["value", "no such state"], range(12)),
+        (["list"], range(8, 20)),
+        (["map", "list"], range(20)),
+        ([], ()),
+    ):
+        assert sorted(backend.keys_of(names)) == list(keys)
+
+
+def test_a_closed_heap_holds_no_state():
+    backend = HeapStateBackend(tracked=True)
+    backend.cell[0] = "key"
+    backend.value_state(ValueStateDescriptor("value")).update(1)
+    assert list(backend.keys("value")) == ["key"]
+    backend.close()
+    assert list(backend.keys("value")) == []
+    assert backend.infos() == ()

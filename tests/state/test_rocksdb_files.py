@@ -204,6 +204,15 @@ def test_nothing_is_left_on_disk_by_a_checkpoint_or_by_a_backend_that_is_closed(
     assert not os.path.exists(folder)
 
 
+def test_a_snapshot_that_is_written_leaves_nothing_on_disk_although_it_is_referred_to(job):
+    job.write(KEYS, 1)
+    for number, capture in enumerate((job.backend.snapshot, job.backend.full_snapshot, job.backend.native_snapshot), 1):
+        captured = capture(number)
+        captured.key_groups = job.groups
+        assert captured.write(Target(job.store, number)).files
+        assert os.listdir(job.backend.folder) == ["db"]
+
+
 def test_a_snapshot_that_is_never_written_leaves_nothing_on_disk(job):
     job.write(KEYS, 1)
     for capture in (job.backend.snapshot, job.backend.full_snapshot, job.backend.native_snapshot):

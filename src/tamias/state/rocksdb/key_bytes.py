@@ -169,7 +169,8 @@ def _put_equal(out: Out, value: Any) -> bool:
         exact = [_put_equal(out, field) for field in value]
         return all(exact)
     if cls is float:
-        return _put_number(out, value)
+        _put_number(out, value)
+        return not value.is_integer()  # a whole number has the bytes of the integer that it equals
     _put_other(out, value)
     return False
 
@@ -227,32 +228,30 @@ def _iso(value: datetime.date | datetime.time) -> str:
     return value.isoformat()
 
 
-def _put_number(out: Out, value: Any) -> bool:
-    """Encode equal numbers of different types alike; return whether the number is a float that can be read back."""
+def _put_number(out: Out, value: Any) -> None:
+    """Encode equal numbers of different types alike."""
     if isinstance(value, complex) or (isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)):
         if value.imag != 0:
             out.append(b"c")
             _put_number(out, value.real)
             _put_number(out, value.imag)
-            return False
+            return
         value = value.real
     if value != value or value in (float("inf"), float("-inf")):
         _put_float(out, float(value))
-        return type(value) is float
+        return
     if isinstance(value, numbers.Integral):
         _put_int(out, int(value))
-        return False
+        return
     numerator, denominator = value.as_integer_ratio()
     if denominator == 1:
         _put_int(out, numerator)
-        return False
-    if type(value) is float or _as_float(numerator, denominator):
+    elif type(value) is float or _as_float(numerator, denominator):
         _put_float(out, float(value))
-        return type(value) is float
-    out.append(b"r")
-    _put_int(out, numerator)
-    _put_int(out, denominator)
-    return False
+    else:
+        out.append(b"r")
+        _put_int(out, numerator)
+        _put_int(out, denominator)
 
 
 def _as_float(numerator: int, denominator: int) -> bool:
