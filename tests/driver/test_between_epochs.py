@@ -235,6 +235,58 @@ def test_a_cancelled_job_waits_no_longer():
     assert len(world.engine.waits_ms) == 1
 
 
+@pytest.mark.parametrize(("size_bytes", "is_behind"), [(0, False), (49, False), (50, True), (100, True)])
+def test_a_reader_is_behind_when_half_of_the_buffer_waits_for_it(size_bytes, is_behind):
+    world = World()
+    unread_bytes(world, size_bytes)
+    assert world.between.reader_is_behind is is_behind
+
+
+# ----------------------------------------------------------------------------------------------------- the next mark
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "due_ms", "waits_ms"),
+    [
+        (120, None, [50, 50, 20]),
+        (50, None, [50]),
+        (0, None, []),
+        (120, 1_070, [50, 20]),
+        (120, 2_000, [50, 50, 20]),
+        (120, 1_000, []),
+        (120, 900, []),
+    ],
+)
+def test_the_next_mark_waits_for_its_interval_but_not_past_a_checkpoint_that_is_due(interval_ms, due_ms, waits_ms):
+    world = World(due_ms=due_ms)
+    world.between.wait_for_mark(interval_ms)
+    assert world.engine.waits_ms == waits_ms
+    assert world.checkpoints.attended == len(waits_ms) + 1
+
+
+def test_a_report_of_a_slot_does_not_end_the_wait_for_a_mark():
+    world = World()
+    world.engine.reports_ms = [10, 10]
+    world.between.wait_for_mark(60)
+    assert world.engine.waits_ms == [50, 50, 40]
+
+
+def test_a_savepoint_that_the_job_ends_with_does_not_wait_for_the_next_mark():
+    world = World()
+    world.engine.on_wait = lambda: ask(world, "stop")
+    world.between.wait_for_mark(10_000)
+    assert len(world.engine.waits_ms) == 1
+
+
+def test_a_slot_that_is_lost_ends_the_wait_for_a_mark():
+    world = World()
+    world.engine.failure = Failure(RuntimeError("lost"))
+    with pytest.raises(AttemptFailed) as caught:
+        world.between.wait_for_mark(100)
+    assert caught.value.failure is world.engine.failure
+    world.between.wait_for_mark(0)
+
+
 # ------------------------------------------------------------------------------------------------ requested savepoints
 
 
