@@ -239,13 +239,13 @@ def test_so_many_small_values_are_in_use_as_the_memory_has_room_for(monkeypatch,
     assert fullest > 400
 
 
-def test_the_memory_is_divided_among_the_tables_of_all_instances_by_the_size_of_their_values(monkeypatch):
-    monkeypatch.setattr(Shared, "in_slot", WeakSet())  # without the instances of other tests
+def test_the_memory_is_divided_among_the_tables_of_all_instances_by_the_size_of_their_values(backend):
+    assert not Shared.in_slot, "an instance without tables takes no part"
     backends = [rocksdb(settings=replace(SMALL, cache_bytes=MB)) for _ in range(2)]
     names = [(backends[0], "a"), (backends[0], "b"), (backends[1], "c"), (backends[1], "d")]
-    for backend, name in names:
-        backend.value_state(ValueStateDescriptor(name))
-    tables = [backend.rocks.by_name[name] for backend, name in names]
+    for of, name in names:
+        of.value_state(ValueStateDescriptor(name))
+    tables = [of.rocks.by_name[name] for of, name in names]
     assert [table.limit[0] for table in tables] == [100] * 4, "a hundred values until their size is known"
     for values, value_bytes, limit in ((10, 1_000, MB // 4 // 550), (30, 0, MB // 4 // 325), (0, 10**9, 1)):
         tables[1].saw(values, value_bytes)  # 250 bytes for each entry, and three times its value
