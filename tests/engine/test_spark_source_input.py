@@ -38,17 +38,20 @@ class Numbers:
     row_type = ROW_TYPE
     ends_by_itself = True
 
-    def __init__(self, count, step=7, fails_at=None):
+    def __init__(self, count, step=7, fails_at=None, times=1000):
         self.count = count
         self.notes = None
         self.committed = -1
         self.begun_at = []
         self._step = step
         self._fails_at = fails_at
+        self._times = times
+        self.opened = 0
         self._plans = random.Random(0)
 
     def open(self, notes_url, *, available_now):
         self.notes = notes_url
+        self.opened += 1
 
     def initial_offset(self):
         self.begun_at.append(0)
@@ -60,7 +63,8 @@ class Numbers:
         return str(min(self.count, int(start) + self._step))
 
     def frame(self, start, end):
-        if self._fails_at is not None and int(end) > self._fails_at:
+        if self._fails_at is not None and int(end) > self._fails_at and self._times > 0:
+            self._times -= 1
             raise RuntimeError("the topic is gone")
         assert int(start) >= self.committed, "a source may forget what is committed"
         records = rows(int(start), int(end) - int(start))
@@ -218,6 +222,15 @@ def test_the_failure_of_the_source_ends_the_job_after_the_rows_before_it(tmp_pat
         program.handle.wait(WAIT_S)
     assert SparkSourceFailed.__name__ in str(caught.value)
     assert "source 'numbers' of Spark, whose rows the job reads, failed: the topic is gone" in str(caught.value)
+
+
+def test_a_source_that_failed_is_opened_again_for_each_restart_of_the_job(tmp_path):
+    stream = Numbers(100, fails_at=30, times=3)
+    program = Program(tmp_path, stream, fails_at=(60,), available_now=True)
+    program.handle.wait(WAIT_S)
+    assert program.written() == each_once(100)
+    assert stream.opened == 4
+    assert stream.begun_at == [0], "it goes on behind the last batch that was written"
 
 
 def test_a_job_without_checkpoints_is_refused():

@@ -30,6 +30,7 @@ class Query:
         self.settings: dict[str, object] = {}
         self.ended = threading.Event()
         self.failure: Exception | None = None
+        self.starts = 0
 
     def queryName(self, name):
         return self.option("name", name)
@@ -46,6 +47,7 @@ class Query:
         return self.option("trigger", how)
 
     def start(self):
+        self.starts += 1
         return self
 
     def awaitTermination(self):
@@ -118,12 +120,36 @@ def test_a_query_of_what_is_available_now_ends_the_source(tmp_path):
 def test_the_failure_of_the_query_fails_the_job(tmp_path):
     query = Query()
     part, source = started(tmp_path, query)
+    job = SourceJob(source, 1)
+    assert job.read_available() == []
     query.failure = RuntimeError("java.lang.IllegalStateException: the topic is gone\n\tat org.apache.spark.Thing")
     query.ended.set()
     wait_for(lambda: folder(tmp_path).ended() is not None)
     with pytest.raises(StreamingQueryFailed, match=r"'clicks', whose rows the job reads, failed: .*the topic is gone;"):
-        SourceJob(source, 1).read(0, 1)
+        wait_for(lambda: job.read(0, 1))
     part.end(JobStatus.FAILED, False)
+
+
+def test_a_query_that_failed_is_started_again_for_each_restart_of_the_job(tmp_path):
+    query = Query()
+    part, source = started(tmp_path, query)
+    query.batch(0, rows(0, 3))
+    for failures in (1, 2):
+        query.failure = RuntimeError("the topic is away")
+        query.ended.set()
+        wait_for(lambda: folder(tmp_path).ended() is not None)
+        assert query.starts == failures, "nobody has asked for more"
+        query.ended.clear()
+        query.failure = None
+        restarted = SourceJob(source, 1)
+        assert [row.id for row in restarted.read_available()] == [0, 1, 2], "the known failure fails no attempt"
+        wait_for(lambda: query.starts == failures + 1)  # noqa: B023
+    query.batch(1, rows(10, 3))
+    assert [row.id for row in SourceJob(source, 1).read_available()] == [0, 1, 2, 10, 11, 12]
+    query.ended.set()
+    wait_for(lambda: folder(tmp_path).ended() is not None)
+    assert [row.id for row in SourceJob(source, 1).read_all()] == [0, 1, 2, 10, 11, 12], "its end ends the source"
+    part.end(JobStatus.FINISHED, False)
 
 
 def test_a_query_that_is_far_ahead_waits_and_is_stopped_while_it_waits(tmp_path):

@@ -97,7 +97,7 @@ def test_a_source_is_read_once_across_a_failure_and_a_savepoint_restored_at_anot
 
 
 @pytest.mark.soak  # Spark gives the process of such a source ten seconds to start, which a busy machine may not have
-def test_a_python_source_is_read_between_its_offsets(spark, tmp_path):
+def test_a_python_source_is_read_between_its_offsets_and_feeds_a_job(spark, tmp_path):
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
     class Reader(DataSourceStreamReader):
@@ -126,13 +126,18 @@ def test_a_python_source_is_read_between_its_offsets(spark, tmp_path):
             return Reader()
 
     spark.dataSource.register(Source)
-    batches = SparkMicroBatches(spark.readStream.format("counted").load().where("n % 2 = 0"), NUMBERS)
+    even = spark.readStream.format("counted").load().where("n % 2 = 0")
+    batches = SparkMicroBatches(even, NUMBERS)
     batches.open(f"file://{tmp_path}/notes", available_now=True)
     first, last = batches.initial_offset(), batches.latest_offset(batches.initial_offset())
     assert (first, last) == ('{"n": 0}', '{"n": 1200}')
     assert sorted(row.n for row in batches.frame('{"n": 700}', last).collect()) == list(range(700, 1200, 2))
     batches.commit(last)
     batches.close()
+
+    copy(spark, even, tmp_path, parallelism=2, available_now=True).get_job_execution_result().result(WAIT_S)
+    assert (tmp_path / "failed").exists()
+    assert numbers_in(tmp_path) == Counter(range(0, 1200, 2))
 
 
 def test_what_cannot_be_read_from_offset_to_offset_is_refused_with_what_to_use_instead(spark, tmp_path):

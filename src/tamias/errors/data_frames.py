@@ -44,9 +44,7 @@ class RowFilesDamaged(TamiasError):
 
 
 class StreamingQueryFailed(TamiasError):
-    """The streaming query of Spark that feeds a job has failed. Another attempt of the job would not restart it."""
-
-    retryable = False
+    """The streaming query of Spark that feeds a job has failed. Another attempt of the job starts it again."""
 
     def __init__(self, query: str, reason: str) -> None:
         super().__init__(query, reason)
@@ -63,9 +61,7 @@ class StreamingQueryFailed(TamiasError):
 
 
 class SparkSourceFailed(TamiasError):
-    """The source of Spark that feeds a job has failed. Another attempt of the job would not open it again."""
-
-    retryable = False
+    """The source of Spark that feeds a job has failed. Another attempt of the job opens it again."""
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(source, reason)

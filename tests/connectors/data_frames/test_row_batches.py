@@ -200,8 +200,8 @@ def test_an_older_checkpoint_whose_batches_are_gone_is_refused(query):
 
 def test_the_failure_of_the_query_reaches_the_job_after_its_rows(query):
     query.batch(0, rows(0, 2))
-    query.batches.end("clicks", "no such topic")
     job = SourceJob(query.source(lanes=1), 1)
+    query.batches.end("clicks", "no such topic")
     assert len(job.read(0, 10)) == 2
     with pytest.raises(StreamingQueryFailed, match="query 'clicks', whose rows the job reads, failed: no such topic"):
         job.read(0, 10)

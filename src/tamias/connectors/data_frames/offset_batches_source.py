@@ -105,6 +105,7 @@ class _SteppedLane(SteppedReader):
         self._address = address
         self._batches = RowBatches(open_files(address))
         self._batches.begin_at(beginning)
+        self._batches.ask_again()
         self._columns = RowColumns(row_type)
         self._lane = lane
         self._batch_id, self._offset, _ = beginning

@@ -5,6 +5,7 @@
     read/<lane>-of-<n>.json  the batch at which a lane continues, as of the last completed checkpoint
     from.json                the batch at which a job without restored positions begins
     end.json                 the last batch of a query that has ended, and why it ended
+    again.json               a job that was restarted asks a query that has failed to go on
     begin.json               of a source of Spark: the batch at which its lanes begin, and its offset
 
 A lane is a share of the files of every batch, read in the order of the batches by one subtask at a time. A batch is
@@ -24,7 +25,8 @@ from tamias.storage.file_store import FileStore
 
 __all__ = ["Beginning", "EndOfQuery", "Lane", "RowBatches", "batch_path"]
 
-_READY, _READ, _FROM, _END, _BEGIN = "ready", "read", "from.json", "end.json", "begin.json"
+_READY, _READ, _FROM, _BEGIN = "ready", "read", "from.json", "begin.json"
+_END, _AGAIN = "end.json", "again.json"
 
 
 class Lane(NamedTuple):
@@ -62,12 +64,15 @@ class RowBatches:
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
+        self._failures = 0  # of the query, as its writer counts them
+        self._known_failures = 0  # of the query, before this reader began
 
     # ------------------------------------------------------------------------------ for the query
 
     def begin(self) -> None:
         """Prepare the folder for a query that starts, perhaps again."""
         self._files.delete(_END)
+        self._files.delete(_AGAIN)
         done = self.read_by_all()
         if done is not None:
             self._files.replace(_FROM, json.dumps({"batch": done}).encode())
@@ -91,8 +96,19 @@ class RowBatches:
 
     def end(self, query: str, failure: str | None) -> None:
         """Note that the query has ended, so that its readers end too."""
-        end = {"last": max(self.ready(), default=-1), "query": query, "failure": failure}
+        self._failures += failure is not None
+        last = max(self.ready(), default=-1)
+        end = {"last": last, "query": query, "failure": failure, "failures": self._failures}
         self._files.replace(_END, json.dumps(end).encode())
+
+    def go_on_if_asked(self) -> bool:
+        """Forget the end of a query that has failed, if a restarted job asks for more; return whether it does."""
+        asked = self._content_if_any(_AGAIN)
+        if asked is None or asked["failures"] < self._failures:
+            return False
+        self._files.delete(_END)
+        self._files.delete(_AGAIN)
+        return True
 
     def prune(self) -> None:
         """Delete batches that every lane has read, as of a completed checkpoint."""
@@ -120,7 +136,7 @@ class RowBatches:
 
     def beginning(self) -> Beginning | None:
         """Return where the lanes of a source of Spark begin, or None while no lane has said so."""
-        content = self._content(_BEGIN) if self._files.exists(_BEGIN) else None
+        content = self._content_if_any(_BEGIN)
         return None if content is None else Beginning(content["batch"], content["offset"], content["home"])
 
     # ------------------------------------------------------------------------------ for the lanes
@@ -150,13 +166,28 @@ class RowBatches:
         self._files.replace(f"{_READ}/{lane.number}-of-{lane.lanes}.json", json.dumps({"batch": batch_id}).encode())
 
     def ended(self) -> EndOfQuery | None:
-        """Return the end of the query, or None while it runs."""
-        content = self._content(_END) if self._files.exists(_END) else None
-        return None if content is None else EndOfQuery(content["last"], content["query"], content["failure"])
+        """Return the end of the query, or None while it runs or is asked to go on."""
+        content = self._content_if_any(_END)
+        if content is None or (content["failure"] is not None and content["failures"] <= self._known_failures):
+            return None
+        return EndOfQuery(content["last"], content["query"], content["failure"])
+
+    def ask_again(self) -> None:
+        """Ask a query that has failed to go on, as a job does that was restarted: its failure is known and over."""
+        content = self._content_if_any(_END)
+        if content is not None and content["failure"] is not None:
+            self._known_failures = content["failures"]
+            self._files.replace(_AGAIN, json.dumps({"failures": self._known_failures}).encode())
 
     def _number(self, path: str) -> int:
         content = self._content(path)
         return int(content["batch"])
+
+    def _content_if_any(self, path: str) -> dict[str, Any] | None:
+        try:
+            return self._content(path)
+        except FileNotFoundError:
+            return None
 
     def _content(self, path: str) -> dict[str, Any]:
         data = self._files.read(path)

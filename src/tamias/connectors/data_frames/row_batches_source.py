@@ -107,6 +107,7 @@ class _LaneReader(SplitReader):
     ) -> None:
         self._address = address
         self._batches = RowBatches(open_files(address))
+        self._batches.ask_again()
         self._columns = RowColumns(row_type)
         self._lane = lane
         self._place: LanePlace | None = None if position is None else LanePlace(*position)  # while no batch is open

@@ -104,28 +104,38 @@ class _Run:
         self._home = home
         self._name = name
         self._available_now = available_now
+        self._next: tuple[int, str] | None = None  # the batch and the offset at which reading goes on
         self._ends: dict[int, str] = {}  # the offset behind a batch, of batches that no checkpoint covers
         self._job_group = f"tamias-source-{uuid.uuid4().hex}"
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._guarded, name=f"tamias-source-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._read_until_stopped, name=f"tamias-source-{name}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def _guarded(self) -> None:
-        failure = None
+    def _read_until_stopped(self) -> None:
+        """Read the source, once more for each restart of the job after the source has failed."""
+        while not self._stopping.is_set():
+            failure = self._failure_of_reading()
+            if self._stopping.is_set():
+                return
+            self._batches.end(self._name, failure)
+            if failure is None:
+                return
+            while not self._batches.go_on_if_asked():
+                if self._stopping.wait(_WAIT_S):
+                    return
+
+    def _failure_of_reading(self) -> str | None:
         try:
             self._read()
         except Exception as error:  # of any class: of PySpark, of the source, of the storage
-            failure = first_line_of(error)
             if not self._stopping.is_set():
                 _log.warning("source %s failed", self._name, exc_info=True)
+            return first_line_of(error)
         finally:
-            try:
-                if not self._stopping.is_set():
-                    self._batches.end(self._name, failure)
-            finally:
-                self._stream.close()
+            self._stream.close()
+        return None
 
     def _read(self) -> None:
         beginning = self._wait_for_beginning()
@@ -133,14 +143,16 @@ class _Run:
             return
         self._context.setJobGroup(self._job_group, f"source {self._name}", interruptOnCancel=True)
         self._stream.open(self._notes_of(beginning), available_now=self._available_now)
-        batch_id = beginning.batch_id
-        offset = self._stream.initial_offset() if beginning.offset is None else beginning.offset
+        if self._next is None:
+            offset = self._stream.initial_offset() if beginning.offset is None else beginning.offset
+            self._next = beginning.batch_id, offset
         while not self._stopping.is_set():
             self._forget_covered()
+            batch_id, offset = self._next
             end = self._stream.latest_offset(offset) if self._batches.unread() < _MOST_UNREAD else None
             if end is not None and end != offset:
                 self._write(batch_id, offset, end)
-                batch_id, offset = batch_id + 1, end
+                self._next = batch_id + 1, end
                 if self._available_now and not self._stream.ends_by_itself:
                     return
             elif end is not None and self._available_now:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from tamias.connectors.data_frames.row_batches import RowBatches, batch_path
@@ -65,7 +66,7 @@ class StreamingDataFrameInput:
         writer = self._frame.writeStream.queryName(unique_name).foreachBatch(self._query.write)
         writer = writer.option("checkpointLocation", url_for_spark(self._location))
         trigger = {"availableNow": True} if self._available_now else {"processingTime": "0 seconds"}
-        self._query.watch(writer.trigger(**trigger).start())
+        self._query.start(writer.trigger(**trigger).start)
         return RowBatchesSource(folder.address, self.row_type, lanes=job.parallelism, bounded=self._available_now)
 
     def end(self, status: JobStatus, has_savepoint: bool) -> None:
@@ -83,6 +84,7 @@ class _RunningQuery:
         self._batches.begin()
         self._name = name
         self._stopping = threading.Event()
+        self._starting = threading.Lock()  # a query that is started while the job ends would not be stopped
         self._query: Any = None
         self._watcher: threading.Thread | None = None
 
@@ -100,22 +102,42 @@ class _RunningQuery:
         frame.write.mode("overwrite").parquet(url_for_spark(join(self._folder.address, path)), compression="snappy")
         self._batches.publish(batch_id, row_files_in(self._files.below(path)))
 
-    def watch(self, query: Any) -> None:
-        self._query = query
-        self._watcher = threading.Thread(target=self._wait_for_end, name=f"tamias-query-{self._name}", daemon=True)
+    def start(self, start_query: Callable[[], Any]) -> None:
+        self._query = start_query()
+        self._watcher = threading.Thread(
+            target=self._watch, args=(start_query,), name=f"tamias-query-{self._name}", daemon=True
+        )
         self._watcher.start()
 
-    def _wait_for_end(self) -> None:
-        failure = None
-        try:
-            self._query.awaitTermination()
-        except Exception as error:  # the class is PySpark's own; any error ends the query
-            failure = first_line_of(error)
-        if not self._stopping.is_set():
+    def _watch(self, start_query: Callable[[], Any]) -> None:
+        """Wait for the end of the query; start it again for each restart of the job after the query has failed."""
+        failure = self._failure_of(self._query.awaitTermination)
+        while not self._stopping.is_set():
             self._batches.end(self._name, failure)
+            if failure is None:
+                return
+            while not self._batches.go_on_if_asked():
+                if self._stopping.wait(_WAIT_S):
+                    return
+            failure = self._failure_of(lambda: self._run_again(start_query))
+
+    def _run_again(self, start_query: Callable[[], Any]) -> None:
+        with self._starting:
+            if self._stopping.is_set():
+                return
+            self._query = start_query()
+        self._query.awaitTermination()
+
+    def _failure_of(self, run: Callable[[], None]) -> str | None:
+        try:
+            run()
+        except Exception as error:  # the class is PySpark's own; any error ends the query
+            return first_line_of(error)
+        return None
 
     def stop(self) -> None:
-        self._stopping.set()
+        with self._starting:
+            self._stopping.set()
         if self._query is not None:
             self._query.stop()
         if self._watcher is not None:
