@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tamias.batch.plan.keys import FieldKeys
 from tamias.batch.plan.partitioning import ForwardedFields
 from tamias.batch.plan.specs import (
-    CollectAllSpec,
-    CountSpec,
     FirstSpec,
-    FrameSpec,
     GroupReduceSpec,
     JoinHint,
     JoinKind,
     MapPartitionSpec,
     Order,
-    OutputSpec,
     PairwiseReduceSpec,
     PartitionCustomSpec,
     PartitionHashSpec,
     RebalanceSpec,
     SampleSpec,
     SampleWithSizeSpec,
-    Spec,
     UnionSpec,
     ZipWithIndexSpec,
     ZipWithUniqueIdSpec,
 )
-from tamias.batch.planner.explained_plan import plan_as_text
-from tamias.batch.program.annotated_operator import AnnotatedOperator
-from tamias.batch.program.call_site import call_site
 from tamias.batch.program.data_set_outputs import DataSetOutputs
-from tamias.batch.program.iteration_scope import scope_of
+from tamias.batch.program.data_set_results import DataSetResults
 from tamias.batch.program.key_arguments import checked_keys, checked_partitioner, checked_positions
 from tamias.errors import InvalidProgramError
 from tamias.functions.data_set_aggregates import Aggregations, Extreme, KeepFirst
@@ -47,16 +39,14 @@ from tamias.functions.record_functions import (
     ReduceFunction,
 )
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
-from tamias.program.argument_checks import check_function, check_output_type, check_single_result
+from tamias.program.argument_checks import check_function, check_single_result
 from tamias.types.composite_types import TupleTypeInfo
 from tamias.types.factory import Types
-from tamias.types.record_text import record_text
 from tamias.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from tamias.batch.program.co_groups import CoGroupKeys
     from tamias.batch.program.crosses import CrossOperator
-    from tamias.batch.program.execution_environment import ExecutionEnvironment
     from tamias.batch.program.grouping import Grouping
     from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet, SolutionSet
     from tamias.batch.program.joins import JoinKeys, OuterJoinKeys
@@ -74,69 +64,8 @@ Key = int | str | KeySelector | Callable[[Any], Any]
 _UNCHANGED = (ForwardedFields(everything=True),)
 
 
-class DataSet(DataSetOutputs, AnnotatedOperator):
-    """Records, without an order. Nothing runs before `env.execute()`, `collect()`, `count()` or `print()`.
-
-    Attributes:
-        environment: The environment that runs it.
-        spec: What its operator does.
-        inputs: The data sets that its operator reads.
-        site: The line of the program that drew it.
-        scope: The iteration that it is inside of.
-        broadcasts: The data sets that its function reads whole, by the name of the variable.
-        solution_keys: The keys of a solution set; None for any other data set.
-    """
-
-    solution_keys: FieldKeys | None = None
-
-    def __init__(
-        self,
-        environment: ExecutionEnvironment,
-        kind: str,
-        spec: Spec,
-        inputs: tuple[DataSet, ...] = (),
-        known_type: TypeInformation | None = None,
-    ) -> None:
-        self.environment = environment
-        self.spec = spec
-        self.inputs = inputs
-        self.site = call_site()
-        self.scope = scope_of(kind, spec, inputs)
-        self.broadcasts: dict[str, DataSet] = {}
-        super().__init__(f"{kind} at {self.site}", known_type)
-
-    def upstream(self) -> tuple[DataSet, ...]:
-        """Return every data set that this one needs: its inputs and its broadcast variables."""
-        return (*self.inputs, *self.broadcasts.values())
-
-    def with_broadcast_set(self, data: DataSet, name: str) -> Self:
-        """Let the function read a small data set whole: `get_runtime_context().get_broadcast_variable(name)`.
-
-        The data set is computed before the operator starts. A second one of the same name replaces the first.
-        """
-        if getattr(self.spec, "function", None) is None:
-            raise InvalidProgramError(
-                f"with_broadcast_set(): {self.get_name()} has no function that could read a variable; "
-                "call it on the operator whose function reads it"
-            )
-        self.check_other("with_broadcast_set", data)
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"with_broadcast_set() takes a name that is not empty, got {name!r}")
-        if data.solution_keys is not None:
-            raise InvalidProgramError("with_broadcast_set(): a solution set can only be joined and co-grouped")
-        if _is_made_from(data, self):
-            raise InvalidProgramError(
-                f"with_broadcast_set(): {data.get_name()} is made from {self.get_name()}, so that cannot wait for it; "
-                "make the variable from other data sets"
-            )
-        broadcasts = {**self.broadcasts, name: data}
-        self.scope = scope_of(self.get_name(), self.spec, (*self.inputs, *broadcasts.values()))
-        self.broadcasts = broadcasts
-        return self
-
-    def get_execution_environment(self) -> ExecutionEnvironment:
-        """Return the environment that runs this data set."""
-        return self.environment
+class DataSet(DataSetOutputs, DataSetResults):
+    """Records, without an order. Nothing runs before `env.execute()`, `collect()`, `count()` or `print()`."""
 
     # ------------------------------------------------------------------------------ record by record
 
@@ -424,85 +353,9 @@ class DataSet(DataSetOutputs, AnnotatedOperator):
             return iteration
         return iteration.close_with(*step(iteration.get_solution_set(), iteration.get_workset()))
 
-    # ------------------------------------------------------------------------------ results
-
-    def collect(self) -> list[Any]:
-        """Run what this data set needs, and return its records."""
-        return self.environment.run_now(self.next("collect()", CollectAllSpec(), self._known_type))
-
-    def count(self) -> int:
-        """Run what this data set needs, and return the number of its records."""
-        return sum(self.environment.run_now(self.next("count()", CountSpec())))
-
-    def explain(self) -> str:
-        """Return the operators that this data set needs, one on each line, with how their records get there."""
-        return plan_as_text(self.environment.plan([self]))
-
-    def to_data_frame(self, schema: Any = None) -> Any:
-        """Run what this data set needs; return its records as a DataFrame of Spark.
-
-        Spark keeps the records as long as the DataFrame is used. They do not pass the driver.
-
-        Args:
-            schema: The columns: a `StructType`, text such as ``id long, word string``, ``DataTypes.ROW(...)`` or
-                ``Types.ROW_NAMED(...)``. By default the columns of the declared type. Records are `Row`s, tuples or
-                dicts.
-        """
-        from tamias.engine.spark.data_frames.results import row_type_for
-
-        row_type = row_type_for(schema, self._known_type, "to_data_frame()")
-        (frame,) = self.environment.run_now(self.next("to_data_frame()", FrameSpec(row_type)))
-        return frame
-
-    def print(self) -> None:
-        """Run what this data set needs, and print its records in the driver, one on each line."""
-        for record in self.collect():
-            print(record_text(self._known_type if self._declares_type else None, record))
-
-    # ------------------------------------------------------------------------------ for the builders
-
-    def next(self, kind: str, spec: Spec, known_type: TypeInformation | None = None) -> DataSet:
-        """Return the data set of an operator that reads this one alone."""
-        return DataSet(self.environment, kind, spec, (self,), known_type)
-
-    def _drawn_sink(self, kind: str, spec: OutputSpec) -> DataSet:
-        sink = self.next(kind, spec)
-        self.environment.add_sink(sink)
-        return sink
-
-    def declared(self, call: str, output_type: TypeInformation | None) -> Self:
-        """Declare the type that a method was given, if it was given one."""
-        check_output_type(call, output_type)
-        return self if output_type is None else self.returns(output_type)
-
-    def check_other(self, call: str, other: object) -> None:
-        """Check that an argument is a data set of the same environment."""
-        if not isinstance(other, DataSet):
-            raise TypeError(f"{call}() takes a DataSet, got {other!r}")
-        if other.environment is not self.environment:
-            raise InvalidProgramError(f"{call}(): the two data sets belong to different environments")
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a DataSet is part of the program, not of a function: collect() it first, or use with_broadcast_set()"
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.get_name()!r})"
-
 
 def checked_count(n: int) -> int:
     """Return the number given to `first`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InvalidProgramError(f"first() takes a number of records from 1 on, got {n!r}")
     return n
-
-
-def _is_made_from(data_set: DataSet, other: DataSet) -> bool:
-    """Return whether a data set is another one, or needs it."""
-    pending, seen = [data_set], {data_set}
-    while pending:
-        further = [each for each in pending.pop().upstream() if each not in seen]
-        seen.update(further)
-        pending += further
-    return other in seen

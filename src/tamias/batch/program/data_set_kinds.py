@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from tamias.batch.plan.keys import FieldKeys, Keys
-from tamias.batch.plan.specs import JoinHint, JoinKind, Order
+from tamias.batch.plan.specs import JoinHint, JoinKind, Order, Spec
 from tamias.batch.program.co_groups import CoGroupKeys
 from tamias.batch.program.crosses import CrossOperator
 from tamias.batch.program.data_set import DataSet, Key
+from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.grouping import Grouping
 from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet
 from tamias.batch.program.joins import JoinKeys, OuterJoinKeys
 from tamias.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
 from tamias.functions.data_set_aggregates import Aggregations
+from tamias.types.type_information import TypeInformation
 
 __all__ = ["DataSetKinds"]
 
 
 class DataSetKinds:
     """The environment has one, so that `DataSet` needs to import none of the builders."""
+
+    def data_set(self, reads: DataSetCore, kind: str, spec: Spec, known_type: TypeInformation | None) -> DataSet:
+        """Return the data set of an operator that reads another one."""
+        return DataSet(reads.environment, kind, spec, (reads,), known_type)
 
     def grouping(self, data_set: DataSet, keys: Keys | None) -> Grouping:
         """Return the records of a data set by key."""

@@ -11,7 +11,7 @@ from tamias.batch.outputs.output import Output
 from tamias.batch.outputs.output_formats import FormatOutput, FunctionFormat, OutputFormat, PrintFormat
 from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
 from tamias.batch.plan.specs import OutputSpec
-from tamias.batch.program.data_set_settings import DataSetSettings
+from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.data_sink import DataSink
 from tamias.connectors.file_addresses import input_address
 from tamias.connectors.formats.schemas import BulkWriterFactory
@@ -29,7 +29,7 @@ __all__ = ["DataSetOutputs"]
 Path = str | os.PathLike[str]
 
 
-class DataSetOutputs(DataSetSettings):
+class DataSetOutputs(DataSetCore):
     """The part of `DataSet` that writes, when the environment executes.
 
     Files appear when all sinks of the job have been written: a job that fails leaves none. A sink with parallelism 1
@@ -118,8 +118,6 @@ class DataSetOutputs(DataSetSettings):
         return self._to(kind, FileOutput(input_address(file_path, "a file sink"), writers, write_mode))
 
     def _to(self, kind: str, output: Output) -> DataSink:
-        return DataSink(self._drawn_sink(kind, OutputSpec(output)))
-
-    def _drawn_sink(self, kind: str, spec: OutputSpec) -> DataSetSettings:
-        """Draw the operator that writes, and let the next `execute` run it."""
-        raise AssertionError(f"{type(self).__name__} draws no sinks")
+        sink = self.next(kind, OutputSpec(output))
+        self.environment.add_sink(sink)
+        return DataSink(sink)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tamias.batch.plan.operators import Plan, PlanOperator
-from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.iterations import IterationResult
 
 __all__ = ["drawn_plan"]
 
 
-def drawn_plan(sinks: tuple[DataSet, ...], parallelism: int) -> Plan:
+def drawn_plan(sinks: tuple[DataSetCore, ...], parallelism: int) -> Plan:
     """Return the operators that the sinks need. A data set that is read twice is one operator.
 
     Args:
         sinks: The data sets where the plan ends.
         parallelism: That of operators which have none of their own.
     """
-    made: dict[DataSet, PlanOperator] = {}
+    made: dict[DataSetCore, PlanOperator] = {}
     for sink in sinks:
         for each in _inputs_first(sink, made):
             made[each] = _operator(each, made, parallelism)
     return Plan(tuple([made[sink] for sink in sinks]))
 
 
-def _inputs_first(sink: DataSet, made: dict[DataSet, PlanOperator]) -> Iterator[DataSet]:
+def _inputs_first(sink: DataSetCore, made: dict[DataSetCore, PlanOperator]) -> Iterator[DataSetCore]:
     """Yield a data set and what it needs, inputs first, leaving out what is made already."""
     pending = [sink]
     while pending:  # no recursion: a program may be deeper than Python recurses
@@ -39,7 +39,7 @@ def _inputs_first(sink: DataSet, made: dict[DataSet, PlanOperator]) -> Iterator[
             yield each
 
 
-def _operator(data_set: DataSet, made: dict[DataSet, PlanOperator], parallelism: int) -> PlanOperator:
+def _operator(data_set: DataSetCore, made: dict[DataSetCore, PlanOperator], parallelism: int) -> PlanOperator:
     own = data_set.get_parallelism()
     if isinstance(data_set, IterationResult):
         spec, inputs = data_set.drawn(made)

@@ -11,6 +11,7 @@ from tamias.batch.plan.specs import InputSpec, OutputSpec
 from tamias.batch.planner.execution import RunSettings
 from tamias.batch.planner.explained_plan import plan_as_json
 from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.data_set_kinds import DataSetKinds
 from tamias.batch.program.drawn_plan import drawn_plan
 from tamias.batch.program.environment_inputs import EnvironmentInputs
@@ -61,7 +62,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         self._config = ExecutionConfig(self._configuration)
         self._spark_session: Any = None
         self._restart: RestartStrategyConfiguration | None = None
-        self._sinks: list[DataSet] = []
+        self._sinks: list[DataSetCore] = []
         self._last_result: JobExecutionResult | None = None
 
     @staticmethod
@@ -172,22 +173,22 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         """Return the result of the last job of this environment, whatever ran it; None before the first."""
         return self._last_result
 
-    def add_sink(self, sink: DataSet) -> None:
+    def add_sink(self, sink: DataSetCore) -> None:
         """Let the next `execute` run a sink."""
         sink.scope.refuse_outside(sink.get_name())
         self._refuse_second_writer(sink)
         self._sinks.append(sink)
 
-    def run_now(self, sink: DataSet) -> list[Any]:
+    def run_now(self, sink: DataSetCore) -> list[Any]:
         """Run one sink and return what it sent to the driver."""
         sink.scope.refuse_outside(sink.get_name())
         return self._run((sink,), None)[0][0]
 
-    def plan(self, sinks: Iterable[DataSet] | None = None) -> Plan:
+    def plan(self, sinks: Iterable[DataSetCore] | None = None) -> Plan:
         """Return the plan of some sinks, or of all that `execute` would run. Nothing runs."""
         return drawn_plan(tuple(self._sinks if sinks is None else sinks), self._parallelism())
 
-    def _refuse_second_writer(self, sink: DataSet) -> None:
+    def _refuse_second_writer(self, sink: DataSetCore) -> None:
         """Refuse a sink whose file or directory another sink of the same `execute` writes."""
         target = _file_target(sink)
         for other in self._sinks if target is not None else ():
@@ -197,7 +198,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
                     "write to another path, or write the union() of the two data sets"
                 )
 
-    def _run(self, sinks: tuple[DataSet, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
+    def _run(self, sinks: tuple[DataSetCore, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
         result = run_plan(self.plan(sinks), self._settings(job_name))
         self._last_result = result.job
         return result.records, result.job
@@ -226,7 +227,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         )
 
 
-def _file_target(sink: DataSet) -> tuple[str, str] | None:
+def _file_target(sink: DataSetCore) -> tuple[str, str] | None:
     """Return the directory and name that a sink writes to; None if it does not write files."""
     output = sink.spec.output if isinstance(sink.spec, OutputSpec) else None
     return split_last(output.address) if isinstance(output, FileOutput) else None

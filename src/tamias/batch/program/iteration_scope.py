@@ -10,7 +10,7 @@ from tamias.batch.plan.specs import CoGroupSpec, JoinKind, JoinSpec, Spec
 from tamias.errors import InvalidProgramError
 
 if TYPE_CHECKING:
-    from tamias.batch.program.data_set import DataSet
+    from tamias.batch.program.data_set_core import DataSetCore
 
 __all__ = ["OUTSIDE", "IterationScope", "scope_of"]
 
@@ -43,7 +43,7 @@ class IterationScope:
                 "use the data set that close_with() returns"
             )
 
-    def check_end(self, call: str, end: DataSet, what: str) -> None:
+    def check_end(self, call: str, end: DataSetCore, what: str) -> None:
         """Check that a data set can end the body of this iteration."""
         if end.solution_keys is not None:
             raise InvalidProgramError(f"{call}(): {what} is the solution set itself, which can only be joined")
@@ -57,7 +57,7 @@ class IterationScope:
 OUTSIDE = IterationScope(None, "")
 
 
-def scope_of(kind: str, spec: Spec, inputs: Sequence[DataSet]) -> IterationScope:
+def scope_of(kind: str, spec: Spec, inputs: Sequence[DataSetCore]) -> IterationScope:
     """Return the scope of a new data set.
 
     Raises:
@@ -79,7 +79,7 @@ def scope_of(kind: str, spec: Spec, inputs: Sequence[DataSet]) -> IterationScope
     return found
 
 
-def _check_use_of_solution_set(kind: str, spec: Spec, inputs: Sequence[DataSet]) -> None:
+def _check_use_of_solution_set(kind: str, spec: Spec, inputs: Sequence[DataSetCore]) -> None:
     number = next(number for number, each in enumerate(inputs) if each.solution_keys is not None)
     if any(each.solution_keys is not None for each in inputs[number + 1 :]):
         raise InvalidProgramError(f"{kind}: the solution set cannot be combined with itself")

@@ -22,6 +22,7 @@ from tamias.batch.plan.iteration_specs import (
 from tamias.batch.plan.keys import FieldKeys
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.iteration_scope import IterationScope, scope_of
 from tamias.errors import InvalidProgramError
 from tamias.functions.iterations import Aggregator, ConvergenceCriterion
@@ -29,7 +30,7 @@ from tamias.functions.iterations import Aggregator, ConvergenceCriterion
 if TYPE_CHECKING:
     from tamias.batch.plan.specs import Spec
 
-Drawn = Callable[[Mapping[DataSet, PlanOperator], tuple[PlanOperator, ...]], BulkIterationSpec | DeltaIterationSpec]
+Drawn = Callable[[Mapping[DataSetCore, PlanOperator], tuple[PlanOperator, ...]], BulkIterationSpec | DeltaIterationSpec]
 
 __all__ = ["DeltaIteration", "IterationResult", "IterativeDataSet", "SolutionSet"]
 
@@ -106,7 +107,7 @@ class IterativeDataSet(DataSet, IterationAggregators):
         self.check_other("close_with", end)
         self.scope.check_end("close_with", end, what)
 
-    def _drawn(self, made: Mapping[DataSet, PlanOperator], ends: tuple[PlanOperator, ...]) -> BulkIterationSpec:
+    def _drawn(self, made: Mapping[DataSetCore, PlanOperator], ends: tuple[PlanOperator, ...]) -> BulkIterationSpec:
         criterion = ends[1] if len(ends) > 1 else None
         return BulkIterationSpec(made[self], ends[0], criterion, self._limits(self._max_iterations))
 
@@ -201,7 +202,7 @@ class DeltaIteration(IterationAggregators):
         self._closed_at = result.site
         return result
 
-    def _drawn(self, made: Mapping[DataSet, PlanOperator], ends: tuple[PlanOperator, ...]) -> DeltaIterationSpec:
+    def _drawn(self, made: Mapping[DataSetCore, PlanOperator], ends: tuple[PlanOperator, ...]) -> DeltaIterationSpec:
         delta, next_work = ends
         return DeltaIterationSpec(
             made[self._solution], made[self._work], delta, next_work, self.keys, self._limits(self._max_iterations)
@@ -232,7 +233,7 @@ class IterationResult(DataSet):
         self._ends = ends
         self._drawn_spec = drawn
 
-    def drawn(self, made: Mapping[DataSet, PlanOperator]) -> tuple[Spec, tuple[PlanOperator, ...]]:
+    def drawn(self, made: Mapping[DataSetCore, PlanOperator]) -> tuple[Spec, tuple[PlanOperator, ...]]:
         """Return the operator's spec and inputs: the initial data, then what the body reads from outside."""
         spec = self._drawn_spec(made, tuple([made[each] for each in self._ends]))
         initial = [made[each] for each in self._initial]
@@ -252,7 +253,7 @@ def refuse_second_close(closed_at: str | None) -> None:
         raise InvalidProgramError(f"close_with(): the iteration was closed at {closed_at} already; draw another one")
 
 
-def made_from(data_set: DataSet) -> set[DataSet]:
+def made_from(data_set: DataSetCore) -> set[DataSetCore]:
     """Return a data set and all that it is made from, up to the results of earlier iterations."""
     pending, seen = [data_set], {data_set}
     while pending:
