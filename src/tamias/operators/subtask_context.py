@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
 from tamias.config.job_id import JobID
-from tamias.errors import AccumulatorError, StateNotKeyed
-from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
-from tamias.functions.runtime_context import DistributedCache, RuntimeContext
+from tamias.errors import StateNotKeyed
+from tamias.functions.accumulating_context import AccumulatingContext
+from tamias.functions.runtime_context import DistributedCache
 from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
@@ -30,8 +30,6 @@ from tamias.functions.state_stores import KeyedStateStore
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.state.keyed_backend import KeyedStateBackend, KeyedStates
-
-A = TypeVar("A", bound=Accumulator[Any, Any])
 
 
 class StateStore(KeyedStateStore):
@@ -65,7 +63,7 @@ class StateStore(KeyedStateStore):
         return self._keyed(state_descriptor.name).folding_state(state_descriptor)
 
 
-class SubtaskContext(StateStore, RuntimeContext):
+class SubtaskContext(StateStore, AccumulatingContext):
     """The runtime context of one operator in one subtask."""
 
     def __init__(
@@ -77,6 +75,7 @@ class SubtaskContext(StateStore, RuntimeContext):
         parameters: dict[str, str] | None = None,
     ) -> None:
         super().__init__(backend, operator_name)
+        self.accumulators = environment.accumulators
         self._environment = environment
         self._metrics = metrics
         self._parameters = parameters or {}
@@ -121,41 +120,6 @@ class SubtaskContext(StateStore, RuntimeContext):
         if settings.object_reuse:
             config.enable_object_reuse()
         return config
-
-    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        if name in self._environment.accumulators:
-            raise AccumulatorError(
-                f"accumulator {name!r} exists already in {self._environment.name}; use get_accumulator, or another name"
-            )
-        self._environment.accumulators[name] = accumulator
-
-    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
-        try:
-            return self._environment.accumulators[name]
-        except KeyError:
-            raise AccumulatorError(
-                f"there is no accumulator {name!r} in {self._environment.name}; call add_accumulator first"
-            ) from None
-
-    def get_int_counter(self, name: str) -> IntCounter:
-        return self._on_demand(name, IntCounter)
-
-    def get_long_counter(self, name: str) -> LongCounter:
-        return self._on_demand(name, LongCounter)
-
-    def get_double_counter(self, name: str) -> DoubleCounter:
-        return self._on_demand(name, DoubleCounter)
-
-    def get_histogram(self, name: str) -> Histogram:
-        return self._on_demand(name, Histogram)
-
-    def _on_demand(self, name: str, kind: type[A]) -> A:
-        found = self._environment.accumulators.setdefault(name, kind())
-        if type(found) is not kind:
-            raise AccumulatorError(
-                f"accumulator {name!r} is a {type(found).__name__}, not a {kind.__name__}; use another name"
-            )
-        return found
 
     def get_distributed_cache(self) -> DistributedCache:
         return _Cache(self._environment)

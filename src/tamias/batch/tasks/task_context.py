@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tamias.batch.tasks.broadcast_variables import BroadcastVariables
 from tamias.batch.tasks.job_files import JobFiles, WorkerCache
@@ -12,18 +12,16 @@ from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.config.configuration import Configuration
 from tamias.config.execution_config import ExecutionConfig
 from tamias.config.job_id import JobID
-from tamias.errors import AccumulatorError, StateNotKeyed
-from tamias.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+from tamias.functions.accumulating_context import AccumulatingContext
 from tamias.functions.data_set_functions import BroadcastVariableInitializer
-from tamias.functions.runtime_context import DistributedCache, RuntimeContext
+from tamias.functions.runtime_context import DistributedCache
 from tamias.metrics.metricbase import MetricGroup
+from tamias.operators.subtask_context import StateStore
 
 if TYPE_CHECKING:
     from tamias.batch.tasks.superstep import Superstep
 
 __all__ = ["TaskJobInfo", "TaskRuntimeContext"]
-
-A = TypeVar("A", bound=Accumulator[Any, Any])
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,11 @@ class TaskJobInfo:
     superstep: Superstep | None = None  # of the iteration that the task belongs to
 
 
-class TaskRuntimeContext(RuntimeContext):
-    """The runtime context of one operator in one subtask."""
+class TaskRuntimeContext(StateStore, AccumulatingContext):
+    """The runtime context of one operator in one subtask. It has no state."""
 
     def __init__(self, facts: TaskJobInfo, operator: TaskOperator, index: int, parallelism: int, attempt: int) -> None:
+        super().__init__(None, operator.name)
         self._facts = facts
         self._operator = operator
         self._index = index
@@ -49,7 +48,7 @@ class TaskRuntimeContext(RuntimeContext):
         self._attempt = attempt
         self._variables = BroadcastVariables(operator.number, operator.name, operator.shared)
         self._metrics = MetricGroup()
-        self.accumulators: dict[str, Accumulator[Any, Any]] = {}
+        self.accumulators = {}
 
     @property
     def aggregates(self) -> dict[str, Any]:
@@ -92,42 +91,6 @@ class TaskRuntimeContext(RuntimeContext):
     def get_execution_config(self) -> ExecutionConfig:
         return ExecutionConfig(Configuration.from_dict(self._facts.configuration))
 
-    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        if name in self.accumulators:
-            raise AccumulatorError(
-                f"accumulator {name!r} exists already in {self.get_task_name_with_subtasks()}; "
-                "use get_accumulator, or another name"
-            )
-        self.accumulators[name] = accumulator
-
-    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
-        try:
-            return self.accumulators[name]
-        except KeyError:
-            raise AccumulatorError(
-                f"there is no accumulator {name!r} in {self.get_task_name_with_subtasks()}; call add_accumulator first"
-            ) from None
-
-    def get_int_counter(self, name: str) -> IntCounter:
-        return self._on_demand(name, IntCounter)
-
-    def get_long_counter(self, name: str) -> LongCounter:
-        return self._on_demand(name, LongCounter)
-
-    def get_double_counter(self, name: str) -> DoubleCounter:
-        return self._on_demand(name, DoubleCounter)
-
-    def get_histogram(self, name: str) -> Histogram:
-        return self._on_demand(name, Histogram)
-
-    def _on_demand(self, name: str, kind: type[A]) -> A:
-        found = self.accumulators.setdefault(name, kind())
-        if type(found) is not kind:
-            raise AccumulatorError(
-                f"accumulator {name!r} is a {type(found).__name__}, not a {kind.__name__}; use another name"
-            )
-        return found
-
     def get_broadcast_variable(self, name: str) -> list[Any]:
         return self._variables.get(name)
 
@@ -138,23 +101,3 @@ class TaskRuntimeContext(RuntimeContext):
 
     def get_distributed_cache(self) -> DistributedCache:
         return WorkerCache(self._facts.job_id, self._facts.files)
-
-    # ------------------------------------------------------------------------------ state: a batch has none
-
-    def get_state(self, state_descriptor: Any) -> NoReturn:
-        raise StateNotKeyed(state_descriptor.name)
-
-    def get_list_state(self, state_descriptor: Any) -> NoReturn:
-        raise StateNotKeyed(state_descriptor.name)
-
-    def get_map_state(self, state_descriptor: Any) -> NoReturn:
-        raise StateNotKeyed(state_descriptor.name)
-
-    def get_reducing_state(self, state_descriptor: Any) -> NoReturn:
-        raise StateNotKeyed(state_descriptor.name)
-
-    def get_aggregating_state(self, state_descriptor: Any) -> NoReturn:
-        raise StateNotKeyed(state_descriptor.name)
-
-    def get_folding_state(self, state_descriptor: Any) -> NoReturn:
-        raise StateNotKeyed(state_descriptor.name)
