@@ -8,75 +8,47 @@ from the offset, and the batch may then consist of other files.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from tamias.connectors.data_frames.lane_rows import LanePlace, LaneRows
+from tamias.connectors.data_frames.lane_source import LaneSource
 from tamias.connectors.data_frames.parquet_rows import RowColumns
 from tamias.connectors.data_frames.row_batches import Beginning, Lane, RowBatches, batch_path
-from tamias.connectors.data_frames.row_batches_source import LaneConnection
 from tamias.connectors.data_frames.written_rows import Manifest
 from tamias.errors import RowFilesGone, SparkSourceFailed
-from tamias.functions.source_contract import Batch, Boundedness, Source, SourceConnection, Split, SteppedReader
+from tamias.functions.source_contract import Batch, Split, SteppedReader
 from tamias.storage.file_store import open_files
 from tamias.storage.locations import join, shown
-from tamias.types.data_type_info import row_type_info
 from tamias.types.data_types import RowType
-from tamias.types.type_information import TypeInformation
 
 __all__ = ["OffsetBatchesSource"]
 
-_LOOK_INTERVAL_MS = 100
 _EPOCH_BYTES = 64 << 20  # of batches that wait and are read in one epoch; one batch is read whole, whatever its size
 _END_STEP = 1 << 62
 
 
-class OffsetBatchesSource(Source):
-    """Reads a folder of batches. A split is a lane, which a job keeps when it is rescaled; a step is a batch.
+class OffsetBatchesSource(LaneSource):
+    """Reads the batches of a source of Spark. A step is a batch.
 
     Args:
         address: The folder of this run of the job.
         home: The folder of the source, without credentials; a restored split has that of the job that began it.
         row_type: The columns of the rows.
-        lanes: The number of lanes: of subtasks that read at the same time, when the job first starts.
+        lanes: The number of lanes.
         bounded: Whether the batches end by themselves.
-        look_interval_ms: How often the folder is looked at for a new batch.
     """
 
-    def __init__(
-        self,
-        address: str,
-        home: str,
-        row_type: RowType,
-        *,
-        lanes: int,
-        bounded: bool,
-        look_interval_ms: int = _LOOK_INTERVAL_MS,
-    ) -> None:
-        self._address = address
+    def __init__(self, address: str, home: str, row_type: RowType, *, lanes: int, bounded: bool) -> None:
+        super().__init__(address, row_type, lanes=lanes, bounded=bounded)
         self._home = home
-        self._row_type = row_type
-        self._lanes = lanes
-        self._bounded = bounded
-        self._look_interval_ms = look_interval_ms
-
-    @property
-    def boundedness(self) -> Boundedness:
-        """Return whether the batches end by themselves."""
-        return Boundedness.BOUNDED if self._bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     @property
     def reads_in_steps(self) -> bool:
         """Return True: an epoch reads whole batches."""
         return True
 
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
-        return row_type_info(self._row_type)
-
-    def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """Return the lanes."""
-        return [Split(f"lane-{number}", (number, self._lanes, self._home)) for number in range(self._lanes)]
+    def _lane(self, number: int) -> tuple[Any, ...]:
+        return number, self._lanes, self._home
 
     def create_reader(self, split: Split, position: Any | None) -> SteppedReader:
         """Open a lane at the batch and offset of an earlier reader, or at the beginning."""
@@ -89,13 +61,6 @@ class OffsetBatchesSource(Source):
             Beginning(batch_id, offset, home),
             self._look_interval_ms / 1000,
         )
-
-    def connect(self, subtask_index: int) -> SourceConnection:
-        """Open the connection of one subtask, which reports completed checkpoints to the driver."""
-        return LaneConnection(self, RowBatches(open_files(self._address)))
-
-    def __repr__(self) -> str:
-        return f"OffsetBatchesSource({shown(self._address)!r})"
 
 
 class _SteppedLane(SteppedReader):
