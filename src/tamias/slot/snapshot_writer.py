@@ -123,14 +123,35 @@ class _Target:
         return file
 
 
-class _CheckpointTarget(_Target):
+class _FileTarget(_Target):
+    """Writes to files. State below a threshold travels inside the metadata instead."""
+
+    def __init__(
+        self, deployment: Deployment, captured: CapturedSubtask, store: FileStore, inline_threshold_bytes: int
+    ) -> None:
+        super().__init__(deployment, captured)
+        self._store = store
+        self._inline_threshold_bytes = inline_threshold_bytes
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        file = write_state(
+            self._store,
+            path,
+            payload,
+            self._inline_threshold_bytes,
+            compressed=self._deployment.compression,
+            hashed=self._deployment.hashed_files,
+        )
+        return self._count(file)
+
+
+class _CheckpointTarget(_FileTarget):
     """Writes to the job's checkpoint directory."""
 
     def __init__(
         self, deployment: Deployment, captured: CapturedSubtask, store: FileStore, names: SnapshotNames
     ) -> None:
-        super().__init__(deployment, captured)
-        self._store = store
+        super().__init__(deployment, captured, store, deployment.inline_threshold_bytes)
         self._names = names
 
     def shared(self, label: str) -> str:
@@ -139,29 +160,16 @@ class _CheckpointTarget(_Target):
     def exclusive(self, label: str) -> str:
         return self._names.exclusive(self._captured.checkpoint_id)
 
-    def write(self, path: str, payload: bytes) -> StateFile:
-        deployment = self._deployment
-        file = write_state(
-            self._store,
-            path,
-            payload,
-            deployment.inline_threshold_bytes,
-            compressed=deployment.compression,
-            hashed=deployment.hashed_files,
-        )
-        return self._count(file)
 
-
-class _SavepointTarget(_Target):
+class _SavepointTarget(_FileTarget):
     """Writes to a savepoint's own directory, beside the metadata. No file is shared with a checkpoint."""
 
     def __init__(self, deployment: Deployment, captured: CapturedSubtask, store: FileStore) -> None:
-        super().__init__(deployment, captured)
-        self._store = store
         # Flink: without a directory for checkpoints, state travels inside the metadata.
         in_memory = deployment.checkpoint_directory is None
-        self._threshold = deployment.max_state_bytes + 1 if in_memory else deployment.inline_threshold_bytes
-        self.payload_bytes = max(self.payload_bytes, self._threshold)
+        threshold_bytes = deployment.max_state_bytes + 1 if in_memory else deployment.inline_threshold_bytes
+        super().__init__(deployment, captured, store, threshold_bytes)
+        self.payload_bytes = max(self.payload_bytes, threshold_bytes)
 
     def shared(self, label: str) -> str:
         return self.exclusive(label)
@@ -169,18 +177,6 @@ class _SavepointTarget(_Target):
     def exclusive(self, label: str) -> str:
         environment = self._captured.environment
         return savepoint_file(environment.vertex.id, environment.index, secrets.token_hex(8))
-
-    def write(self, path: str, payload: bytes) -> StateFile:
-        deployment = self._deployment
-        file = write_state(
-            self._store,
-            path,
-            payload,
-            self._threshold,
-            compressed=deployment.compression,
-            hashed=deployment.hashed_files,
-        )
-        return self._count(file)
 
 
 class _MemoryTarget(_Target):
