@@ -14,8 +14,10 @@ from tamias.engine.slots.link_certificate import certificate_for, made_by_comman
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.spark.driver_side.cluster import encrypts_its_own
 from tamias.errors import ConfigurationError, DeploymentError
+from tamias.graph.job_graph import JobGraph
 from tamias.slot.encryption import CalledSide, EncryptedAddress
 from tamias.testing.process_engine import ProcessEngine, on_process_engine
+from tamias.testing.slot_processes import slot_processes
 from tests.live_jobs import engines, environment, expected_tally, generated, tallied
 
 ELSEWHERE = "192.0.2.7"
@@ -108,10 +110,11 @@ def test_a_job_runs_over_encrypted_links_alone_and_survives_the_loss_of_a_slot(t
     env = environment(tmp_path, parallelism=2, restarts=3)
     stream = tallied(generated(env, 3_000, per_second=3_000), 7)
     rows = []
-    with (
-        engines(lambda graph: ProcessEngine(graph, registering=True, links=LinkSettings("required"))) as made,
-        stream.execute_and_collect() as results,
-    ):
+
+    def encrypted(graph: JobGraph) -> ProcessEngine:
+        return ProcessEngine(graph, slot_processes(graph.slot_count, links=LinkSettings("required"), registering=True))
+
+    with engines(encrypted) as made, stream.execute_and_collect() as results:
         for row in results:
             rows.append(row)
             if len(rows) == 500:

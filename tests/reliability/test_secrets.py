@@ -20,6 +20,7 @@ from tamias.errors import JobExecutionError
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.slot_config import DriverContact, SlotConfig
 from tamias.testing.process_engine import ProcessEngine
+from tamias.testing.slot_processes import slot_processes
 from tests.live_jobs import engines, environment, generated, parent_of, tallied, until
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, s3_endpoint, s3_url  # noqa: F401
 
@@ -65,7 +66,7 @@ def test_a_failing_job_shows_no_secret(
     env = environment(s3_url("secrets"), parallelism=2)
     switch = tmp_path / "fail"
     tallied(generated(env, None, per_second=1_000).map(Failing(switch)), 7).filter(lambda r: False).print()
-    with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:
+    with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:
         client = env.execute_async("failing")
         until(lambda: client.get_progress().checkpoints_completed >= 1)
         slots = {*client.get_progress().slot_pids, *descendants()}

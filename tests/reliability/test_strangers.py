@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tamias.testing.process_engine import ProcessEngine
+from tamias.testing.slot_processes import slot_processes
 from tests.live_jobs import PickleBomb, engines, environment, expected_tally, generated, tallied, until
 
 KEYS = 7
@@ -49,7 +50,7 @@ def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> Non
     bomb = pickle.dumps(PickleBomb(mark))
     framed = len(bomb).to_bytes(8, "little") + bomb
     chance = random.Random(30)
-    with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:
+    with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:
         collected = stream.execute_and_collect()
         client = collected.job_client
         until(lambda: client.get_progress().checkpoints_completed >= 1)
@@ -79,10 +80,11 @@ import sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 from tests.reliability.test_strangers import doors
 from tamias.testing.process_engine import ProcessEngine
+from tamias.testing.slot_processes import slot_processes
 from tests.live_jobs import engines, environment, expected_tally, generated, tallied
 env = environment(sys.argv[1], parallelism=2, restarts=10)
 stream = tallied(generated(env, 2_000, per_second=250), 7)
-with engines(lambda graph: ProcessEngine(graph, registering=True)) as made:
+with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:
     rows = stream.execute_and_collect()
     found = [next(rows)]
     print([doors(made[0]), made[0].slot_pids], flush=True)

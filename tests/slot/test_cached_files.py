@@ -20,6 +20,7 @@ from tamias.storage.locations import join
 from tamias.testing.drawn_job import drawn_job
 from tamias.testing.local_run import collect_locally
 from tamias.testing.process_engine import ProcessEngine, on_process_engine
+from tamias.testing.slot_processes import slot_processes
 from tests.s3_server import s3_endpoint, s3_url  # noqa: F401
 
 
@@ -265,7 +266,7 @@ def test_files_go_to_all_slots_though_some_fail_and_again_to_those_that_failed(f
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(3)
     env.from_collection([1]).map(lambda v: v).print()
     graph = drawn_job(env, "job").graph
-    engine = ProcessEngine(graph, registering=True)
+    engine = ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))
     try:
         failure = engine.deploy(Deployment("ab" * 16, graph, 0))
         assert sorted(sent) == [0, 1, 2]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 
-from tamias.config.link_settings import LinkSettings
 from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
@@ -30,24 +29,14 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
 
     Args:
         graph: The job.
-        heartbeat: When a silent slot is given up.
-        registering: Start the slots as on a cluster.
-        links: Which connections of registering slots are encrypted.
-        pool: The slots, if they are to be started in another way.
+        pool: The slots; by default children of this process.
+        stall_timeout_s: When an epoch without progress is given up.
     """
 
     def __init__(
-        self,
-        graph: JobGraph,
-        heartbeat: Heartbeat | None = None,
-        *,
-        registering: bool = False,
-        links: LinkSettings | None = None,
-        pool: SlotPool | None = None,
+        self, graph: JobGraph, pool: SlotPool | None = None, stall_timeout_s: float = Heartbeat().stall_timeout_s
     ) -> None:
-        heartbeat = heartbeat or Heartbeat()
-        pool = pool or slot_processes(graph.slot_count, heartbeat, links or LinkSettings(), registering=registering)
-        super().__init__(graph, pool, heartbeat.stall_timeout_s)
+        super().__init__(graph, pool or slot_processes(graph.slot_count), stall_timeout_s)
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._carriers: dict[SubtaskId, _Carrier] = {}
 

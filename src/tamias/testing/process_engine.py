@@ -18,7 +18,6 @@ from functools import partial
 from typing import TypeAlias
 
 from tamias.config.job_settings import JobSettings
-from tamias.config.link_settings import LinkSettings
 from tamias.driver.submit import heartbeat_of, jobs_submitted_by, submit
 from tamias.engine.execution import reason_for_epochs
 from tamias.engine.protocol import EpochResult, Failure
@@ -51,25 +50,14 @@ class ProcessEngine(SlotEngine):
 
     Args:
         graph: The job.
-        heartbeat: When a silent slot is given up.
-        registering: Start the slots as on a cluster: they are not children of the driver, they register over TCP,
-            and the driver cannot kill a slot that it gives up.
-        links: Which connections of registering slots are encrypted.
-        pool: The slots, if they are to be started in another way.
+        pool: The slots; by default children of this process.
+        stall_timeout_s: When an epoch without progress is given up.
     """
 
     def __init__(
-        self,
-        graph: JobGraph,
-        heartbeat: Heartbeat | None = None,
-        *,
-        registering: bool = False,
-        links: LinkSettings | None = None,
-        pool: SlotPool | None = None,
+        self, graph: JobGraph, pool: SlotPool | None = None, stall_timeout_s: float = Heartbeat().stall_timeout_s
     ) -> None:
-        heartbeat = heartbeat or Heartbeat()
-        pool = pool or slot_processes(graph.slot_count, heartbeat, links or LinkSettings(), registering=registering)
-        super().__init__(graph, pool, heartbeat.stall_timeout_s)
+        super().__init__(graph, pool or slot_processes(graph.slot_count), stall_timeout_s)
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
         self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
@@ -180,9 +168,9 @@ def on_process_engine(*, registering: bool = False, continuous: bool = False) ->
         heartbeat = heartbeat_of(settings)
 
         def make(graph: JobGraph) -> SlotEngine:
-            if continuous and reason_for_epochs(graph) is None:
-                return ContinuousProcessEngine(graph, heartbeat, registering=registering, links=settings.links)
-            return ProcessEngine(graph, heartbeat, registering=registering, links=settings.links)
+            kind = ContinuousProcessEngine if continuous and reason_for_epochs(graph) is None else ProcessEngine
+            pool = slot_processes(graph.slot_count, heartbeat, settings.links, registering=registering)
+            return kind(graph, pool, heartbeat.stall_timeout_s)
 
         return make
 

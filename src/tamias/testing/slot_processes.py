@@ -15,12 +15,21 @@ from tamias.slot.slot_config import DriverContact
 __all__ = ["slot_processes"]
 
 
-def slot_processes(count: int, heartbeat: Heartbeat, links: LinkSettings, *, registering: bool) -> SlotPool:
-    """Return slots of this machine: children of the driver, or started as on a cluster."""
-    return (_registering_slots if registering else _local_slots)(count, heartbeat, links)
+def slot_processes(
+    count: int, heartbeat: Heartbeat | None = None, links: LinkSettings | None = None, *, registering: bool = False
+) -> SlotPool:
+    """Return slots of this machine.
 
-
-def _local_slots(count: int, heartbeat: Heartbeat, links: LinkSettings) -> SlotPool:
+    Args:
+        count: The number of slots.
+        heartbeat: When a silent slot is given up.
+        links: Which connections of registering slots are encrypted.
+        registering: Start the slots as on a cluster: they are not children of the driver, they register over TCP,
+            and the driver cannot kill a slot that it gives up.
+    """
+    heartbeat = heartbeat or Heartbeat()
+    if registering:
+        return _registering_slots(count, heartbeat, links or LinkSettings())
     return LocalSlotPool(count, PythonDependencies(), heartbeat=heartbeat)
 
 
