@@ -13,8 +13,7 @@ from tamias.state_processor import OperatorTransformation, SavepointReader, Save
 from tamias.state_processor.spark import register_state_sources
 from tamias.testing import collect_locally
 from tests.state_processor.programs import KEYS, every_kind, restored, savepoint_of
-from tests.state_processor.test_keyed_state import ReadEverything
-from tests.state_processor.test_writing import EARLIER, LATER, FillEveryKind, last_by_key
+from tests.state_processor.savepoint_functions import EARLIER, LATER, FillEveryKind, ReadEverything, last_by_key
 
 
 @pytest.fixture(scope="module")

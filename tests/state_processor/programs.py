@@ -68,6 +68,20 @@ def state_of(context):
     )
 
 
+def put_into(states, value, ctx):
+    """Put a record into a state of every kind, and register timers."""
+    one, many, entries, largest, average, fresh = states
+    one.update((one.value() or 0) + value)
+    many.add(value)
+    entries.put(str(value), value)
+    largest.add(value)
+    average.add(value)
+    fresh.update(value)
+    ctx.timer_service().register_event_time_timer(FAR_MS + value)
+    if value == KEYS:
+        ctx.timer_service().register_processing_time_timer(FAR_MS)
+
+
 class EveryKind(KeyedProcessFunction):
     """Puts each record into a state of every kind; key 3 alone has the state `rare`."""
 
@@ -76,16 +90,7 @@ class EveryKind(KeyedProcessFunction):
         self.rare = runtime_context.get_state(descriptors()["rare"])
 
     def process_element(self, value, ctx):
-        one, many, entries, largest, average, fresh = self.states
-        one.update((one.value() or 0) + value)
-        many.add(value)
-        entries.put(str(value), value)
-        largest.add(value)
-        average.add(value)
-        fresh.update(value)
-        ctx.timer_service().register_event_time_timer(FAR_MS + value)
-        if value == KEYS:
-            ctx.timer_service().register_processing_time_timer(FAR_MS)
+        put_into(self.states, value, ctx)
         if ctx.get_current_key() == 3:
             self.rare.update({"seen": value})
         yield told(ctx.get_current_key(), self.states)

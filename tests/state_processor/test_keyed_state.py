@@ -6,7 +6,6 @@ import pytest
 
 from tamias.clock import ManualClock
 from tamias.common import Types
-from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import JobExecutionError, StateError, StateMigrationError
 from tamias.state_processor import KeyedStateReaderFunction, OperatorIdentifier, SavepointReader
@@ -25,36 +24,8 @@ from tests.state_processor.programs import (
     numbers,
     restored,
     savepoint_of,
-    state_of,
-    told,
 )
-
-
-class ReadEverything(KeyedStateReaderFunction):
-    def open(self, runtime_context):
-        self.states = state_of(runtime_context)
-
-    def read_key(self, key, ctx):
-        yield told(key, self.states)
-
-
-class ReadTimers(KeyedStateReaderFunction):
-    def open(self, runtime_context):
-        runtime_context.get_state(descriptors()["value"])
-
-    def read_key(self, key, ctx):
-        yield key, ctx.registered_event_time_timers(), ctx.registered_processing_time_timers()
-
-
-def env(parallelism=2):
-    found = StreamExecutionEnvironment.get_execution_environment()
-    found.set_parallelism(parallelism)
-    return found
-
-
-def by_key(records):
-    assert len({record[0] for record in records}) == len(records), "each key once"
-    return {record[0]: record[1:] for record in records}
+from tests.state_processor.savepoint_functions import ReadEverything, ReadTimers, by_key, env
 
 
 @pytest.mark.parametrize("native", [False, True])

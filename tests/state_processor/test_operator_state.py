@@ -7,7 +7,7 @@ from tamias.errors import JobExecutionError, StateError
 from tamias.state_processor import SavepointReader
 from tamias.testing import collect_locally
 from tests.state_processor.programs import every_kind, savepoint_of
-from tests.state_processor.test_keyed_state import env
+from tests.state_processor.savepoint_functions import env
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from tamias.testing import on_local_engine
 from tamias.testing.scripted import ScriptedSource, split_evenly
 from tests.examples_by_profile import examples
 from tests.state_processor.programs import restored, savepoint_of
-from tests.state_processor.test_keyed_state import env
+from tests.state_processor.savepoint_functions import env
 from tests.state_processor.window_programs import (
     counted_process,
     evicted_reduce,

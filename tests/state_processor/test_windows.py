@@ -9,7 +9,7 @@ from tamias.errors import JobExecutionError
 from tamias.state_processor import SavepointReader, WindowReaderFunction
 from tamias.testing import collect_locally
 from tests.state_processor.programs import COUNT, KEYS, Average, Larger, savepoint_of
-from tests.state_processor.test_keyed_state import env
+from tests.state_processor.savepoint_functions import env
 from tests.state_processor.window_programs import (
     COUNTED,
     SESSIONS,

@@ -16,7 +16,6 @@ from tamias.errors import CheckpointError, InvalidProgramError, JobExecutionErro
 from tamias.functions.checkpointed import CheckpointedFunction
 from tamias.state_processor import (
     BroadcastStateBootstrapFunction,
-    KeyedStateBootstrapFunction,
     OperatorIdentifier,
     OperatorTransformation,
     SavepointReader,
@@ -25,20 +24,25 @@ from tamias.state_processor import (
 )
 from tamias.testing import collect_locally, on_local_engine
 from tests.state_processor.programs import (
-    COUNT,
-    FAR_MS,
     KEYS,
     Average,
     Larger,
     checkpoint_of,
-    descriptors,
     every_kind,
     numbers,
     restored,
     savepoint_of,
-    state_of,
 )
-from tests.state_processor.test_keyed_state import ReadEverything, ReadTimers, by_key, env
+from tests.state_processor.savepoint_functions import (
+    EARLIER,
+    LATER,
+    FillEveryKind,
+    ReadEverything,
+    ReadTimers,
+    by_key,
+    env,
+    last_by_key,
+)
 from tests.state_processor.window_programs import (
     SESSIONS,
     SLIDING,
@@ -51,28 +55,6 @@ from tests.state_processor.window_programs import (
     sliding_aggregate,
     tumbling_reduce,
 )
-
-EARLIER, LATER = range(COUNT // 2), range(COUNT // 2, COUNT)
-
-
-class FillEveryKind(KeyedStateBootstrapFunction):
-    """Does with the records of the past what `EveryKind` does."""
-
-    def open(self, runtime_context):
-        self.states = state_of(runtime_context)
-        self.rare = runtime_context.get_state(descriptors()["rare"])
-
-    def process_element(self, value, ctx):
-        one, many, entries, largest, average, fresh = self.states
-        one.update((one.value() or 0) + value)
-        many.add(value)
-        entries.put(str(value), value)
-        largest.add(value)
-        average.add(value)
-        fresh.update(value)
-        ctx.timer_service().register_event_time_timer(FAR_MS + value)
-        if value == KEYS:
-            ctx.timer_service().register_processing_time_timer(FAR_MS)
 
 
 class FillPositions(StateBootstrapFunction, CheckpointedFunction):
@@ -104,10 +86,6 @@ def without_inline_state(environment):
 def write(writer, path):
     with on_local_engine():
         return writer.write(path)
-
-
-def last_by_key(records):
-    return {record[0]: (record[1], sorted(record[2]), *record[3:6]) for record in records}
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
