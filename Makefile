@@ -59,6 +59,7 @@ coverage: $(STAMP) postgres
 	$(BIN)/python -m tests.coverage_by_room htmlcov/coverage.json
 
 soak: $(STAMP) postgres
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[mutation]'
 	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
 	$(BIN)/python -m tests.campaign -j 2 1000-1999
 	$(BIN)/python -m tests.campaign --kafka 1000-1039
@@ -70,7 +71,7 @@ soak: $(STAMP) postgres
 # MUTATION='--per-room 0' is every place of the rooms and takes a night; python -m tests.mutation --help has the rest.
 mutation: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[mutation]'
-	$(BIN)/python -m pytest -q tests/mutation
+	$(BIN)/python -m pytest -q -m 'soak or not soak' tests/mutation
 	$(BIN)/python -m tests.mutation $(MUTATION)
 
 bench: $(STAMP) $(FLINK)/.ready

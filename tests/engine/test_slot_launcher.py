@@ -12,8 +12,6 @@ from tamias.engine.spark.driver_side.cluster import SlotLauncher
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.slot.slot_config import DriverContact
 
-pytest.importorskip("pyspark")
-
 DRIVER = DriverContact(("127.0.0.1", 1), b"s" * 32, 1.0)
 
 

@@ -16,29 +16,19 @@ import argparse
 import json
 import os
 import random
-import re
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
-from tests.mutation.mutants import Mutant, every_mutant, sample
+from tests.mutation.mutant import Mutant
+from tests.mutation.mutants import every_mutant, sample
 from tests.mutation.reach import Reach, ReachingTest, measure
+from tests.mutation.rooms import ROOMS, modules, words
 from tests.mutation.trial import ROOT, Outcome, Workspace, import_what_no_mutant_changes
 
 WORK = ROOT / "build" / "mutation"
 SURVIVORS = WORK / "survivors.json"
-SOURCE = ROOT / "src" / "tamias"
-ROOMS = {  # room -> its modules, and the folder of its tests
-    "checkpoint": (["checkpoint"], "checkpoint"),
-    "state": (["state"], "state"),
-    "slot": (["slot"], "slot"),
-    "driver": (["driver"], "driver"),
-    "file sink": (
-        [f"connectors/{name}.py" for name in ("file_sink", "file_writer", "part_files", "streaming_file_sink")],
-        "connectors",
-    ),
-}
 TESTS = [  # folders, or files
     *("checkpoint", "state", "slot", "driver", "golden"),
     *("connectors/test_file_sink*.py", "connectors/test_file_contracts.py", "connectors/test_bulk_sinks.py"),
@@ -96,13 +86,6 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def modules(room: str, source: Path = SOURCE) -> list[str]:
-    """Return the modules of a room, below src/tamias."""
-    places = [source / name for name in ROOMS[room][0]]
-    files = [path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
-    return [str(path.relative_to(source)) for path in files]
-
-
 def _survivors(source: Path, paths: list[str]) -> list[Mutant]:
     wanted = {tuple(identity) for identity in json.loads(SURVIVORS.read_text())}
     found = {
@@ -133,11 +116,6 @@ def _tests(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, second
     near = _within([test for test in related if test.node_id.startswith(own)], seconds)
     far = _within([test for test in reaching if test not in near], 2 * seconds)
     return [tests for tests in (near, far) if tests]
-
-
-def words(name: str) -> set[str]:
-    """Return the words of a name in one form, whether they are written in CamelCase or not, one or many."""
-    return {word.lower().rstrip("s") for word in re.findall(r"[A-Z]?[a-z]{3,}", name)}
 
 
 def _within(tests: list[ReachingTest], seconds: float) -> list[ReachingTest]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import random
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Container, Iterator
 from functools import cache
@@ -27,15 +26,13 @@ import parso
 from cosmic_ray.ast import ast_nodes
 from cosmic_ray.mutating import mutate_code
 
+from tests.mutation.mutant import ANY, Mutant, equivalents, function_at
 from tests.mutation.operators import OPERATORS, Position
 
-EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-ANY = "any change"  # in the place of `after`: whatever becomes of the line
 _TUNED = re.compile(r"^\w+_(s|ms|bytes|entries)$", re.IGNORECASE)
 _LEFT_ARGUMENTS = ("strict=True", "daemon=True")
 _CELLS = ("cell", "_cell", "limit", "_limit")  # lists of one item, which several objects share: of the key, of a bound
 _SILENT_CALLS = ("_LOG", "_log", "point", "assert_never")  # point: of tamias.faults
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Site(NamedTuple):
@@ -44,22 +41,6 @@ class Site(NamedTuple):
     path: str  # below src/tamias
     position: Position
     choices: tuple[tuple[str, int], ...]
-
-
-class Mutant(NamedTuple):
-    """One change to one module. `function`, `before` and `after` identify it, whatever lines are added above it."""
-
-    path: str
-    line: int
-    function: str
-    operator: str
-    before: str
-    after: str
-    code: str
-
-    @property
-    def identity(self) -> tuple[str, str, str, str]:
-        return self.path, self.function, self.before, self.after
 
 
 def sample(source: Path, paths: list[str], *, seed: str, size: int | None) -> list[Mutant]:
@@ -120,30 +101,9 @@ def make(site: Site, choice: tuple[str, int], code: str) -> Mutant | None:
     return Mutant(site.path, line, function_at(code, line), name, before, after, mutated)
 
 
-def function_at(code: str, line: int) -> str:
-    """Return the qualified name of the innermost function or class around a line; "" at a module's level."""
-    around = [node for node in _definitions(code) if _holds(node, line)]
-    return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
-
-
 @cache
 def _dumped(code: str) -> str:
     return ast.dump(ast.parse(code))
-
-
-@cache
-def _definitions(code: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    return [node for node in ast.walk(ast.parse(code)) if isinstance(node, DEFINITIONS)]
-
-
-def equivalents() -> list[tuple[tuple[str, str, str, str], str]]:
-    """Read the mutants that behave as the original does, each with its reason."""
-    entries = tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])
-    return [((e["file"], e["function"], e["before"], e.get("after", ANY)), e["reason"]) for e in entries]
-
-
-def _holds(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _changed_lines(code: str, mutated: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from coverage import CoverageData
 
-from tests.mutation.mutants import DEFINITIONS, Mutant
+from tests.mutation.mutant import DEFINITIONS, Mutant
 
 CHOSEN = "not soak and not spark"
 SLOW = ("driver/test_storage_by_url.py",)  # the other long file of these rooms, of slots in processes, is needed

@@ -1,17 +1,18 @@
-"""The mutation runner itself: which changes it makes, which it leaves out, and which tests it finds for them."""
+"""The mutation runner itself: which changes it makes, and which it leaves out."""
 
 import textwrap
 
 import pytest
 
-pytest.importorskip("cosmic_ray", reason="pip install -e '.[mutation]'")
+from tests.mutation.mutant import ANY, equivalents
+from tests.mutation.rooms import ROOMS, SOURCE, modules
 
-from tests.mutation.__main__ import ROOMS, SOURCE, modules, words
-from tests.mutation.mutants import ANY, equivalents, every_mutant, function_at, sample
-from tests.mutation.reach import Reach, lines_that_show, moves
+pytestmark = pytest.mark.soak  # `make soak` and `make mutation` install cosmic-ray, which the import of `mutants` needs
 
 
 def changes(code):
+    from tests.mutation.mutants import every_mutant
+
     return {(mutant.before, mutant.after) for mutant in every_mutant("m.py", textwrap.dedent(code))}
 
 
@@ -70,6 +71,8 @@ def test_what_no_test_can_judge_is_left_alone(code):
 
 
 def test_a_seed_draws_the_same_mutants_again(tmp_path):
+    from tests.mutation.mutants import sample
+
     (tmp_path / "m.py").write_text("def f(a, b):\n" + "".join(f"    a.b{i} = b < {i}\n" for i in range(20)))
     first = sample(tmp_path, ["m.py"], seed="1", size=5)
     assert first == sample(tmp_path, ["m.py"], seed="1", size=5)
@@ -77,64 +80,9 @@ def test_a_seed_draws_the_same_mutants_again(tmp_path):
     assert len(first) == 5
 
 
-CODE = """\
-LIMIT = 7
-
-class A:
-    def f(self, a=3):
-        if a < LIMIT:
-            return (
-                a + 1
-            )
-        return 2
-"""
-
-
-@pytest.mark.parametrize(("line", "shown_by"), [(5, {5}), (7, {6, 7, 8}), (9, {9}), (4, {5, 6, 7, 8, 9})])
-def test_a_change_is_shown_by_whoever_runs_its_statement(line, shown_by):
-    assert lines_that_show(CODE, line)[0] == shown_by
-
-
-def test_a_constant_is_shown_by_whoever_runs_a_function_of_its_module():
-    assert lines_that_show(CODE, 1) == [{5, 6, 7, 8, 9}]
-
-
-def test_a_default_in_a_module_of_values_is_judged_by_every_test():
-    code = "class Event:\n    last: bool = False\n"
-    reach = Reach()
-    reach.add({"seconds": {"slow": 2.0, "quick": 0.1}, "lines": {}})
-    mutant = next(every_mutant("m.py", code))
-    assert [test.node_id for test in reach.tests_of(mutant, code)] == ["quick", "slow"]
-
-
-def test_the_tests_that_reach_a_mutant_come_quickest_first():
-    reach = Reach()
-    reach.add(
-        {
-            "seconds": {"slow": 2.0, "quick": 0.1, "elsewhere": 0.1},
-            "lines": {"m.py": {"slow": [5, 9], "quick": [9], "elsewhere": [5]}},
-        }
-    )
-    mutant = next(mutant for mutant in every_mutant("m.py", CODE) if mutant.line == 9)
-    assert [test.node_id for test in reach.tests_of(mutant, CODE)] == ["quick", "slow"]
-
-
-def test_lines_are_found_again_where_a_change_has_moved_them():
-    assert moves("a\nb\nc\n", "new\na\nc\n") == {1: 2, 3: 3}
-    assert moves("a\n", "a\n") is None
-
-
-def test_the_name_of_a_test_tells_what_it_is_about():
-    about = words("job_checkpoints") | words("JobCheckpoints.patience_ms")
-    assert about == {"job", "checkpoint", "patience"}
-    assert about & words("test_options.py::test_an_epoch_waits_for_the_checkpoint_before") == {"checkpoint"}
-
-
-def test_a_mutant_knows_the_function_it_is_in():
-    assert [function_at(CODE, line) for line in (1, 7)] == ["", "A.f"]
-
-
 def test_every_listed_equivalent_is_still_a_mutant():
+    from tests.mutation.mutants import every_mutant
+
     listed = [identity for identity, reason in equivalents() if reason]
     paths = {path for room in ROOMS for path in modules(room)}
     possible = set()

@@ -21,7 +21,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import Phase, settings
 
-from tests.mutation.mutants import Mutant
+from tests.mutation.mutant import Mutant
 from tests.mutation.reach import CHOSEN, ReachingTest
 
 ROOT = Path(__file__).parents[2]
