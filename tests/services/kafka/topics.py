@@ -73,6 +73,14 @@ def wait_until_nothing_is_open(servers: str, topic: str, within_s: float = 30.0)
         time.sleep(0.05)
 
 
+def wait_until_the_first_transaction_is_aborted(servers: str, topic: str, within_s: float = 30.0) -> None:
+    """Wait until the broker has aborted the transaction that holds the first record of a topic."""
+    deadline = time.monotonic() + within_s
+    while not any(_ends(servers, topic, "read_committed")):  # an open transaction holds the readers back at offset 0
+        assert time.monotonic() < deadline, f"the transaction in {topic} is still open"
+        time.sleep(0.05)
+
+
 def _ends(servers: str, topic: str, isolation: str) -> list[int]:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": uuid.uuid4().hex, "isolation.level": isolation})
     partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)

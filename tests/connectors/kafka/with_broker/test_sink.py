@@ -13,7 +13,13 @@ from tests.connectors.sink_contract import SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.broker import PASSWORD, USER
 from tests.services.kafka.certificates import KEY_PASSWORD
-from tests.services.kafka.topics import consume, new_topic, values, wait_until_nothing_is_open
+from tests.services.kafka.topics import (
+    consume,
+    new_topic,
+    values,
+    wait_until_nothing_is_open,
+    wait_until_the_first_transaction_is_aborted,
+)
 
 EXACTLY_ONCE, AT_LEAST_ONCE, NONE = (
     DeliveryGuarantee.EXACTLY_ONCE,
@@ -121,7 +127,7 @@ def test_a_transaction_that_timed_out_before_its_commit_fails_the_job_with_what_
     job = SinkJob(writing(kafka, topic, transaction_timeout_ms="1000", message_timeout_ms="1000").build(), 1)
     job.write(0, "late")
     job.begin_checkpoint()
-    time.sleep(2.5)
+    wait_until_the_first_transaction_is_aborted(kafka.servers, topic)
     with pytest.raises(KafkaTransactionLost, match=r"Set the sink's property transaction.timeout.ms \(now 1000 ms\)"):
         job.complete_checkpoint()
     assert values(kafka, topic) == []
@@ -131,7 +137,7 @@ def test_a_transaction_that_timed_out_before_its_checkpoint_fails_the_job(kafka)
     topic = new_topic(kafka)
     job = SinkJob(writing(kafka, topic, transaction_timeout_ms="1000", message_timeout_ms="1000").build(), 1)
     job.write(0, "late")
-    time.sleep(2.5)
+    wait_until_the_first_transaction_is_aborted(kafka.servers, topic)
     with pytest.raises((KafkaTransactionLost, KafkaError)):
         job.begin_checkpoint()
 
@@ -142,7 +148,7 @@ def test_a_transaction_that_timed_out_is_logged_if_such_failures_are_to_be_ignor
     job = SinkJob(builder.ignore_failures_after_transaction_timeout().build(), 1)
     job.write(0, "late")
     job.begin_checkpoint()
-    time.sleep(2.5)
+    wait_until_the_first_transaction_is_aborted(kafka.servers, topic)
     job.complete_checkpoint()
     assert "cannot commit the Kafka transaction" in caplog.text
 
