@@ -6,23 +6,14 @@ from pathlib import Path
 import pytest
 
 from tamias import faults
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import CheckpointingMode, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from tamias.common import Configuration, WatermarkStrategy
+from tamias.datastream import CheckpointingMode, StreamExecutionEnvironment
 from tamias.functions.sink_contract import GlobalCommitter, GloballyCommittedSink, SinkWriter
 from tamias.testing import on_local_engine
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from tests.operators.committing import POINTS, continuing, environment, retaining, run_at_two_parallelisms
 
 RECORDS = list(range(24))
-POINTS = [
-    "before-deploy",
-    "after-deploy",
-    "before-epoch",
-    "in-epoch",
-    "after-epoch",
-    "before-notify",
-    "in-notify",
-    "after-notify",
-]
 
 
 class Table(GloballyCommittedSink):
@@ -69,13 +60,6 @@ def committed(folder):
     return sorted(record for commit in commits(folder) for part in commit for record in part)
 
 
-def environment(parallelism=2, mode=CheckpointingMode.EXACTLY_ONCE):
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(parallelism)
-    env.enable_checkpointing(10, mode)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 0))
-    return env
-
-
 def draw(env, folder):
     source = env.from_source(ScriptedSource([RECORDS], [4]), WatermarkStrategy.no_watermarks(), "numbers")
     numbers = source.uid("numbers").set_parallelism(1).rebalance()
@@ -110,7 +94,7 @@ def test_a_crash_at_any_step_loses_nothing_and_commits_nothing_twice(folder, poi
 def test_a_failure_while_committing_is_made_good(folder, fault, monkeypatch):
     monkeypatch.setenv("TAMIAS_FAULT", f"{fault}:*:1:error")
     faults.reset_counts()
-    env = environment()
+    env = environment(parallelism=2)
     draw(env, folder)
     run = run_scripted(env, Script(crashes=[Crash("after-notify", 2)]))
     assert run.handle.progress().restarts == 2
@@ -120,34 +104,19 @@ def test_a_failure_while_committing_is_made_good(folder, fault, monkeypatch):
 @pytest.mark.parametrize("point", ["before-notify", "after-notify"])
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
 def test_a_job_continues_at_another_parallelism(folder, tmp_path, point, before, after):
-    env = environment(before)
-    config = env.get_checkpoint_config()
-    config.set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
-    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
-    draw(env, folder)
-    with pytest.raises(DriverDied):
-        start_scripted(env, Script(crashes=[Crash(point, 2)], driver_dies=True))
-    newest = max(tmp_path.glob("checkpoints/*/chk-*"), key=lambda path: int(path.name[4:]))
-    again = environment(after)
-    again.configure(Configuration().set_string("execution.savepoint.path", str(newest)))
-    draw(again, folder)
-    run_scripted(again)
+    run_at_two_parallelisms(lambda env: draw(env, folder), tmp_path / "checkpoints", point, before, after)
     assert committed(folder) == RECORDS
 
 
 def test_a_job_that_goes_back_commits_again_what_it_reads_again(folder, tmp_path):
     """Checkpoint ids are used again by a job that restores an older checkpoint, for other commits."""
-    env = environment()
-    config = env.get_checkpoint_config()
-    config.set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
-    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    env = retaining(environment(parallelism=2), tmp_path / "checkpoints")
     env.configure(Configuration().set_string("execution.checkpointing.num-retained", "10"))
     draw(env, folder)
     with pytest.raises(DriverDied):
         start_scripted(env, Script(crashes=[Crash("after-notify", 4)], driver_dies=True))
     (oldest,) = tmp_path.glob("checkpoints/*/chk-1")
-    again = environment()
-    again.configure(Configuration().set_string("execution.savepoint.path", str(oldest)))
+    again = continuing(environment(parallelism=2), oldest)
     draw(again, folder)
     run_scripted(again)
     assert sorted(set(committed(folder))) == RECORDS
@@ -155,7 +124,7 @@ def test_a_job_that_goes_back_commits_again_what_it_reads_again(folder, tmp_path
 
 
 def test_commits_of_checkpoints_that_failed_wait_for_the_next(folder):
-    env = environment()
+    env = environment(parallelism=2)
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(10)
     draw(env, folder)
     run_scripted(env, Script(failed_snapshots=[1, 2]))
@@ -172,7 +141,7 @@ def test_without_checkpoints_there_is_one_commit_at_the_end(folder):
 
 
 def test_at_least_once_checkpoints_lose_nothing(folder):
-    env = environment(mode=CheckpointingMode.AT_LEAST_ONCE)
+    env = environment(parallelism=2, mode=CheckpointingMode.AT_LEAST_ONCE)
     draw(env, folder)
     run_scripted(env, Script(crashes=[Crash("after-epoch", 2)]))
     assert sorted(set(committed(folder))) == RECORDS

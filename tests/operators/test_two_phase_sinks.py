@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from tamias import faults
-from tamias.common import Configuration, Encoder, RestartStrategies, WatermarkStrategy
+from tamias.common import Configuration, Encoder, WatermarkStrategy
 from tamias.datastream import (
     CheckpointingMode,
-    ExternalizedCheckpointRetention,
-    StreamExecutionEnvironment,
     TwoPhaseCommitSinkFunction,
 )
 from tamias.datastream.connectors.bucket_assigners import BucketAssigner
@@ -20,26 +18,9 @@ from tamias.datastream.connectors.file_system import FileSink, RollingPolicy, St
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.errors import JobExecutionError
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from tests.operators.committing import POINTS, environment, retaining
 
 RECORDS = list(range(12))
-POINTS = [
-    "before-deploy",
-    "after-deploy",
-    "before-epoch",
-    "in-epoch",
-    "after-epoch",
-    "before-notify",
-    "in-notify",
-    "after-notify",
-]
-
-
-def environment(restarts=20, mode=CheckpointingMode.EXACTLY_ONCE, parallelism=1):
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(10, mode)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(restarts, 0))
-    return env
 
 
 def numbers(env, run=2):
@@ -383,10 +364,7 @@ def test_at_least_once_files_are_visible_before_their_checkpoint_is_complete(tmp
 
 def test_a_checkpoint_of_a_sequence_and_a_transaction_names_no_class_of_tamias(tmp_path):
     env = environment(restarts=0)
-    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
-    env.get_checkpoint_config().set_externalized_checkpoint_retention(
-        ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
-    )
+    retaining(env, tmp_path / "checkpoints")
     env.configure(Configuration().set_string("execution.checkpointing.data-inline-threshold", "0"))
     source = env.from_source(NumberSequenceSource(1, 9), WatermarkStrategy.no_watermarks(), "numbers")
     (tmp_path / "out").mkdir()

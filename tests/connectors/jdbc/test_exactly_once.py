@@ -4,29 +4,20 @@ import pytest
 
 from tamias import faults
 from tamias.clock import ManualClock
-from tamias.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
+from tamias.common import Configuration, Row, Types, WatermarkStrategy
 from tamias.connectors.jdbc.exactly_once import JdbcExactlyOnceSink
-from tamias.datastream import CheckpointingMode, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from tamias.datastream import CheckpointingMode, StreamExecutionEnvironment
 from tamias.datastream.connectors.jdbc import JdbcExecutionOptions, JdbcSink
 from tamias.errors import DatabaseError, LedgerRowExpired
 from tamias.testing import on_local_engine
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.connectors.jdbc.stores import Store
+from tests.operators.committing import POINTS, environment, retaining, run_at_two_parallelisms
 from tests.services.postgres import PASSWORD
 
 RECORDS = list(range(12))
 NUMBER = Types.ROW([Types.INT()])
 INSERT = "INSERT INTO log VALUES (?)"
-POINTS = [
-    "before-deploy",
-    "after-deploy",
-    "before-epoch",
-    "in-epoch",
-    "after-epoch",
-    "before-notify",
-    "in-notify",
-    "after-notify",
-]
 FAULTS = ["sink-commit", "jdbc-ledger", "jdbc-rows", "sink-committed", "sink-recover"]
 
 
@@ -34,14 +25,6 @@ FAULTS = ["sink-commit", "jdbc-ledger", "jdbc-rows", "sink-committed", "sink-rec
 def log(store: Store) -> Store:
     store.run("CREATE TABLE log (id INT)")
     return store
-
-
-def environment(parallelism=1, mode=CheckpointingMode.EXACTLY_ONCE):
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(10, mode)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 0))
-    return env
 
 
 def draw(env, store, run=2):
@@ -84,27 +67,13 @@ def test_a_failure_at_any_step_of_a_commit_is_made_good(log, fault, monkeypatch)
 @pytest.mark.parametrize("point", ["before-notify", "in-notify", "after-notify"])
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
 def test_another_parallelism_commits_what_was_prepared(log, tmp_path, point, before, after):
-    env = environment(before)
-    config = env.get_checkpoint_config()
-    config.set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
-    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
-    draw(env, log)
-    with pytest.raises(DriverDied):
-        start_scripted(env, Script(crashes=[Crash(point, 2)], driver_dies=True))
-    newest = max(tmp_path.glob("checkpoints/*/chk-*"), key=lambda path: int(path.name[4:]))
-    again = environment(after)
-    again.configure(Configuration().set_string("execution.savepoint.path", str(newest)))
-    draw(again, log)
-    run_scripted(again)
+    run_at_two_parallelisms(lambda env: draw(env, log), tmp_path / "checkpoints", point, before, after)
     assert written(log) == RECORDS
 
 
 def test_a_checkpoint_holds_the_rows_and_no_password(postgresql, tmp_path):
     postgresql.run("CREATE TABLE log (id INT)")
-    env = environment()
-    config = env.get_checkpoint_config()
-    config.set_checkpoint_storage_dir(str(tmp_path))
-    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    env = retaining(environment(), tmp_path)
     env.configure(Configuration().set_string("execution.checkpointing.data-inline-threshold", "0"))
     draw(env, postgresql)
     with pytest.raises(DriverDied):
