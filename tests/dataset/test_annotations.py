@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tamias.batch.planner.execution import run_on
+from tamias.batch.planner.plan_runner import run_on
 from tamias.batch.program.runner import plans_run_by
 from tamias.common import Types
 from tamias.dataset import (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.batch.inputs.csv_lines import CsvColumn, CsvLines
-from tamias.batch.inputs.files import FileInput
+from tamias.batch.inputs.file_input import FileInput
 from tamias.batch.inputs.lines import LineFormat
 from tamias.connectors.stream_formats import StreamFormat
 from tamias.dataset import ExecutionEnvironment

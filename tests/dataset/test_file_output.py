@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.batch.outputs.files import FileOutput, WriteMode
+from tamias.batch.outputs.file_output import FileOutput, WriteMode
 from tamias.batch.outputs.output import SinkSubtask, WriteResult
 from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
 from tamias.common import Row, Types

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.batch.planner.execution import run_on
+from tamias.batch.planner.plan_runner import run_on
 from tamias.batch.program.runner import plans_run_by
 from tamias.dataset import ExecutionEnvironment
 from tamias.testing.local_partitions import LocalPlace, LocalRdds

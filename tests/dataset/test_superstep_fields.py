@@ -14,7 +14,7 @@ from tamias.batch.tasks.superstep import FunctionFields, Superstep, SuperstepCon
 from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from tamias.datastream.functions import MapFunction
 from tamias.errors import InvalidProgramError
-from tamias.functions.iterations import LongSumAggregator
+from tamias.functions.iteration_context import LongSumAggregator
 from tamias.functions.runtime_context import RuntimeContext
 
 

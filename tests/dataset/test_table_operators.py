@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tamias.batch.plan.iteration_specs import WriteTarget
-from tamias.batch.plan.keys import FieldKeys
+from tamias.batch.plan.record_keys import FieldKeys
 from tamias.batch.plan.specs import Order, SortField
 from tamias.batch.tasks.table_operators import (
     SearchedTable,

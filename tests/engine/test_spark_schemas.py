@@ -10,7 +10,7 @@ from pyspark.sql import types as st
 
 from tamias.common import Instant, Types
 from tamias.connectors.data_frames.parquet_rows import RowColumns
-from tamias.engine.spark.data_frames.schemas import row_type_from_spark, spark_schema
+from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
 from tamias.errors import ConfigurationError
 from tamias.table import DataTypes, Row
 from tamias.types.data_type_info import row_type_info

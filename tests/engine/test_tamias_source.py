@@ -11,7 +11,7 @@ from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
 
 from tamias.common import Instant
 from tamias.connectors.data_frames.row_files_sink import RowFilesSink
-from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from tamias.engine.spark.data_frames.tamias_source import SCHEMA_FILE, TamiasSource
 from tamias.errors import ConfigurationError
 from tamias.table import Row

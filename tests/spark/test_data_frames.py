@@ -12,7 +12,7 @@ import pytest
 from tamias.common import Types
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.state import ValueStateDescriptor
-from tamias.engine.spark.data_frames.results import row_type_for
+from tamias.engine.spark.data_frames.result_frames import row_type_for
 from tamias.table import Row
 from tests.test_examples import example
 

@@ -15,7 +15,7 @@ from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.errors import StateError, UntrustedFileError
 from tamias.state_processor.editing import edit_savepoint
 from tamias.state_processor.entries import pieces_of
-from tamias.state_processor.inspection import find_key
+from tamias.state_processor.savepoint_inspection import find_key
 from tamias.state_processor.spark.state_source import TamiasStateSource
 from tamias.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
 from tamias.state_processor.stored_savepoint import open_savepoint

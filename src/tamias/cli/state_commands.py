@@ -12,8 +12,8 @@ from tamias.errors import ConfigurationError
 from tamias.state.snapshots import StateInfo
 from tamias.state_processor.editing import edit_savepoint
 from tamias.state_processor.export import export_parquet
-from tamias.state_processor.inspection import differences, find_key, operators_in_both, summaries
 from tamias.state_processor.operator_identifier import OperatorIdentifier, is_operator_id
+from tamias.state_processor.savepoint_inspection import differences, find_key, operators_in_both, summaries
 from tamias.state_processor.state_rows import rows_by_key, rows_of_state, rows_of_timers
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
 from tamias.storage.locations import shown

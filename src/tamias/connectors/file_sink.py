@@ -17,9 +17,9 @@ from typing import Any, Self
 
 from tamias.clock import Clock, SystemClock
 from tamias.connectors.bucket_assigners import BucketAssigner
-from tamias.connectors.compaction import FileCompactor, FileCompactStrategy
 from tamias.connectors.delivery import StreamTransformer, SupportsPreprocessing
 from tamias.connectors.file_addresses import input_address
+from tamias.connectors.file_compaction import FileCompactor, FileCompactStrategy
 from tamias.connectors.file_writer import BulkFileWriter, Compact, FileCommitter, FileWriter, WriterSettings
 from tamias.connectors.formats.schemas import BulkWriterFactory, Encoder
 from tamias.connectors.multipart_parts import MultipartParts, can_upload_in_parts

@@ -11,7 +11,7 @@ from typing import Any
 from tamias.clock import Clock
 from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
 from tamias.connectors.bulk_parts import BulkPart
-from tamias.connectors.compaction import Compaction, FileCompactor, FileCompactStrategy
+from tamias.connectors.file_compaction import Compaction, FileCompactor, FileCompactStrategy
 from tamias.connectors.formats.schemas import BulkWriterFactory
 from tamias.connectors.part_store import PartStore, WrittenPart
 from tamias.connectors.rolling_policies import RollingPolicy

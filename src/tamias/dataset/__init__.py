@@ -1,17 +1,17 @@
 """The DataSet API: batch programs as in Flink 1.x."""
 
 from tamias.batch.inputs.input_formats import InputFormat, NumberSequenceIterator, SplittableIterator
-from tamias.batch.outputs.files import WriteMode
+from tamias.batch.outputs.file_output import WriteMode
 from tamias.batch.outputs.output_formats import OutputFormat
 from tamias.batch.plan.specs import JoinHint, Order
 from tamias.batch.program.co_groups import CoGroup, CoGroupKeys, CoGroupOtherKeys
 from tamias.batch.program.crosses import CrossOperator
 from tamias.batch.program.csv_reader import CsvReader
 from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet
 from tamias.batch.program.data_sink import DataSink
 from tamias.batch.program.execution_environment import ExecutionEnvironment
 from tamias.batch.program.grouping import Grouping, SortedGrouping
-from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet
 from tamias.batch.program.joins import (
     JoinKeys,
     JoinOperator,
@@ -41,7 +41,7 @@ from tamias.functions.field_annotations import (
     read_fields_first,
     read_fields_second,
 )
-from tamias.functions.iterations import (
+from tamias.functions.iteration_context import (
     Aggregator,
     ConvergenceCriterion,
     DoubleSumAggregator,

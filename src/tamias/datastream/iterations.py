@@ -1,5 +1,5 @@
 """The streams of loops that `iterate` begins."""
 
-from tamias.program.iterations import ConnectedIterativeStreams, IterativeStream, Step
+from tamias.program.iterative_stream import ConnectedIterativeStreams, IterativeStream, Step
 
 __all__ = ["ConnectedIterativeStreams", "IterativeStream", "Step"]

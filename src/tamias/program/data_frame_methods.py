@@ -43,7 +43,7 @@ class DataFrameMethods(SinkMethods):
             job_execution_name: The name of the job.
         """
         self._refuse_endless("to_data_frame()", "to_streaming_data_frame(path=...)")
-        from tamias.engine.spark.data_frames.results import read_rows, result_folder, row_type_for, session_of
+        from tamias.engine.spark.data_frames.result_frames import read_rows, result_folder, row_type_for, session_of
 
         environment = self._environment
         settings = environment.job_settings("to_data_frame")
@@ -78,7 +78,7 @@ class DataFrameMethods(SinkMethods):
             schema: The columns, as for `to_data_frame`.
             path: The directory, a path or URL that every machine sees. It may hold records of an earlier run.
         """
-        from tamias.engine.spark.data_frames.results import begin_stream, row_type_for, session_of
+        from tamias.engine.spark.data_frames.result_frames import begin_stream, row_type_for, session_of
 
         session = session_of(self._environment.job_settings("to_streaming_data_frame"))
         row_type = row_type_for(schema, self._type(), "to_streaming_data_frame()")

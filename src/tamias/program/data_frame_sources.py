@@ -105,7 +105,7 @@ class DataFrameSources(EnvironmentSources):
                 "alignment group: leave with_watermark_alignment() out, or use from_streaming_data_frame()"
             )
         from tamias.engine.spark.data_frames.micro_batches import SparkMicroBatches
-        from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+        from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
         from tamias.engine.spark.data_frames.spark_source_input import SparkSourceInput
 
         stream = SparkMicroBatches(df, row_type_from_spark(df.schema))

@@ -42,7 +42,7 @@ from tamias.types.type_information import TypeInformation
 if TYPE_CHECKING:
     from tamias.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
     from tamias.program.connected_streams import ConnectedStreams
-    from tamias.program.iterations import IterativeStream, Step
+    from tamias.program.iterative_stream import IterativeStream, Step
     from tamias.program.split_stream import SplitStream
     from tamias.program.window_joins import CoGroupedStreams, JoinedStreams
     from tamias.program.windowed_stream import AllWindowedStream

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tamias.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from tamias.program.connected_streams import ConnectedStreams
 from tamias.program.data_stream import DataStream
-from tamias.program.iterations import IterativeStream
+from tamias.program.iterative_stream import IterativeStream
 from tamias.program.keyed_stream import KeyedStream
 from tamias.program.split_stream import SplitStream
 from tamias.program.window_joins import CoGroupedStreams, IntervalJoin, JoinedStreams

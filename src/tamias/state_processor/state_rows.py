@@ -14,7 +14,7 @@ from tamias.state.keyed_backend import RestoredTables
 from tamias.state.snapshots import WINDOWED, StateInfo
 from tamias.state_processor.columns import declared_column, fitted, inferred_column
 from tamias.state_processor.entries import Values, address_of, pieces_of
-from tamias.state_processor.inspection import compared_ranges, differences_in
+from tamias.state_processor.savepoint_inspection import compared_ranges, differences_in
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.types.data_type import DataType
 from tamias.types.data_types import DataTypes, RowField, RowType

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NoReturn
 
 from tamias.batch.plan.operators import Plan
-from tamias.batch.planner.execution import PlanResult, RunSettings, error_of_function, run_on
+from tamias.batch.planner.plan_runner import PlanResult, RunSettings, error_of_function, run_on
 from tamias.batch.planner.rdds import Task
 from tamias.errors import UnsupportedOperationError
 from tamias.testing.local_slots import InProcessSlots

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from tamias.common.serialization import SimpleStringSchema
 from tamias.connectors.kafka.client_properties import ClientProperties
 from tamias.connectors.kafka.producing import KafkaWriter
-from tamias.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from tamias.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from tamias.errors import KafkaError
 
 FENCED = ClientError(-144, "fenced by a newer instance", fatal=True)  # librdkafka's _FENCED

@@ -5,7 +5,7 @@ import pytest
 from tamias.common import SimpleStringSchema, Types
 from tamias.connectors.kafka.consuming import Position
 from tamias.connectors.kafka.offsets import KafkaTopicPartition
-from tamias.connectors.kafka.partitions import GivenPartitions, NamedTopics, TopicPattern, Topics
+from tamias.connectors.kafka.topic_partitions import GivenPartitions, NamedTopics, TopicPattern, Topics
 from tamias.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from tamias.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, KafkaPartitionLost, ProgramWarning
 from tamias.functions.source_contract import Boundedness

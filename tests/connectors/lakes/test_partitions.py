@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tamias.common import Configuration, RestartStrategies, Row, WatermarkStrategy
-from tamias.connectors.lakes.partitions import DeltaPartitions
+from tamias.connectors.lakes.table_partitions import DeltaPartitions
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.delta import DeltaSink, DeltaSource
 from tamias.datastream.connectors.iceberg import IcebergSink, IcebergSource

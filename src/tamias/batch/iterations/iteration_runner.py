@@ -20,15 +20,15 @@ from tamias.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_
 from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import Partitioning
+from tamias.batch.planner.plan_translation import Translation
 from tamias.batch.planner.stages import Flow, Stages
-from tamias.batch.planner.translation import Translation
-from tamias.batch.tasks.blame import carried_error
 from tamias.batch.tasks.blobs import OperatorReport, OperatorSubtask
 from tamias.batch.tasks.exits import ForwardExit
 from tamias.batch.tasks.record_operators import ReadSplits
 from tamias.batch.tasks.superstep import Superstep
 from tamias.batch.tasks.table_operators import Written
 from tamias.batch.tasks.task_context import TaskJobInfo
+from tamias.batch.tasks.task_errors import carried_error
 from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.errors import SlotLostError

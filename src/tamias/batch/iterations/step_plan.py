@@ -20,8 +20,8 @@ from tamias.batch.plan.iteration_specs import (
     WriteTablesSpec,
     WriteTarget,
 )
-from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.plan.record_keys import Keys
 from tamias.batch.plan.specs import CoGroupSpec, CollectAllSpec, InputSpec, JoinHint, JoinKind, JoinSpec, UnionSpec
 from tamias.slot.tables.table_messages import TableKind
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamias.batch.plan.iteration_specs import IterationLimits
-from tamias.functions.iterations import Aggregator
+from tamias.functions.iteration_context import Aggregator
 
 __all__ = ["SuperstepEnd", "is_last", "merged_aggregates"]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tamias.batch.plan.keys import FieldKeys, Keys
-from tamias.functions.iterations import Aggregator, ConvergenceCriterion
+from tamias.batch.plan.record_keys import FieldKeys, Keys
+from tamias.functions.iteration_context import Aggregator, ConvergenceCriterion
 
 if TYPE_CHECKING:
     from tamias.batch.plan.operators import PlanOperator

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tamias.batch.plan.keys import FieldKeys, FieldPath, Keys
+from tamias.batch.plan.record_keys import FieldKeys, FieldPath, Keys
 
 __all__ = ["ForwardedFields", "Partitioning", "after"]
 

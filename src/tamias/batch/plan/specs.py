@@ -1,6 +1,6 @@
 """What each operator of a plan does, as frozen values. Functions are the objects of the user.
 
-A spec knows nothing of Spark. `planner/translation.py` has the page that lists all specs and what becomes of them.
+A spec knows nothing of Spark. `planner/plan_translation.py` has the page that lists all specs and what becomes of them.
 Specs of operators that work on each record by itself are those of the stream graph.
 """
 
@@ -20,7 +20,7 @@ from tamias.batch.plan.iteration_specs import (
     TableJoinSpec,
     WriteTablesSpec,
 )
-from tamias.batch.plan.keys import FieldPath, Keys
+from tamias.batch.plan.record_keys import FieldPath, Keys
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 from tamias.types.data_types import RowType
 

@@ -20,9 +20,9 @@ from tamias.batch.plan.specs import (
     JoinSpec,
     OutputSpec,
 )
+from tamias.batch.planner.plan_translation import Translation
 from tamias.batch.planner.rdds import Task
 from tamias.batch.planner.stages import Flow, Stages
-from tamias.batch.planner.translation import Translation
 from tamias.batch.tasks.exits import CountExit, CustomExit, DealingExit, KeyedExit, RangeExit, ShuffleExit, StageExit
 from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.types.data_types import RowType

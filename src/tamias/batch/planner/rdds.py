@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from tamias.batch.planner.frames import blobs_of_frame, frame_of_blobs, passed_on
+from tamias.batch.planner.frame_blobs import blobs_of_frame, frame_of_blobs, passed_on
 from tamias.engine.spark.driver_side.worker_python import DriverPythonContext
 from tamias.types.data_types import RowType
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Self
 
-from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.record_keys import Keys
 from tamias.batch.plan.specs import CoGroupSpec, Order
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.joins import Inputs

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 from tamias.batch.inputs.csv_lines import CsvColumn, CsvLines
-from tamias.batch.inputs.files import FileInput
+from tamias.batch.inputs.file_input import FileInput
 from tamias.batch.inputs.lines import LineFormat
 from tamias.batch.plan.specs import InputSpec
 from tamias.batch.program.data_set import DataSet

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
-from tamias.batch.plan.keys import FieldKeys
 from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.plan.record_keys import FieldKeys
 from tamias.batch.plan.specs import (
     FirstSpec,
     GroupReduceSpec,
@@ -47,8 +47,8 @@ from tamias.types.type_information import TypeInformation
 if TYPE_CHECKING:
     from tamias.batch.program.co_groups import CoGroupKeys
     from tamias.batch.program.crosses import CrossOperator
+    from tamias.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet, SolutionSet
     from tamias.batch.program.grouping import Grouping
-    from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet, SolutionSet
     from tamias.batch.program.joins import JoinKeys, OuterJoinKeys
     from tamias.batch.program.refined_operators import (
         AggregateOperator,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from tamias.batch.plan.keys import FieldKeys
+from tamias.batch.plan.record_keys import FieldKeys
 from tamias.batch.plan.specs import Spec
 from tamias.batch.program.annotated_operator import AnnotatedOperator
 from tamias.batch.program.call_site import call_site

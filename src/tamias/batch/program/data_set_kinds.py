@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tamias.batch.plan.keys import FieldKeys, Keys
+from tamias.batch.plan.record_keys import FieldKeys, Keys
 from tamias.batch.plan.specs import JoinHint, JoinKind, Order, Spec
 from tamias.batch.program.co_groups import CoGroupKeys
 from tamias.batch.program.crosses import CrossOperator
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.data_set_core import DataSetCore
+from tamias.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet
 from tamias.batch.program.grouping import Grouping
-from tamias.batch.program.iterations import DeltaIteration, IterativeDataSet
 from tamias.batch.program.joins import JoinKeys, OuterJoinKeys
 from tamias.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
 from tamias.functions.data_set_aggregates import Aggregations

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, cast
 
-from tamias.batch.outputs.files import FileOutput, WriteMode
+from tamias.batch.outputs.file_output import FileOutput, WriteMode
 from tamias.batch.outputs.output import Output
 from tamias.batch.outputs.output_formats import FormatOutput, FunctionFormat, OutputFormat, PrintFormat
 from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat

@@ -37,7 +37,7 @@ class DataSetResults(DataSetCore):
                 ``Types.ROW_NAMED(...)``. By default the columns of the declared type. Records are `Row`s, tuples or
                 dicts.
         """
-        from tamias.engine.spark.data_frames.results import row_type_for
+        from tamias.engine.spark.data_frames.result_frames import row_type_for
 
         row_type = row_type_for(schema, self._known_type, "to_data_frame()")
         (frame,) = self.environment.run_now(self.next("to_data_frame()", FrameSpec(row_type)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.program.data_set_core import DataSetCore
-from tamias.batch.program.iterations import IterationResult
+from tamias.batch.program.data_set_iterations import IterationResult
 
 __all__ = ["drawn_plan"]
 

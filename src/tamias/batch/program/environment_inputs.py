@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, cast
 
 from tamias.batch.inputs.bounded_source import BoundedSourceInput
-from tamias.batch.inputs.files import FileInput
+from tamias.batch.inputs.file_input import FileInput
 from tamias.batch.inputs.input_formats import FormatInput, InputFormat, IteratorInput, SplittableIterator
 from tamias.batch.inputs.lines import LineFormat
 from tamias.batch.plan.specs import FrameInputSpec, Input, InputSpec
@@ -142,7 +142,7 @@ class EnvironmentInputs:
     def from_data_frame(self, data_frame: Any) -> DataSet:
         """Return the rows of a DataFrame of Spark. They go to the subtasks without passing the driver."""
         check_frame("from_data_frame", data_frame, streaming=False)
-        from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+        from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 
         row_type = row_type_from_spark(data_frame.schema)
         return DataSet(

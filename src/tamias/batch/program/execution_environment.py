@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
-from tamias.batch.outputs.files import FileOutput
+from tamias.batch.outputs.file_output import FileOutput
 from tamias.batch.plan.operators import Plan
 from tamias.batch.plan.specs import InputSpec, OutputSpec
-from tamias.batch.planner.execution import RunSettings
 from tamias.batch.planner.explained_plan import plan_as_json
+from tamias.batch.planner.plan_runner import RunSettings
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.data_set_kinds import DataSetKinds

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tamias.batch.plan.keys import FieldPath
 from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.plan.record_keys import FieldPath
 from tamias.batch.program.key_arguments import checked_path, type_at
 from tamias.errors import InvalidProgramError
 from tamias.functions.field_annotations import FieldAnnotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tamias.batch.plan.keys import FieldKeys, Keys, SelectorKeys
 from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.plan.record_keys import FieldKeys, Keys, SelectorKeys
 from tamias.batch.plan.specs import (
     CombineGroupSpec,
     FirstSpec,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tamias.batch.plan.keys import FieldKeys, FieldPath, Keys, SelectorKeys
+from tamias.batch.plan.record_keys import FieldKeys, FieldPath, Keys, SelectorKeys
 from tamias.batch.plan.specs import Order, SortField
 from tamias.errors import InvalidProgramError
 from tamias.functions.record_functions import KeySelector, Partitioner

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tamias.batch.plan.operators import Plan
-from tamias.batch.planner.execution import PlanResult, RunSettings, default_parallelism, run
+from tamias.batch.planner.plan_runner import PlanResult, RunSettings, default_parallelism, run
 from tamias.config.configuration import Configuration
 from tamias.config.restart_strategy import resolve
 from tamias.driver.failures import job_error

@@ -12,7 +12,7 @@ from functools import total_ordering
 from itertools import repeat
 from typing import Any, Protocol
 
-from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.record_keys import Keys
 from tamias.batch.tasks.blobs import FIRST, BlobSize, OperatorReport, encode_reports
 from tamias.batch.tasks.task_operator import TaskOperator, method
 from tamias.errors import InvalidKeyError, InvalidProgramError, preview
@@ -210,7 +210,7 @@ class RangeExit(ShuffleExit):
 
     def _name_record(self, chunk: list[Any]) -> None:
         """Raise for the first record whose key does not compare, so that the error names it."""
-        for key, record in zip(self.keys.of(chunk), chunk, strict=True):  # noqa: B007 - `blame` shows the record
+        for key, record in zip(self.keys.of(chunk), chunk, strict=True):  # noqa: B007 - `user_error` shows the record
             bisect_left(self._bounds, in_order(key, self.descending))
 
 
@@ -273,7 +273,7 @@ def holds_none(key: Any) -> bool:
 
 
 def refuse_none(key: Any) -> None:
-    """Raise `InvalidKeyError` if a key is None, or one of its fields is. `blame` adds the record."""
+    """Raise `InvalidKeyError` if a key is None, or one of its fields is. `user_error` adds the record."""
     if holds_none(key):
         raise InvalidKeyError(
             "", preview(key), "None is not a key; filter such records out or give them a key of their own"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.record_keys import Keys
 from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import in_chunks
 from tamias.batch.tasks.exits import holds_none, refuse_none
@@ -100,7 +100,7 @@ class KeyedReduce(CombineReduce):
                 yield from self._reduce_on_disk(results, chunks)
                 return
         if self.checks_keys:
-            for key, record in results.items():  # noqa: B007 - `blame` shows the record
+            for key, record in results.items():  # noqa: B007 - `user_error` shows the record
                 refuse_none(key)
         yield from results.values()
 
@@ -156,7 +156,7 @@ class GroupReduce(FunctionOperator):
         groups = self._sorted(records) if self.sort else self._in_table(records)
         for key, group in groups:
             if holds_none(key):
-                record = next(group)  # noqa: F841 - `blame` shows the record
+                record = next(group)  # noqa: F841 - `user_error` shows the record
                 refuse_none(key)
             results = function(group)
             if results is not None:
@@ -215,7 +215,7 @@ class CombineGroups(FunctionOperator):
 
     def _combined(self, groups: KeyTable) -> Iterator[Any]:
         function = method(self.function, self.method_name)
-        for key, group in groups.items():  # noqa: B007 - `blame` shows the key
+        for key, group in groups.items():  # noqa: B007 - `user_error` shows the key
             if self.passes_single and len(group) == 1:
                 yield group[0]
                 continue
@@ -271,7 +271,7 @@ class FirstOfGroups(TaskOperator):
         ordered = Sorter(SortedBy(self.keys, self.sort), self.memory_mb).add_all(records).sorted()
         for key, group in streamed_groups(ordered, self.keys):
             if holds_none(key):
-                record = next(group)  # noqa: F841 - `blame` shows the record
+                record = next(group)  # noqa: F841 - `user_error` shows the record
                 refuse_none(key)
             yield from islice(group, self.count)
 

@@ -156,7 +156,7 @@ class SortMergeCoGroup(FunctionOperator):
         for one, other in _runs_together(ours, theirs):
             for key, left, right in _groups_of_runs(one, other):
                 if holds_none(key):  # of an input that a join has placed, which lets None pass
-                    record = next(chain(left, right))  # noqa: F841 - `blame` shows the record
+                    record = next(chain(left, right))  # noqa: F841 - `user_error` shows the record
                     refuse_none(key)
                 results = function(left, right)
                 if results is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.record_keys import Keys
 
 __all__ = ["KeyTable", "add_to", "emptied"]
 

@@ -17,7 +17,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import IO, Any
 
-from tamias.batch.plan.keys import Keys, read_path, selecting
+from tamias.batch.plan.record_keys import Keys, read_path, selecting
 from tamias.batch.plan.specs import Order, SortField
 from tamias.batch.tasks.blobs import BlobSize, in_chunks
 from tamias.batch.tasks.exits import Backwards

@@ -8,11 +8,11 @@ from typing import Any
 
 import cloudpickle
 
-from tamias.batch.tasks.blame import TaskFailed, user_error
 from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, OperatorReport, OperatorSubtask
 from tamias.batch.tasks.exits import DealingExit
 from tamias.batch.tasks.superstep import FunctionFields, task_context
 from tamias.batch.tasks.task_context import TaskJobInfo
+from tamias.batch.tasks.task_errors import TaskFailed, user_error
 from tamias.batch.tasks.task_operator import TaskOperator
 
 __all__ = ["StageTask"]

@@ -17,7 +17,7 @@ from tamias.batch.tasks.blobs import OperatorSubtask
 from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.errors import InvalidProgramError
-from tamias.functions.iterations import Aggregator, IterationRuntimeContext
+from tamias.functions.iteration_context import Aggregator, IterationRuntimeContext
 from tamias.functions.record_functions import Function
 from tamias.functions.runtime_context import RuntimeContext
 

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tamias.batch.plan.iteration_specs import WriteTarget
-from tamias.batch.plan.keys import Keys
+from tamias.batch.plan.record_keys import Keys
 from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import BlobSize
 from tamias.batch.tasks.exits import holds_none
@@ -183,7 +183,7 @@ class TableCoGroup(TableOperator):
     def _applied(self, groups: list[tuple[Any, Iterable[Any]]]) -> Iterator[Any]:
         function = method(self.function, "co_group")
         found = self.searched.access.look_up(self.target, [key for key, _ in groups])
-        for (key, group), elements in zip(groups, found, strict=True):  # noqa: B007 - `blame` shows the key
+        for (key, group), elements in zip(groups, found, strict=True):  # noqa: B007 - `user_error` shows the key
             sides = (iter(elements), iter(group)) if self.searched.is_first else (iter(group), iter(elements))
             results = function(*sides)
             if results is not None:

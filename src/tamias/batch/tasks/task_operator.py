@@ -1,7 +1,7 @@
 """`TaskOperator`: an operator as it runs in a task, over an iterator of records.
 
 An operator is pickled by the driver and unpickled in each task, so its functions are new objects in each subtask. The
-loops hold the record in a local variable `record`, or the key of a group in `key`: when a function raises, `blame`
+loops hold the record in a local variable `record`, or the key of a group in `key`: when a function raises, `user_error`
 finds the operator and the record in the frames of the traceback, at no cost per record.
 """
 

@@ -17,8 +17,8 @@ from tamias.connectors.jdbc.database import LEDGER
 from tamias.connectors.jdbc.databases import database_of
 from tamias.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from tamias.connectors.jdbc.placeholders import parse
+from tamias.connectors.jdbc.repeated_transactions import Transactions
 from tamias.connectors.jdbc.row_values import RowValues, Values
-from tamias.connectors.jdbc.transactions import Transactions
 from tamias.errors import LedgerRowExpired
 from tamias.faults import point
 from tamias.functions.runtime_context import RuntimeContext

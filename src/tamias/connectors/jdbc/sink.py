@@ -9,8 +9,8 @@ from tamias.connectors.jdbc.databases import database_of
 from tamias.connectors.jdbc.exactly_once import DEFAULT_RETENTION, JdbcExactlyOnceSink
 from tamias.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from tamias.connectors.jdbc.placeholders import parse
+from tamias.connectors.jdbc.repeated_transactions import Transactions
 from tamias.connectors.jdbc.row_values import RowValues, Values
-from tamias.connectors.jdbc.transactions import Transactions
 from tamias.functions.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,

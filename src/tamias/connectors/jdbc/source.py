@@ -13,8 +13,8 @@ from tamias.connectors.jdbc.databases import database_of
 from tamias.connectors.jdbc.growing import GrowingReader
 from tamias.connectors.jdbc.options import JdbcConnectionOptions
 from tamias.connectors.jdbc.ordered_query import OrderedQuery
-from tamias.connectors.jdbc.partitions import RangeReader, range_splits, ranges_of
 from tamias.connectors.jdbc.placeholders import parse
+from tamias.connectors.jdbc.range_splits import RangeReader, range_splits, ranges_of
 from tamias.functions.source_contract import Boundedness, Source, Split, SplitReader
 from tamias.types.composite_types import RowTypeInfo
 from tamias.types.factory import Types

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tamias.connectors.kafka.client import library, start_consumer
+from tamias.connectors.kafka.client_errors import ClientErrors, failure, is_permanent
 from tamias.connectors.kafka.client_properties import ClientProperties
 from tamias.connectors.kafka.deserialization import Decoded
-from tamias.connectors.kafka.failures import ClientErrors, failure, is_permanent
 from tamias.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
-from tamias.connectors.kafka.partitions import PartitionChoice, describe
+from tamias.connectors.kafka.topic_partitions import PartitionChoice, describe
 from tamias.errors import KafkaOffsetsLost
 from tamias.functions.source_contract import Batch, SourceConnection, Split, SplitReader
 

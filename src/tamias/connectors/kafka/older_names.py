@@ -11,7 +11,7 @@ from typing import Any
 from tamias.connectors.delivery import DeliveryGuarantee
 from tamias.connectors.formats.schemas import DeserializationSchema, SerializationSchema
 from tamias.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
-from tamias.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from tamias.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from tamias.connectors.kafka.sink import KafkaSink
 from tamias.connectors.kafka.source import KafkaSource
 from tamias.errors import ConfigurationError, warn

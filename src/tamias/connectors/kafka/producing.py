@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from tamias.clock import Clock
 from tamias.connectors.kafka.client import library, start_producer
+from tamias.connectors.kafka.client_errors import ClientErrors, failure
 from tamias.connectors.kafka.client_properties import ClientProperties
-from tamias.connectors.kafka.failures import ClientErrors, failure
-from tamias.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from tamias.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from tamias.connectors.kafka.transactions import (
     PreparedTransaction,
     TransactionAdmin,

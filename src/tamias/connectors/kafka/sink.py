@@ -11,7 +11,7 @@ from tamias.connectors.delivery import DeliveryGuarantee, StreamTransformer, Sup
 from tamias.connectors.kafka.client import check_properties
 from tamias.connectors.kafka.client_properties import ClientProperties
 from tamias.connectors.kafka.producing import PlainWriter, TransactionalWriter, producer_settings
-from tamias.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from tamias.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from tamias.connectors.kafka.transactions import TransactionAdmin, TransactionCommitter, bootstrap_addresses
 from tamias.connectors.kafka.wire_login import Login
 from tamias.errors import ConfigurationError

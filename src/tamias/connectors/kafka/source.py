@@ -14,7 +14,7 @@ from tamias.connectors.kafka.client_properties import ClientProperties
 from tamias.connectors.kafka.consuming import KafkaConnection, LoneReader, Reading, consumer_settings
 from tamias.connectors.kafka.deserialization import KafkaRecordDeserializationSchema, ValueOnly, batch_decoder
 from tamias.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
-from tamias.connectors.kafka.partitions import GivenPartitions, NamedTopics, PartitionChoice, TopicPattern
+from tamias.connectors.kafka.topic_partitions import GivenPartitions, NamedTopics, PartitionChoice, TopicPattern
 from tamias.errors import ConfigurationError, warn
 from tamias.functions.source_contract import Boundedness, Source, SourceConnection, Split, SplitReader
 from tamias.keygroups import stable_hash

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, NotRequired, TypedDict
 
 from tamias.connectors.formats.schemas import BulkWriterFactory
 from tamias.connectors.lakes.data_folders import DataFolder
-from tamias.connectors.lakes.partitions import PartitionKey, Partitions
+from tamias.connectors.lakes.table_partitions import PartitionKey, Partitions
 from tamias.functions.sink_contract import SinkWriter
 
 __all__ = ["DataFile", "DataFileWriter", "PartitionedWriter"]

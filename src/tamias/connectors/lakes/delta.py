@@ -14,7 +14,7 @@ from tamias.connectors.formats.parquet_files import ParquetBulkWriters
 from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
 from tamias.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from tamias.connectors.lakes.delta_location import DeltaLocation, load_delta
-from tamias.connectors.lakes.partitions import DeltaPartitions
+from tamias.connectors.lakes.table_partitions import DeltaPartitions
 from tamias.errors import ConfigurationError
 from tamias.faults import point
 from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext

@@ -15,7 +15,7 @@ from tamias.connectors.formats.parquet_files import ParquetBulkWriters
 from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
 from tamias.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from tamias.connectors.lakes.data_folders import DataFolder, SharedFolder, TableFolder
-from tamias.connectors.lakes.partitions import IcebergPartitions
+from tamias.connectors.lakes.table_partitions import IcebergPartitions
 from tamias.errors import ConfigurationError
 from tamias.faults import point
 from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext

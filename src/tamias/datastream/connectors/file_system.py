@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
-from tamias.connectors.compaction import (
+from tamias.connectors.file_compaction import (
     ConcatFileCompactor,
     FileCompactor,
     FileCompactStrategy,

@@ -6,7 +6,7 @@ from tamias.connectors.delivery import DeliveryGuarantee
 from tamias.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
 from tamias.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from tamias.connectors.kafka.older_names import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
-from tamias.connectors.kafka.serialization import (
+from tamias.connectors.kafka.record_serialization import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
     KafkaTopicSelector,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.engine.spark.data_frames.results import register_source
+from tamias.engine.spark.data_frames.result_frames import register_source
 from tamias.state_processor.spark.metadata_source import TamiasStateMetadataSource
 from tamias.state_processor.spark.state_source import TamiasStateSource
 

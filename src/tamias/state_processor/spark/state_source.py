@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 
-from tamias.engine.spark.data_frames.schemas import row_type_from_spark, spark_schema
+from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
 from tamias.engine.spark.data_frames.tamias_source import as_spark_expects
 from tamias.errors import ConfigurationError
 from tamias.state_processor.export import arrow_batches

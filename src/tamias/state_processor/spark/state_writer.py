@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 
 from tamias.checkpoint.file_names import METADATA
 from tamias.checkpoint.metadata import OperatorMetadata
-from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from tamias.errors import CheckpointError, ConfigurationError, StateError
 from tamias.state.snapshots import StateFile
 from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn, operator_metadata

@@ -17,7 +17,7 @@ from tamias.connectors.data_frames.written_rows import (
 )
 from tamias.engine.beside_job import StartingJob
 from tamias.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark
-from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from tamias.errors import ConfigurationError
 from tamias.functions.job_status import JobStatus
 from tamias.functions.source_contract import Source

@@ -16,7 +16,7 @@ from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
 from tamias.connectors.data_frames.written_rows import row_files_in
 from tamias.engine.beside_job import StartingJob
 from tamias.engine.spark.data_frames.row_folder import RowFolder, url_for_spark
-from tamias.engine.spark.data_frames.schemas import row_type_from_spark
+from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from tamias.engine.spark.driver_side.session import first_line_of
 from tamias.errors import ConfigurationError
 from tamias.functions.job_status import JobStatus

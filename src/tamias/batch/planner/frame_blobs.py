@@ -27,7 +27,7 @@ def passed_on(number: int, rows: Iterable[Any]) -> Iterator[bytes]:
 
 def frame_of_blobs(session: Any, blobs: Any, row_type: RowType) -> Any:
     """Return the DataFrame of the records in an RDD of blobs."""
-    from tamias.engine.spark.data_frames.schemas import spark_schema  # here: a program is drawn without PySpark
+    from tamias.engine.spark.data_frames.spark_schemas import spark_schema  # here: a program is drawn without PySpark
 
     stored = session.createDataFrame(blobs.map(_alone), "blob binary", verifySchema=False)
     return stored.mapInArrow(_BlobsToRows(row_type), spark_schema(row_type))

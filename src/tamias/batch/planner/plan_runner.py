@@ -14,14 +14,14 @@ from tamias.batch.iterations.place import IterationPlace, SparkPlace
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.specs import CountSpec, FrameSpec
 from tamias.batch.planner.outputs import PlanOutputs
+from tamias.batch.planner.plan_translation import Translation
 from tamias.batch.planner.rdds import Rdds, SparkRdds
 from tamias.batch.planner.stages import Flow, Stages
-from tamias.batch.planner.translation import Translation
-from tamias.batch.tasks.blame import carried_error
 from tamias.batch.tasks.blobs import OperatorReport, OperatorSubtask
 from tamias.batch.tasks.exits import CountExit, ForwardExit, StageExit
 from tamias.batch.tasks.job_files import packed_files
 from tamias.batch.tasks.task_context import TaskJobInfo
+from tamias.batch.tasks.task_errors import carried_error
 from tamias.config.job_id import JobID
 from tamias.config.restart_strategy import RestartStrategyConfiguration
 from tamias.driver.failures import job_error

@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 
 import tamias
-from tamias.batch.plan.keys import FieldKeys, SelectorKeys
+from tamias.batch.plan.record_keys import FieldKeys, SelectorKeys
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.errors import InvalidKeyError, UserFunctionError, may_be_retried, preview
 

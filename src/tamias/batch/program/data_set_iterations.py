@@ -19,13 +19,13 @@ from tamias.batch.plan.iteration_specs import (
     IterationInputSpec,
     IterationLimits,
 )
-from tamias.batch.plan.keys import FieldKeys
 from tamias.batch.plan.operators import PlanOperator
+from tamias.batch.plan.record_keys import FieldKeys
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.iteration_scope import IterationScope, scope_of
 from tamias.errors import InvalidProgramError
-from tamias.functions.iterations import Aggregator, ConvergenceCriterion
+from tamias.functions.iteration_context import Aggregator, ConvergenceCriterion
 
 if TYPE_CHECKING:
     from tamias.batch.plan.specs import Spec

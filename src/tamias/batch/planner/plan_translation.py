@@ -17,9 +17,9 @@ from tamias.batch.plan.iteration_specs import (
     TableJoinSpec,
     WriteTablesSpec,
 )
-from tamias.batch.plan.keys import FieldPath
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import ForwardedFields, Partitioning, after
+from tamias.batch.plan.record_keys import FieldPath
 from tamias.batch.plan.specs import (
     CoGroupSpec,
     CollectAllSpec,
@@ -46,7 +46,7 @@ from tamias.batch.plan.specs import (
     ZipWithIndexSpec,
     ZipWithUniqueIdSpec,
 )
-from tamias.batch.planner import groups, partitions, tables, two_inputs
+from tamias.batch.planner import groups, partition_flows, table_flows, two_inputs
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.broadcast_variables import shared_name
 from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
@@ -156,9 +156,9 @@ class Translation:
             case CombineGroupSpec() as spec:
                 return self._narrow(operator, groups.combining(operator, spec))
             case FirstSpec() as spec:
-                return partitions.first(self.stages, operator, spec, inputs[0])
+                return partition_flows.first(self.stages, operator, spec, inputs[0])
             case PartitionRangeSpec() as spec:
-                return partitions.partitioned_by_range(self.stages, operator, spec, inputs[0])
+                return partition_flows.partitioned_by_range(self.stages, operator, spec, inputs[0])
             case PartitionCustomSpec() as spec:
                 return self.stages.exchanged(
                     inputs[0],
@@ -168,15 +168,15 @@ class Translation:
             case SortPartitionSpec() as spec:
                 return self._narrow(operator, SortPartition(name, spec.sort, self.stages.memory_mb), _UNCHANGED)
             case ZipWithIndexSpec():
-                return partitions.numbered(
+                return partition_flows.numbered(
                     self.stages, operator, groups.in_partitions(self.stages, operator, inputs[0])
                 )
             case ZipWithUniqueIdSpec():
                 return self._narrow(operator, UniqueNumbering(name), ForwardedFields({(): ((1,),)}))
             case SampleSpec() as spec:
-                return partitions.sampled(self.stages, operator, spec, inputs[0])
+                return partition_flows.sampled(self.stages, operator, spec, inputs[0])
             case SampleWithSizeSpec() as spec:
-                return partitions.sampled_with_size(self.stages, operator, spec, inputs[0])
+                return partition_flows.sampled_with_size(self.stages, operator, spec, inputs[0])
             case UnionSpec():
                 return self.stages.union(inputs)
             case BulkIterationSpec() | DeltaIterationSpec():
@@ -185,11 +185,11 @@ class Translation:
             case IterationInputSpec():
                 raise AssertionError("the program refuses to use an iteration's data outside of it")
             case TableJoinSpec() as spec:
-                return tables.joined(self.stages, operator, spec, inputs[0])
+                return table_flows.joined(self.stages, operator, spec, inputs[0])
             case TableCoGroupSpec() as spec:
-                return tables.co_grouped(self.stages, operator, spec, inputs[0])
+                return table_flows.co_grouped(self.stages, operator, spec, inputs[0])
             case WriteTablesSpec() as spec:
-                return tables.written(self.stages, operator, spec, inputs[0])
+                return table_flows.written(self.stages, operator, spec, inputs[0])
             case JoinSpec() as spec:
                 return two_inputs.joined(self.stages, operator, spec, *inputs)
             case CoGroupSpec() as spec:

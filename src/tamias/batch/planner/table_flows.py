@@ -6,9 +6,9 @@ Partition p of a flow uses partition p of a table, so a flow is partitioned by t
 from __future__ import annotations
 
 from tamias.batch.plan.iteration_specs import TableCoGroupSpec, TableJoinSpec, WriteTablesSpec
-from tamias.batch.plan.keys import Keys
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.plan.partitioning import Partitioning, after
+from tamias.batch.plan.record_keys import Keys
 from tamias.batch.planner.groups import in_partitions
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import KeyedExit

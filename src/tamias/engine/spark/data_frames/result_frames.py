@@ -10,7 +10,7 @@ from typing import Any
 from tamias.config.job_settings import JobSettings
 from tamias.connectors.data_frames.commit_log import CommitLog, path_of
 from tamias.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark
-from tamias.engine.spark.data_frames.schemas import row_type_from_spark, spark_schema
+from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
 from tamias.engine.spark.data_frames.tamias_source import SCHEMA_FILE, TamiasSource
 from tamias.engine.spark.driver_side.cluster import ship_package
 from tamias.engine.spark.driver_side.session import is_started_by_us, spark_context
