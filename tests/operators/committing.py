@@ -9,9 +9,9 @@ import pytest
 
 from tamias.common import Configuration, RestartStrategies
 from tamias.datastream import CheckpointingMode, ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
+from tamias.testing.scripted import Crash, DriverDied, Point, Script, run_scripted, start_scripted
 
-POINTS = [
+POINTS: list[Point] = [
     "before-deploy",
     "after-deploy",
     "before-epoch",
@@ -48,7 +48,7 @@ def continuing(env: StreamExecutionEnvironment, checkpoint: Path) -> StreamExecu
 
 
 def run_at_two_parallelisms(
-    draw: Callable[[StreamExecutionEnvironment], object], folder: Path, point: str, before: int, after: int
+    draw: Callable[[StreamExecutionEnvironment], object], folder: Path, point: Point, before: int, after: int
 ) -> None:
     """Lose the driver of a job at a step, and run the job to its end from its newest checkpoint."""
     env = retaining(environment(before), folder)

@@ -13,6 +13,7 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import EpochOrder
 from tamias.testing.process_engine import ProcessEngine, on_process_engine
+from tamias.testing.slot_processes import slot_processes
 from tests.live_jobs import engines, environment, expected_tally, generated, tallied
 
 KEYS = 7
@@ -22,7 +23,7 @@ class Cut(ProcessEngine):
     """Cuts connections between driver and slots in the middle of some epochs."""
 
     def __init__(self, graph: JobGraph, what: str, epochs: set[int]) -> None:
-        super().__init__(graph, Heartbeat(0.1, 1.5), registering=True)
+        super().__init__(graph, slot_processes(graph.slot_count, Heartbeat(0.1, 1.5), registering=True))
         self._what, self._epochs_to_cut, self.cuts = what, epochs, 0
         self._run_number = 0
 

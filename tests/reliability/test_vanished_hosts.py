@@ -33,7 +33,7 @@ class Split(ProcessEngine):
         self.starts: list[list[int]] = []
         self._other_host = host
         heartbeat = Heartbeat(interval_s=0.2, timeout_s=timeout_s)
-        super().__init__(graph, heartbeat, pool=RegisteringSlotPool(2, HERE, self._launch, heartbeat))
+        super().__init__(graph, RegisteringSlotPool(2, HERE, self._launch, heartbeat))
 
     def _launch(self, driver: DriverContact, numbers: list[int]) -> None:
         self.starts.append(numbers)
