@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import logging
+import os
+import struct
+import termios
+
+import pytest
 
 from tamias.clock import ManualClock
 from tamias.common import Configuration, JobID
@@ -11,7 +17,7 @@ from tamias.datastream import StreamExecutionEnvironment
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_lines import JobFacts, end_line, progress_line, start_line
 from tamias.driver.job_progress import JobProgress
-from tamias.driver.progress_display import ProgressDisplay, is_watched
+from tamias.driver.progress_display import ProgressDisplay, TerminalLines, is_watched
 from tamias.functions.job_status import JobStatus
 from tamias.testing.local_run import on_local_engine
 
@@ -119,3 +125,100 @@ def test_the_start_names_the_engine_s_log():
 
 def test_beside_a_program_that_does_not_wait_no_line_is_written_over():
     assert shown(Terminal(), in_foreground=False) == FIRST + LAST
+
+
+# --------------------------------------------------------------------------------------------------- the numbers
+
+
+def followed(reads, **settings) -> list[str]:
+    """Return the lines of progress and the last one, of a job that has read so many records after each second."""
+    clock, stream = ManualClock(NOON), Terminal()
+    handle = JobHandle(JobID.generate(), "orders", is_in_foreground=True)
+    rest = iter(reads)
+
+    def has_ended(timeout_s: float) -> bool:
+        assert timeout_s == settings.get("interval_s", 0.5)
+        clock.advance(1000)
+        read = next(rest, None)
+        status = JobStatus.RUNNING if read is not None else settings.get("ends", JobStatus.FINISHED)
+        handle.update(JobProgress(status, records_read=reads[-1] if read is None else read))
+        return read is None
+
+    options = {key: value for key, value in settings.items() if key != "ends"}
+    ProgressDisplay(handle, FACTS, clock, stream=stream, **options).run(has_ended)
+    return [line.strip() for line in stream.getvalue().removeprefix(FIRST).split("\r") if line.strip()]
+
+
+def test_the_rate_is_that_of_the_last_six_looks():
+    lines = followed([100, 200, 300, 400, 500, 600, 1_300, 1_300])
+    rates = [line.split(", ")[-1] for line in lines[:-1]]
+    assert rates == ["100/s"] * 6 + ["200/s", "183/s"]  # (1,300 - 100) / 6, and (1,300 - 200) / 6
+
+
+def test_the_time_between_two_lines_and_the_beginning_are_those_that_were_given():
+    assert followed([1], interval_s=7.0, began=-60.0)[-1] == "job 'orders' finished after 62.0 s: 1 records read"
+
+
+def test_a_suspended_job_ends_without_a_line_on_a_terminal():
+    assert followed([5], ends=JobStatus.SUSPENDED) == ["running, 5 records, 5/s"]
+
+
+@pytest.mark.parametrize(
+    ("watermark", "lag"),
+    [(NOON, "0.0 s"), (NOON - 99_900, "99.9 s"), (NOON - 100_000, "1 min 40 s"), (86_400_000, "476000 h 0 min")],
+)
+def test_event_time_from_the_second_day_of_1970_to_now_has_a_lag(watermark, lag):
+    now_ms = NOON if watermark != 86_400_000 else 86_400_000 + 476_000 * 3_600_000
+    assert f", watermark {lag} behind" in progress_line(JobProgress(watermark=watermark), 0, now_ms)
+
+
+@pytest.mark.parametrize("watermark", [86_399_999, NOON + 1])
+def test_event_time_of_the_first_day_or_of_the_future_has_none(watermark):
+    assert "watermark" not in progress_line(JobProgress(watermark=watermark), 0, NOON)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(3_599.4, "59 min 59 s"), (3_599.6, "1 h 0 min"), (3_660, "1 h 1 min"), (99.94, "99.9 s")]
+)
+def test_a_duration_is_given_in_two_units(seconds, text):
+    assert f" after {text}: " in end_line("a", JobProgress(JobStatus.FINISHED), seconds)
+
+
+def test_one_restart_and_several_are_counted():
+    for restarts, text in ((1, ", 1 restart"), (2, ", 2 restarts")):
+        progress = JobProgress(JobStatus.RUNNING, restarts=restarts)
+        assert progress_line(progress, 0, NOON).endswith(text)
+        assert end_line("a", progress, 1).endswith(text)
+
+
+# --------------------------------------------------------------------------------------------------- the terminal
+
+
+def test_a_shorter_line_covers_the_longer_one_before_it_and_the_end_erases_it():
+    stream = io.StringIO()
+    lines = TerminalLines(stream)
+    lines.end(None)
+    assert stream.getvalue() == "", "nothing was shown"
+    lines.begin("first")
+    lines.update("long line")
+    lines.update("short")
+    lines.end("last")
+    lines.end(None)
+    assert stream.getvalue() == "first\n\rlong line\rshort    \r     \rlast\n"
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(20, 19), (2, 1), (1, 160), (0, 160)])
+def test_a_line_is_cut_to_what_does_not_wrap(columns, longest):
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 10, columns, 0, 0))
+    with open(theirs, "w") as stream:
+        TerminalLines(stream).update("x" * 200)
+        shown = os.read(ours, 1_000).decode()
+    os.close(ours)
+    assert shown == "\r" + "x" * longest
+
+
+def test_a_stream_without_a_terminal_has_a_width_too():
+    stream = io.StringIO()
+    TerminalLines(stream).update("x" * 200)
+    assert stream.getvalue() == "\r" + "x" * 160
