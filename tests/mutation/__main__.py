@@ -33,7 +33,8 @@ TESTS = [  # folders, or files
     *("checkpoint", "state", "slot", "driver", "golden"),
     *("connectors/test_file_sink*.py", "connectors/test_file_contracts.py", "connectors/test_bulk_sinks.py"),
     "program/test_reprs.py",  # what a driver shows of its jobs
-    *("conformance/test_continuous.py", "engine/test_resident_tables.py"),  # what slots do for others
+    *("conformance/test_continuous.py", "subtask/test_continuous.py"),  # what slots do for others
+    *("engine/test_resident_tables.py", "engine/test_registering_pool.py"),
     "test_docstrings.py",
 ]
 
