@@ -17,6 +17,7 @@ from tamias.driver.statistics.job_statistics import JobStatistics
 from tamias.errors import ConfigurationError, JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
+from tamias.slot.thread_stacks import ThreadStack
 
 __all__ = ["JobHandle"]
 
@@ -51,6 +52,7 @@ class JobHandle:
     _requests: list[SavepointRequest] = field(default_factory=list)
     _requests_lock: threading.Lock = field(default_factory=threading.Lock)
     _on_request: Callable[[], None] | None = None
+    _stacks: Callable[[int], list[ThreadStack]] | None = None
     _before_end: Callable[[], None] | None = None
     _after_end: Callable[[], None] | None = None
     is_in_foreground: bool = False  # the program waits for the job, and writes nothing meanwhile
@@ -131,6 +133,14 @@ class JobHandle:
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators' values as of the last epoch."""
         return {name: a.get_local_value() for name, a in self._accumulators.items()}
+
+    def thread_stacks(self, slot: int) -> list[ThreadStack]:
+        """Return the stacks of a slot's threads; none if the job has no slots.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
+        return [] if self._stacks is None else self._stacks(slot)
 
     def merged_accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch, each merged over all subtasks."""
@@ -257,6 +267,10 @@ class JobHandle:
                 call(status, self.savepoint_requested)
             except Exception:  # the job's outcome stands; what could not be released is in the log
                 _log.exception("job %s: what ran beside it could not be ended in order", self.job_name)
+
+    def on_stacks(self, call: Callable[[int], list[ThreadStack]]) -> None:
+        """Set what returns the stacks of a slot's threads. Any thread may call it."""
+        self._stacks = call
 
     def publish_metrics(self, values: Callable[[], dict[str, Any]]) -> None:
         """Set what returns the latest metrics of all subtasks. Any thread may call it."""

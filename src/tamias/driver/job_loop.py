@@ -117,6 +117,7 @@ class JobLoop:
         handle.savepoint_directory = self._settings.savepoint_directory
         handle.on_cancel(self._interrupt)
         handle.on_request(self._engine.wake)
+        handle.on_stacks(self._engine.thread_stacks)
 
     def _assemble(
         self, directory: CheckpointDirectory, recovery: JobRecovery, retained: RetainedCheckpoints

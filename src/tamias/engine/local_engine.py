@@ -24,6 +24,7 @@ from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SlotEvent
+from tamias.slot.thread_stacks import ThreadStack, thread_stacks
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
@@ -53,6 +54,9 @@ class LocalEngine:
     @property
     def slot_pids(self) -> tuple[int, ...]:
         return ()
+
+    def thread_stacks(self, slot: int) -> list[ThreadStack]:
+        return thread_stacks()
 
     @property
     def description(self) -> str:

@@ -9,6 +9,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.slot_events import SlotEvent
+from tamias.slot.thread_stacks import ThreadStack
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class EpochResult:
 
 
 class Engine(Protocol):
-    """Hosts a job's subtasks. One thread uses it, except for `cancel_epoch` and `wake`, which any thread may call."""
+    """Hosts a job's subtasks. One thread uses it. Any thread may call `cancel_epoch`, `wake` and `thread_stacks`."""
 
     @property
     def in_process(self) -> bool:
@@ -52,6 +53,13 @@ class Engine(Protocol):
     @property
     def slot_pids(self) -> tuple[int, ...]:
         """The process ids of the slots, by slot number. Empty while no slot process runs."""
+
+    def thread_stacks(self, slot: int) -> list[ThreadStack]:
+        """Return the stacks of a slot's threads. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
 
     @property
     def log_path(self) -> str | None:

@@ -12,6 +12,7 @@ from tamias.rest import metric_answers as metrics
 from tamias.rest import process_answers as processes
 from tamias.rest import vertex_answers as vertices
 from tamias.rest.known_jobs import KnownJob, KnownJobs
+from tamias.slot.thread_stacks import thread_stacks
 from tamias.web.messages import Request, Response
 from tamias.web.routes import Handler, Routes
 
@@ -156,7 +157,7 @@ def _add_processes(routes: Routes, known: KnownJobs) -> None:
     get("/log", log, "The first log file of the driver")
     get("/stdout", log, "The first log file of the driver")
     get("/metrics", lambda request: metrics.answer(processes.driver_metrics(), request), "The driver's own metrics")
-    get("/thread-dump", lambda request: processes.threads(), "The stacks of the driver's threads")
+    get("/thread-dump", lambda request: processes.threads(thread_stacks()), "The stacks of the driver's threads")
     get = _Getting(routes, "/taskmanagers")
 
     def slot_metrics(request: Request) -> Answer:
@@ -169,6 +170,11 @@ def _add_processes(routes: Routes, known: KnownJobs) -> None:
     get("", lambda request: processes.slots(known), "The slots of all running jobs")
     get("/:taskmanagerid", lambda r: processes.slot_details(known, r.parameters["taskmanagerid"]), "A slot")
     get("/:taskmanagerid/metrics", slot_metrics, "The metrics of a slot's process")
+    get(
+        "/:taskmanagerid/thread-dump",
+        lambda request: processes.slot_threads(known, request.parameters["taskmanagerid"]),
+        "The stacks of a slot's threads",
+    )
     get("/:taskmanagerid/logs", no_logs, "The log files of a slot: what slots write goes to the driver's")
 
 

@@ -10,8 +10,10 @@ from tamias.config.job_settings import JobSettings
 from tamias.config.web_settings import WebSettings
 from tamias.driver.control import runtime_folder
 from tamias.driver.job_handle import JobHandle
+from tamias.rest.changing_api import add_changing_routes
 from tamias.rest.driver_api import add_reading_routes
 from tamias.rest.known_jobs import KnownJobs
+from tamias.rest.operations import Operations
 from tamias.web.routes import Routes
 from tamias.web.serving import Serving, serve
 
@@ -26,6 +28,7 @@ def driver_routes(known: KnownJobs, *, read_only: bool = False) -> Routes:
     """Return the routes over the jobs of a process."""
     routes = Routes()
     add_reading_routes(routes, known, read_only=read_only)
+    add_changing_routes(routes, known, Operations())
     return routes
 
 
@@ -40,6 +43,11 @@ class DriverWeb:
         self.jobs = KnownJobs()
         self._lock = threading.Lock()
         self._serving: Serving | None = None
+
+    @property
+    def address(self) -> str | None:
+        """Where the server listens; None if it is not open."""
+        return None if self._serving is None else self._serving.address
 
     def opened_for(self, settings: JobSettings) -> JobSettings:
         """Open the server if a job asks for it; return the job's settings, with the address of the server.

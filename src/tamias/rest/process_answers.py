@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import stat
-import sys
-import threading
-import traceback
 from pathlib import Path
 from typing import Any
 
+from tamias.errors import SlotLostError
 from tamias.rest.known_jobs import KnownJob, KnownJobs
 from tamias.rest.subtask_answers import HOST
+from tamias.slot.thread_stacks import ThreadStack
 from tamias.web.messages import FileAnswer, Request, Response, not_found
 
 _NO_MEMORY = dict.fromkeys(
@@ -133,15 +132,27 @@ def _process_metrics(pid: int) -> dict[str, Any]:
     }
 
 
-def threads() -> dict[str, Any]:
-    """Answer `/jobmanager/thread-dump`: the stacks of the driver's threads."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    found = []
-    for number, frame in sys._current_frames().items():
-        name = names.get(number, str(number))
-        stack = "".join(traceback.format_stack(frame))
-        found.append({"threadName": name, "stringifiedThreadInfo": f'"{name}" Id={number}\n{stack}\n'})
-    return {"threadInfos": found}
+def threads(stacks: list[ThreadStack]) -> dict[str, Any]:
+    """Answer `.../thread-dump`: the stacks of a process's threads."""
+    return {
+        "threadInfos": [
+            {"threadName": each.name, "stringifiedThreadInfo": f'"{each.name}" Id={each.ident}\n{each.stack}\n'}
+            for each in stacks
+        ]
+    }
+
+
+def slot_threads(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
+    """Answer `/taskmanagers/:taskmanagerid/thread-dump`.
+
+    Raises:
+        HttpError: There is no such slot, or it does not answer.
+    """
+    job, slot = find_slot(jobs, slot_id)
+    try:
+        return threads(job.handle.thread_stacks(slot))
+    except SlotLostError as error:
+        not_found(str(error))
 
 
 def log_files(jobs: KnownJobs) -> list[Path]:

@@ -115,6 +115,11 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class DumpThreads:
+    """From the driver: answer with the stacks of all threads, whatever runs now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """From the driver: the job has ended: end the process."""
 
@@ -132,6 +137,7 @@ Request = (
     | CloseSubtasks
     | Discard
     | Subscribe
+    | DumpThreads
     | Exit
     | TableRequest
 )

@@ -32,6 +32,7 @@ from tamias.slot.messages import (
     Deploy,
     Discard,
     Done,
+    DumpThreads,
     Exit,
     HoldSources,
     KeepFile,
@@ -46,6 +47,7 @@ from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, 
 from tamias.slot.spool import Spool, StoredMessage
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
+from tamias.slot.thread_stacks import thread_stacks
 from tamias.slot.turn import Turn
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.outbox import Emitted
@@ -157,6 +159,8 @@ class SlotServer:
             case Subscribe():
                 link.send(dumps(Done()))
                 self._publish_events(link)
+            case DumpThreads():
+                link.send(dumps(thread_stacks()))
             case Exit():
                 link.send(dumps(Done()))
                 self.ended.set()

@@ -23,6 +23,9 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from tamias.slot.thread_stacks import ThreadStack
+
+_STACKS_S = 10.0  # how long a slot may take to answer with the stacks of its threads
 
 
 class SlotEngine(ABC):
@@ -52,6 +55,12 @@ class SlotEngine(ABC):
     @property
     def slot_pids(self) -> tuple[int, ...]:
         return tuple(slot.process.pid for slot in self.pool.slots)
+
+    def thread_stacks(self, slot: int) -> list[ThreadStack]:
+        slots = list(self.pool.slots)
+        if slot >= len(slots):
+            raise SlotLostError(slot, "it does not run now")
+        return slots[slot].thread_stacks(_STACKS_S)
 
     @property
     def description(self) -> str:

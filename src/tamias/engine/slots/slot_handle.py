@@ -17,8 +17,9 @@ from typing import Protocol
 
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.slot.link import Address, Link, connect
-from tamias.slot.messages import Done, Exit, Request, Subscribe
+from tamias.slot.messages import Done, DumpThreads, Exit, Request, Subscribe
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from tamias.slot.thread_stacks import ThreadStack
 from tamias.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
@@ -179,6 +180,24 @@ class SlotHandle:
         except (OSError, EOFError) as error:
             self._give_up_if_alive(error)
             return SlotLostError(self.number, self.process.wait_for_end() or str(error))
+
+    def thread_stacks(self, timeout_s: float) -> list[ThreadStack]:
+        """Ask the slot for the stacks of its threads, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        try:
+            link = connect(self.address, self._secret)
+            try:
+                link.settimeout(timeout_s)
+                link.send(dumps(DumpThreads()))
+                found: list[ThreadStack] = pickle.loads(link.receive())
+                return found
+            finally:
+                link.close()
+        except (OSError, EOFError) as error:
+            raise SlotLostError(self.number, f"it did not answer: {error}") from error
 
     def close(self) -> None:
         """Close the connection and make the process end."""

@@ -1,0 +1,106 @@
+"""The routes that change a job of the driver: savepoints, stop, cancel; and the disposal of savepoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tamias.checkpoint.savepoint_files import dispose_savepoint
+from tamias.checkpoint.signing import read_signing_key
+from tamias.driver.savepoint_requests import Then
+from tamias.functions.job_status import JobStatus
+from tamias.rest.known_jobs import KnownJob, KnownJobs
+from tamias.rest.operations import Operations, in_background
+from tamias.web.messages import HttpError, Request, Response
+from tamias.web.routes import Routes
+
+__all__ = ["add_changing_routes"]
+
+
+def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations) -> None:
+    """Add the routes."""
+
+    def savepoint(request: Request) -> Response:
+        job, fields = _running(known, request), _Fields(request)
+        then: Then = "cancel" if fields.flag("cancel-job") else "go on"
+        return _begin_savepoint(operations, job, fields, fields.text("target-directory"), then)
+
+    def stop(request: Request) -> Response:
+        job, fields = _running(known, request), _Fields(request)
+        then: Then = "drain" if fields.flag("drain") else "stop"
+        return _begin_savepoint(operations, job, fields, fields.text("targetDirectory"), then)
+
+    def savepoint_state(request: Request) -> dict[str, Any]:
+        return operations.answer(request.parameters["jobid"], request.parameters["triggerid"])
+
+    def cancel(request: Request) -> Response:
+        mode = request.one("mode") or "cancel"
+        if mode.lower() != "cancel":
+            raise HttpError(400, f"there is no mode {mode[:40]!r}: there is 'cancel', and POST .../stop")
+        job = known.find(request.parameters["jobid"])
+        if job.status in (JobStatus.FINISHED, JobStatus.FAILED):
+            raise HttpError(409, f"job {job.job_id} is over ({job.status.name})")
+        job.handle.cancel()
+        return Response({}, 202)
+
+    def disposal(request: Request) -> dict[str, Any]:
+        path = _Fields(request).text("savepoint-path")
+        if not path:
+            raise HttpError(400, "the body has no 'savepoint-path'")
+        key_files = [job.statistics.settings.checkpoints.signing_key_file for job in known.all()]
+        key = read_signing_key(key_files[-1]) if key_files else None
+        return operations.begin("", None, lambda: in_background(lambda: dispose_savepoint(path, key)))
+
+    def disposal_state(request: Request) -> dict[str, Any]:
+        return operations.answer("", request.parameters["triggerid"])
+
+    routes.add("POST", "/jobs/:jobid/savepoints", savepoint, "Take a savepoint")
+    routes.add("GET", "/jobs/:jobid/savepoints/:triggerid", savepoint_state, "How far a savepoint has come")
+    routes.add("POST", "/jobs/:jobid/stop", stop, "End a job with a savepoint")
+    routes.add("PATCH", "/jobs/:jobid", cancel, "Cancel a job")
+    routes.add("POST", "/savepoint-disposal", disposal, "Delete a savepoint")
+    routes.add("GET", "/savepoint-disposal/:triggerid", disposal_state, "How far the deletion of a savepoint has come")
+
+
+def _running(known: KnownJobs, request: Request) -> KnownJob:
+    job = known.find(request.parameters["jobid"])
+    if job.status.is_terminal_state():
+        raise HttpError(409, f"job {job.job_id} is over ({job.status.name})")
+    return job
+
+
+def _begin_savepoint(
+    operations: Operations, job: KnownJob, fields: _Fields, directory: str | None, then: Then
+) -> Response:
+    native = fields.choice("formatType", ("CANONICAL", "NATIVE"), "CANONICAL") == "NATIVE"
+    answer = operations.begin(
+        job.job_id,
+        fields.text("triggerId"),
+        lambda: job.handle.request_savepoint(directory, native=native, then=then),
+        lambda path: {"location": path},
+    )
+    return Response(answer, 202)
+
+
+class _Fields:
+    """The fields of a request's body, checked."""
+
+    def __init__(self, request: Request) -> None:
+        self._fields = request.json_object()
+
+    def text(self, name: str) -> str | None:
+        found = self._fields.get(name)
+        if found is not None and not isinstance(found, str):
+            raise HttpError(400, f"the field {name!r} is not text")
+        return found
+
+    def flag(self, name: str) -> bool:
+        found = self._fields.get(name)
+        if found is not None and not isinstance(found, bool):
+            raise HttpError(400, f"the field {name!r} is neither true nor false")
+        return bool(found)
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        found = self.text(name)
+        if found is not None and found not in choices:
+            raise HttpError(400, f"the field {name!r} is {found[:40]!r}; there are {', '.join(choices)}")
+        return default if found is None else found

@@ -1,0 +1,127 @@
+"""What a client of a driver's web server changes: savepoints, stop, cancel, disposal; and what it may not."""
+
+import os
+
+import pytest
+
+from tamias.checkpoint.restore_point import resolve
+from tamias.common import JobStatus
+from tamias.config.web_settings import WebSettings
+from tests.live_jobs import until
+from tests.rest.conftest import Caller
+from tests.rest.shapes import misfits
+
+TRIGGERED = {"request-id": str}
+
+
+def outcome(caller, path, answer):
+    """Wait for the outcome of an operation."""
+    assert not misfits(TRIGGERED, answer)
+    found = {}
+
+    def done():
+        found.update(caller.get(f"{path}/{answer['request-id']}"))
+        return found["status"]["id"] == "COMPLETED"
+
+    until(done)
+    return found["operation"]
+
+
+@pytest.mark.parametrize("saved_as", ["CANONICAL", "NATIVE"])
+def test_a_savepoint_is_taken_and_the_job_goes_on(caller, run, tmp_path, saved_as):
+    handle = run()
+    at = f"/jobs/{handle.job_id}/savepoints"
+    status, answer = caller.ask("POST", at, {"target-directory": str(tmp_path / "saved"), "formatType": saved_as})
+    assert status == 202
+    assert resolve(outcome(caller, at, answer)["location"]).metadata.job_name == "endless"
+    assert caller.get(f"/jobs/{handle.job_id}/status") == {"status": "RUNNING"}
+    assert caller.get(f"/jobs/{handle.job_id}/checkpoints")["latest"]["savepoint"]["savepointFormat"] == saved_as
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "directory", "end"),
+    [
+        ("stop", {"drain": False}, "targetDirectory", JobStatus.FINISHED),
+        ("stop", {"drain": True}, "targetDirectory", JobStatus.FINISHED),
+        ("savepoints", {"cancel-job": True}, "target-directory", JobStatus.CANCELED),
+    ],
+)
+def test_a_job_ends_with_a_savepoint(caller, run, tmp_path, *, path, body, directory, end):
+    handle = run()
+    status, answer = caller.ask("POST", f"/jobs/{handle.job_id}/{path}", {**body, directory: str(tmp_path / "saved")})
+    assert status == 202
+    location = outcome(caller, f"/jobs/{handle.job_id}/savepoints", answer)["location"]
+    assert os.path.isfile(os.path.join(location, "_metadata"))
+    assert handle.wait_for_end(30) and handle.status() is end
+    assert caller.ask("POST", f"/jobs/{handle.job_id}/{path}", {directory: str(tmp_path)})[0] == 409
+
+
+def test_a_repeated_request_takes_one_savepoint(caller, run, tmp_path):
+    handle = run()
+    at, body = f"/jobs/{handle.job_id}/savepoints", {"target-directory": str(tmp_path / "s"), "triggerId": "a" * 32}
+    answers = [caller.ask("POST", at, body) for _ in range(3)]
+    assert answers == [(202, {"request-id": "a" * 32})] * 3
+    outcome(caller, at, answers[0][1])
+    assert len(os.listdir(tmp_path / "s")) == 1
+
+
+def test_a_savepoint_that_cannot_be_taken_is_an_outcome(caller, run, tmp_path):
+    handle = run()
+    (tmp_path / "file").touch()
+    at = f"/jobs/{handle.job_id}/savepoints"
+    _, answer = caller.ask("POST", at, {"target-directory": str(tmp_path / "file")})
+    cause = outcome(caller, at, answer)["failure-cause"]
+    assert "the savepoint was not taken" in cause["stack-trace"]
+
+
+def test_a_job_is_cancelled(caller, run):
+    handle = run()
+    assert caller.ask("PATCH", f"/jobs/{handle.job_id}?mode=cancel") == (202, {})
+    assert handle.wait_for_end(30) and handle.status() is JobStatus.CANCELED
+    assert caller.ask("PATCH", f"/jobs/{handle.job_id}") == (202, {}), "it is cancelled, as was asked for"
+
+
+def test_a_savepoint_is_disposed_of(caller, run, tmp_path):
+    path = run().request_savepoint(str(tmp_path)).result(30)
+    status, answer = caller.ask("POST", "/savepoint-disposal", {"savepoint-path": path})
+    assert status == 200 and outcome(caller, "/savepoint-disposal", answer) == {}
+    assert not os.path.exists(path)
+    _, answer = caller.ask("POST", "/savepoint-disposal", {"savepoint-path": str(tmp_path)})
+    assert "no checkpoint at" in outcome(caller, "/savepoint-disposal", answer)["failure-cause"]["stack-trace"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "reason"),
+    [
+        ("POST", "/jobs/{job}/savepoints", {}, 400, "no directory for the savepoint"),
+        ("POST", "/jobs/{job}/savepoints", {"target-directory": 7}, 400, "is not text"),
+        ("POST", "/jobs/{job}/savepoints", {"cancel-job": "yes"}, 400, "neither true nor false"),
+        ("POST", "/jobs/{job}/savepoints", {"formatType": "ZIP"}, 400, "there are CANONICAL, NATIVE"),
+        ("POST", "/jobs/{job}/savepoints", {"target-directory": "/tmp/x", "triggerId": "x"}, 400, "32 hex digits"),
+        ("POST", "/jobs/nobody/stop", {}, 404, "there is no job"),
+        ("PATCH", "/jobs/{job}?mode=stop", None, 400, "there is no mode 'stop'"),
+        ("GET", "/jobs/{job}/savepoints/none", None, 404, "there is no operation"),
+        ("POST", "/savepoint-disposal", {}, 400, "no 'savepoint-path'"),
+    ],
+)
+def test_a_wrong_request_is_refused_with_a_reason(caller, run, *, method, path, body, status, reason):
+    handle = run()
+    found, answer = caller.ask(method, path.format(job=handle.job_id), body)
+    assert found == status and reason in answer["errors"][0]
+    assert handle.status() is JobStatus.RUNNING
+
+
+def test_a_read_only_server_leaves_the_job_alone(web, run, tmp_path):
+    serving = web.open(WebSettings(port=0, read_only=True, needs_token=False))
+    caller, handle = Caller(serving.server.port), run()
+    for method, path in [("POST", "savepoints"), ("POST", "stop"), ("PATCH", "")]:
+        assert caller.ask(method, f"/jobs/{handle.job_id}/{path}", {})[0] == 403
+    assert caller.get("/config")["features"]["web-cancel"] is False
+    assert handle.status() is JobStatus.RUNNING
+
+
+def test_the_stacks_of_a_slot_are_shown(caller, run):
+    handle = run()
+    slot = caller.get("/taskmanagers")["taskmanagers"][0]["id"]
+    names = [each["threadName"] for each in caller.get(f"/taskmanagers/{slot}/thread-dump")["threadInfos"]]
+    assert f"tamias-{handle.job_name}" in names
