@@ -1,6 +1,7 @@
 """Operator state: its encoding, and its redistribution after a restore."""
 
 import contextlib
+import struct
 from typing import Any
 
 import pytest
@@ -173,3 +174,39 @@ def test_what_is_handed_out_is_not_the_stored_list_itself(old, parallelism):
         for _, elements in redistribute(old, parallelism, index).values():
             elements.clear()
     assert repr(old) == before
+
+
+# ---------------------------------------------------------------------------------------------------- damaged bytes
+
+HEADER = struct.Struct(">7sBI")
+STATE = struct.Struct(">IBQ")
+
+
+def payload(*states, count=None, magic=b"TAMOPST", version=1):
+    header = HEADER.pack(magic, version, len(states) if count is None else count)
+    return header + b"".join(STATE.pack(len(name), mode, 0) + name for name, mode in states)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (payload((b"a", 3)), "redistribution mode 3"),
+        (payload((b"a", 255)), "redistribution mode 255"),
+        (payload((b"\xff", 0)), "a state name that is not UTF-8"),
+        (payload((b"a", 0), (b"a", 0)), "state 'a' twice"),
+        (payload((b"a", 0)) + b"xyz", "3 bytes too many"),
+        (payload(magic=b"TAMOPSX"), "bytes that start with b'TAMOPSX'"),
+        (payload(version=0), "format version 0"),
+        (payload(version=2), "format version 2"),
+        (payload(count=1), "12 bytes.*at least 25"),
+        (payload()[:-1], "11 bytes.*at least 12"),
+    ],
+)
+def test_damaged_bytes_are_refused_with_what_is_wrong(damaged, message):
+    with pytest.raises(CorruptFileError, match=rf"the place.*{message}"):
+        decode_operator_state(damaged, "the place")
+
+
+def test_states_of_every_mode_without_elements_are_read():
+    states = decode_operator_state(payload((b"a", 0), (b"b", 1), (b"c", 2)))
+    assert states == {"a": ("split", []), "b": ("union", []), "c": ("broadcast", [])}
