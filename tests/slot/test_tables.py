@@ -188,3 +188,86 @@ def test_a_task_names_the_slot_that_is_gone(server: SlotServer, tmp_path: Path) 
     with pytest.raises(SlotLostError) as error:
         gone.look_up(TablePartition(0, 3), [1])
     assert error.value.slot == 1
+
+
+# --------------------------------------------------------------------------------------------------- memory and parts
+
+
+class Spilling(Tables):
+    """Tables with room for so many bytes of writes, which counts how often something had to go to disk."""
+
+    def __init__(self, folder: Path, memory_bytes: int) -> None:
+        self.spilled = 0
+        super().__init__(folder, memory_bytes)
+
+        def where() -> str:
+            self.spilled += 1
+            return str(folder)
+
+        self.host = TableHost(0, where)
+        self.begin(1, memory_bytes)
+
+
+@pytest.mark.parametrize("target", [SOLUTION, INDEX])
+def test_a_write_that_took_effect_gives_its_memory_back(tmp_path: Path, target: TablePartition) -> None:
+    tables = Spilling(tmp_path, 600)
+    for number in range(5):
+        tables.commit(tables.write(target, "a", keyed((number, "x" * 300))))
+    assert tables.spilled == 0
+    tables.write(target, "a", keyed((7, "x" * 300)), keyed((8, "x" * 300)))
+    assert tables.spilled == 1
+
+
+def test_a_write_that_the_driver_does_not_name_gives_its_memory_back(tmp_path: Path) -> None:
+    tables = Spilling(tmp_path, 600)
+    for _ in range(5):
+        tables.write(SOLUTION, "late", keyed((1, "x" * 300)))
+        tables.commit()
+    assert tables.spilled == 0
+
+
+def test_a_bag_gives_its_memory_back_when_it_is_replaced_and_when_the_tables_begin_anew(tmp_path: Path) -> None:
+    tables = Spilling(tmp_path, 900)
+    for attempt in (2, 3, 4):
+        for _ in range(3):
+            tables.commit(tables.write(BAG, "a", ["x" * 300]))
+        tables.write(BAG, "b", ["x" * 300])
+        tables.begin(attempt, 900)
+        assert tables.read(BAG) == []
+    assert tables.spilled == 0
+
+
+def test_the_parts_of_a_solution_set_are_read_from_any_place_by_several_tasks(tables: Tables) -> None:
+    count = 2 * ELEMENTS_PER_PART + 500
+    tables.commit(tables.write(SOLUTION, "a", keyed(*((number,) for number in range(count)))))
+
+    def part(number: int) -> list[int]:
+        found = tables.host.answer(ReadTable(tables.fence, SOLUTION, number))
+        return [element[0] for element in pickle.loads(found)] if found else []
+
+    whole = [list(range(start, min(start + ELEMENTS_PER_PART, count))) for start in range(0, count, ELEMENTS_PER_PART)]
+    for order in ([0, 1, 2], [0, 0, 1], [2, 0, 1], [1, 2, 1, 2, 0], [0, 2, 1]):
+        assert [part(number) for number in order] == [whole[number] for number in order]
+    assert [part(3), part(4), part(2)] == [[], [], whole[2]]
+
+
+def test_a_solution_set_is_read_again_after_it_has_changed(tables: Tables) -> None:
+    tables.commit(tables.write(SOLUTION, "a", keyed(*((number, 0) for number in range(ELEMENTS_PER_PART + 1)))))
+    assert tables.host.answer(ReadTable(tables.fence, SOLUTION, 0))
+    tables.commit(tables.write(SOLUTION, "a", keyed((5, 1), (-1, 1))))
+    found = pickle.loads(tables.host.answer(ReadTable(tables.fence, SOLUTION, 1)))
+    assert found == [(ELEMENTS_PER_PART, 0), (-1, 1)]
+
+
+def test_closed_tables_answer_nobody(tables: Tables) -> None:
+    tables.commit(tables.write(SOLUTION, "a", keyed((1, 1))))
+    tables.host.close()
+    with pytest.raises(SlotLostError, match="it hosts the tables of None"):
+        tables.look_up(SOLUTION, 1)
+
+
+def test_an_index_is_not_read_and_a_bag_not_looked_up(tables: Tables) -> None:
+    with pytest.raises(TypeError, match="only looked up by key"):
+        tables.host.answer(ReadTable(tables.fence, INDEX, 0))
+    with pytest.raises(TypeError, match="has no keys"):
+        tables.look_up(BAG, 1)
