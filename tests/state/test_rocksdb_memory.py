@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 import pytest
 
-from tamias.common import Types
+from tamias.common import Time, Types
 from tamias.functions.record_functions import AggregateFunction
 from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
@@ -18,6 +18,7 @@ from tamias.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from tamias.functions.state_ttl import StateTtlConfig
 from tamias.state.rocksdb.tables import Shared
 from tests.state.backends import SMALL, rocksdb
 
@@ -43,6 +44,23 @@ class Longest(AggregateFunction):
 def by_map(backend):
     state = backend.map_state(MapStateDescriptor("state", Types.STRING(), Types.STRING()))
     return lambda text: state.put("entry", text), lambda: state.get("entry")
+
+
+def by_whole_map(backend):
+    state = backend.map_state(MapStateDescriptor("state", Types.STRING(), Types.STRING()))
+    return lambda text: state.put("entry", text), lambda: dict(state.items())["entry"]
+
+
+def by_updated_list(backend):
+    state = backend.list_state(ListStateDescriptor("state"))
+    return lambda text: state.update([text]), lambda: list(state.get())[-1]
+
+
+def by_value_with_ttl(backend):
+    descriptor = ValueStateDescriptor("state")
+    descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.days(1)).build())
+    state = backend.value_state(descriptor)
+    return state.update, state.value
 
 
 def by_list(backend):
@@ -75,7 +93,10 @@ STATES = {
     "value, tuple": by_value(form=lambda text: (1, text), text_of=lambda value: value[1]),
     "value, pickled": by_value(form=lambda text: [text], text_of=lambda value: value[0]),
     "map": by_map,
+    "map, read as a whole": by_whole_map,
     "list": by_list,
+    "list, updated": by_updated_list,
+    "value, with a time to live": by_value_with_ttl,
     "reducing": by_reducing,
     "aggregating": by_aggregating,
 }
@@ -182,6 +203,16 @@ def adds_values(backend):
     return write
 
 
+def adds_values_with_ttl(backend):
+    update, _ = by_value_with_ttl(backend)
+
+    def write(number):
+        backend.cell[0] = number
+        update(number)
+
+    return write
+
+
 def adds_elements(backend):
     state = backend.list_state(ListStateDescriptor("state", Types.LONG()))
 
@@ -215,6 +246,7 @@ def adds_entries(backend):
 
 FILLED = {  # the last is what may be in memory beyond the limit: what is being written, a list just read, a small map
     "values": (adds_values, held_values, 1),
+    "values with a time to live": (adds_values_with_ttl, held_values, 1),
     "elements of lists": (adds_elements, held_elements, 1),
     "elements of lists that are read": (reads_elements, held_elements, 200),
     "entries of maps": (adds_entries, held_entries, 257),
