@@ -520,6 +520,33 @@ def test_a_job_that_is_cancelled_leaves_nothing_of_a_savepoint_under_way(places,
     assert list(savepoints.rglob("*")) == []
 
 
+@pytest.mark.parametrize("report", ["written", "not written"])
+def test_files_that_a_slot_writes_late_for_an_aborted_savepoint_are_removed_while_the_job_runs(places, report):
+    checkpoints, savepoints = places
+    ask, seen = Ask(savepoints), []
+    abandoned: list[str] = []
+
+    def write_late(handle):
+        assert ask.error is not None and list(savepoints.rglob("*")) == []
+        (savepoints / abandoned[0]).mkdir()
+        (savepoints / abandoned[0] / "v1-s0-00").write_bytes(b"state")
+
+    script = Script(
+        checkpoints=(False,),
+        failed_snapshots={1} if report == "written" else {1, 2},
+        late_snapshots={2: 4},
+        deeds={
+            1: ask,
+            2: lambda handle: abandoned.extend(path.name for path in savepoints.iterdir()),
+            4: write_late,
+            8: lambda handle: seen.append(list(savepoints.rglob("*"))),
+        },
+    )
+    run = run_scripted(counting(numbers(environment(checkpoints, data_inline_threshold=0))), script)
+    assert run.status is JobStatus.FINISHED
+    assert abandoned and seen == [[]]
+
+
 def test_a_job_that_is_over_takes_no_savepoint(tmp_path):
     run = run_scripted(counting(numbers(environment(tmp_path))))
     with pytest.raises(CheckpointError, match=r"the job is over \(FINISHED\)"):
