@@ -17,6 +17,7 @@ from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SnapshotNotWritten, SnapshotWritten
 from tamias.slot.snapshot_writer import SnapshotWriter
+from tamias.state.snapshots import RestorePlan
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 
@@ -231,3 +232,55 @@ def test_an_order_without_address_holds_no_part_of_the_address():
     assert b"canary" not in pickle.dumps(sent) and b"bucket" not in pickle.dumps(sent)
     assert sent.savepoint_apart and sent.checkpoint_id == 7
     assert EpochOrder(3).without_address() == EpochOrder(3)
+
+
+def test_a_new_attempt_forgets_where_a_savepoint_of_the_old_one_goes(host, tmp_path):
+    savepoint = SavepointOrder(str(tmp_path / "savepoint"))
+    host.begin_savepoint(1, savepoint)
+    host.deploy(deployment(host.graph, attempt=1), [SOURCE, SUM])
+    with pytest.raises(SlotLostError, match="it was not told where savepoint 1 goes"):
+        run(host, SOURCE, EpochOrder(0, checkpoint_id=1, savepoint=savepoint).without_address(), attempt=1)
+
+
+def test_records_that_wait_in_a_loop_are_dropped_with_the_attempt_and_kept_where_only_a_region_restarts(host):
+    waiting: Any = object()
+    host.subtasks[SOURCE].environment.feedback_queues["loop"] = waiting
+    host.deploy(of_region(host, 1, only=[SUM]), [SOURCE, SUM])
+    for subtask in (SOURCE, SUM):
+        assert host.subtasks[subtask].environment.feedback_queues == {"loop": waiting}
+    host.deploy(deployment(host.graph, attempt=2), [SOURCE, SUM])
+    assert host.subtasks[SUM].environment.feedback_queues == {}
+
+
+@pytest.mark.parametrize(
+    ("restored_from", "checkpoints_in", "shares"),
+    [("job", "job", True), ("other", "job", False), ("job", None, False), (None, "job", False), (None, None, False)],
+)
+def test_restored_files_are_shared_with_new_checkpoints_in_the_jobs_own_directory_alone(
+    host, tmp_path, restored_from, checkpoints_in, shares
+):
+    def folder(name):
+        return None if name is None else str(tmp_path / name)
+
+    restore = None if restored_from is None else RestorePlan(str(tmp_path / restored_from), 1, {})
+    of = deployment(host.graph, 1, restore=restore, checkpoint_directory=folder(checkpoints_in))
+    host.deploy(of, [SOURCE, SUM])
+    assert host.subtasks[SUM].environment.reuses_restored is shares
+
+
+def test_a_host_without_a_folder_makes_one_and_removes_it():
+    host = SlotHost(0, SystemClock(), lambda event: None)
+    folder = host.existing_folder()
+    assert os.path.isdir(folder) and os.path.exists(f"{folder}.lock")
+    host.shutdown()
+    assert not os.path.exists(folder) and not os.path.exists(f"{folder}.lock")
+
+
+def test_the_attempt_is_the_last_one_that_was_deployed(tmp_path):
+    host = SlotHost(0, SystemClock(), lambda event: None, str(tmp_path / "slot"))
+    assert (host.attempt, host.local_copies) == (None, None)
+    host.checkpoint_completed(1)
+    host.checkpoint_aborted(2)
+    host.deploy(deployment(graph(summing), attempt=7), [SOURCE])
+    assert host.attempt == 7
+    host.shutdown()
