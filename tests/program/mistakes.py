@@ -26,7 +26,7 @@ from tamias.testing import on_local_engine
 FOLDER = Path(__file__).parent / "golden_messages"
 SOURCE = Path(__file__).parents[2] / "src"
 RULER = "# ------------------------------------------------------------------ says\n"
-IN_PROCESS = ("no-execute", "ends-over-a-running-job")  # what is said when the interpreter ends
+IN_PROCESS = ("no-execute", "dataset-no-execute", "ends-over-a-running-job")  # what is said when the interpreter ends
 
 
 class Mistake(NamedTuple):

@@ -103,6 +103,7 @@ __all__ = [
     "KafkaPartitionLost",
     "KafkaTransactionLost",
     "LedgerRowExpired",
+    "MalformedInputError",
     "MalformedRecordError",
     "NoCurrentKey",
     "NoReadableCheckpoint",
@@ -136,4 +137,4 @@ __all__ = [
     "preview",
     "warn",
 ]
-from tamias.errors.batch import OutputExistsError
+from tamias.errors.batch import MalformedInputError, OutputExistsError

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import difflib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from tamias.errors import preview
@@ -91,10 +93,25 @@ def _no_field(value: Any, field: Field) -> Exception:
     shown = preview(value)
     if isinstance(value, (tuple, list, Row)):
         kind = IndexError if isinstance(field, int) else TypeError
-        return kind(f"the record {shown} has no field {field!r}: it has {len(value)} fields")
+        names = getattr(value, "_fields", None)
+        has = f"it has {len(value)} fields" if isinstance(field, int) or not names else _named(field, names)
+        return kind(f"the record {shown} has no field {field!r}: {has}")
     if isinstance(field, int):
         return TypeError(
             f"the record {shown} is a {type(value).__name__}, which has no positions: "
             f"only position 0, the value itself, can be selected, not {field}"
         )
-    return TypeError(f"the record {shown} of type {type(value).__name__} has no field {field!r}")
+    said = f"the record {shown} of type {type(value).__name__} has no field {field!r}"
+    names = [name for name in value if isinstance(name, str)] if isinstance(value, dict) else list(_attributes(value))
+    return TypeError(f"{said}: {_named(field, names)}" if names else said)
+
+
+def _attributes(value: Any) -> Iterable[str]:
+    """Return the names of the fields of an object."""
+    return (name for name in getattr(value, "__dict__", ()) if not name.startswith("_"))
+
+
+def _named(field: str, names: Iterable[str]) -> str:
+    """Return the names that there are, the one that was probably meant first."""
+    close = difflib.get_close_matches(field, names, 1, 0.6)
+    return f"did you mean {close[0]!r}?" if close else f"its fields are {', '.join(map(repr, names))}"

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import compress
-from typing import Any
+from typing import Any, NoReturn
 
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.errors import preview
@@ -24,7 +24,7 @@ from tamias.operators.operator import NO_RELIEF, RuntimeOperator
 from tamias.types.row import Row
 
 _SHORT = 16  # results in a list that leave together: what follows the function may make more of each of them
-_SINGLE = frozenset({str, bytes, bytearray, dict, Row, int, float, bool})
+SINGLE_VALUES = frozenset({str, bytes, bytearray, dict, Row, int, float, bool})
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def generate_loop(
     code.line(f"{results} = {call}")
     with code.block(f"if {results} is not None:"):
         with code.block(f"if {results}.__class__ is not list or len({results}) > {_SHORT}:"):
-            single, refuse = code.bind(_SINGLE, "single"), code.bind(_refuse, "refuse_single")
+            single, refuse = code.bind(SINGLE_VALUES, "single"), code.bind(refuse_single, "refuse_single")
             code.line(f"if {results}.__class__ in {single}: {refuse}({results})")
             code.line(f"{results} = {relieved(results)}")
         with code.block(f"for {result} in {results}:"):
@@ -57,8 +57,8 @@ def generate_loop(
 def emit_results(results: Iterable[Any], time_ms: int | None, operator: RuntimeOperator) -> None:
     """Emit the results of a process function outside the loop: for timers and windows."""
     if results.__class__ is not list or len(results) > _SHORT:
-        if results.__class__ in _SINGLE:
-            _refuse(results)
+        if results.__class__ in SINGLE_VALUES:
+            refuse_single(results)
         results = compress(results, operator.relief)
     out, side_out = operator.out, operator.side_out
     for result in results:
@@ -70,7 +70,8 @@ def emit_results(results: Iterable[Any], time_ms: int | None, operator: RuntimeO
             out(result, time_ms)
 
 
-def _refuse(result: Any) -> None:
+def refuse_single(result: Any) -> NoReturn:
+    """Refuse a result that is one value, where a function returns any number of results."""
     raise TypeError(
         f"the function returned one {type(result).__name__}, {preview(result, 80)}, where an iterable of results is "
         "expected: yield each result, or return a list of results"

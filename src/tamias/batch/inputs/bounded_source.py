@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tamias.errors import MalformedInputError, MalformedRecordError
 from tamias.functions.source_contract import Source, Split, SplitReader
 
 __all__ = ["BoundedSourceInput", "records_of"]
@@ -58,9 +59,14 @@ def records_of(reader: SplitReader, *, skips_malformed: bool = False) -> Iterato
         while not reader.finished:
             batch = reader.read(_RECORDS_AT_A_TIME)
             if batch.malformed and not skips_malformed:
-                raise batch.malformed[0].error
+                raise _without_options_of_streams(batch.malformed[0].error)
             if not batch.values and not batch.malformed and not reader.finished:
                 time.sleep(_PAUSE_SECONDS)  # the system has none at the moment
             yield from batch.values
     finally:
         reader.close()
+
+
+def _without_options_of_streams(error: Exception) -> Exception:
+    """Return the error about malformed content with the advice for DataSet programs."""
+    return MalformedInputError(*error.args) if isinstance(error, MalformedRecordError) else error

@@ -16,6 +16,7 @@ from tamias.batch.program.key_arguments import (
     checked_partitioner,
     checked_sort_field,
 )
+from tamias.batch.program.unfinished import Unfinished
 from tamias.functions.record_functions import Partitioner
 from tamias.functions.window_functions import CoGroupFunction
 from tamias.program.argument_checks import check_function
@@ -24,8 +25,10 @@ from tamias.types.type_information import TypeInformation
 __all__ = ["CoGroup", "CoGroupKeys", "CoGroupOtherKeys"]
 
 
-class CoGroupKeys:
+class CoGroupKeys(Unfinished):
     """A co-group without keys yet."""
+
+    missing_call = "where(...).equal_to(...).using(function)"
 
     def __init__(self, first: DataSet, second: DataSet) -> None:
         first.check_other("co_group", second)
@@ -36,8 +39,10 @@ class CoGroupKeys:
         return CoGroupOtherKeys(self._inputs, checked_keys("where", keys, self._inputs.first.get_type()))
 
 
-class CoGroupOtherKeys:
+class CoGroupOtherKeys(Unfinished):
     """A co-group without the key of its second input yet."""
+
+    missing_call = "equal_to(...).using(function)"
 
     def __init__(self, inputs: Inputs, first_keys: Keys) -> None:
         self._inputs = inputs
@@ -51,8 +56,10 @@ class CoGroupOtherKeys:
         return CoGroup(self._inputs, CoGroupSpec(None, self._first_keys, checked))
 
 
-class CoGroup:
+class CoGroup(Unfinished):
     """A co-group without a function yet."""
+
+    missing_call = "using(function)"
 
     def __init__(self, inputs: Inputs, spec: CoGroupSpec) -> None:
         self._inputs = inputs

@@ -11,6 +11,7 @@ from tamias.batch.inputs.file_input import FileInput
 from tamias.batch.inputs.lines import LineFormat
 from tamias.batch.plan.specs import InputSpec
 from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.unfinished import Unfinished
 from tamias.connectors.formats.text_values import text_parser
 from tamias.connectors.text_lines import checked_charset
 from tamias.errors import InvalidProgramError
@@ -31,12 +32,14 @@ _PLAIN: dict[Any, Callable[[], TypeInformation]] = {
 _INCLUDED = {"1": True, "T": True, "t": True, "0": False, "F": False, "f": False}
 
 
-class CsvReader:
+class CsvReader(Unfinished):
     """Reads lines of columns. It ends with `types` or `pojo_type`, which give the data set.
 
     A line with fewer columns, or with a text that is not a value of its column's type, fails the job with file, line
     and reason, unless `ignore_invalid_lines` is set.
     """
+
+    missing_call = "types(...) or pojo_type(...)"
 
     def __init__(self, environment: Any, address: str) -> None:
         """Begin; programs call `env.read_csv_file`."""

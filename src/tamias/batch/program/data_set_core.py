@@ -11,6 +11,7 @@ from tamias.batch.program.call_site import call_site
 from tamias.batch.program.iteration_scope import scope_of
 from tamias.errors import InvalidProgramError
 from tamias.program.argument_checks import check_output_type
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
@@ -19,8 +20,20 @@ if TYPE_CHECKING:
 
 __all__ = ["DataSetCore"]
 
+_INSTEAD_OF = {  # methods of streams, of groups, and of Spark's RDDs and DataFrames
+    "key_by": "group_by(...) groups the records of a data set",
+    "execute_and_collect": "collect() runs the program and returns the records",
+    "sink_to": "output(...) writes to an OutputFormat, write_as_text() and others write files",
+    "add_sink": "output(...) writes to an OutputFormat or calls a function with each record",
+    "sort_group": "call group_by(...) before sort_group()",
+    "reduce_by_key": "group_by(...).reduce(...) reduces the records of each key",
+    "show": "print() runs the program and prints the records",
+    "take": "first(n).collect() returns some records",
+    "to_df": "to_data_frame() makes a DataFrame of Spark",
+}
 
-class DataSetCore(AnnotatedOperator):
+
+class DataSetCore(AnnotatedOperator, SuggestsMethods):
     """What the parts of `DataSet` share: the operator, its inputs, and how the next operator is drawn.
 
     Attributes:
@@ -50,6 +63,12 @@ class DataSetCore(AnnotatedOperator):
         self.scope = scope_of(kind, spec, inputs)
         self.broadcasts: dict[str, DataSetCore] = {}
         super().__init__(f"{kind} at {self.site}", known_type)
+
+    @property
+    def where(self) -> str:
+        """Return the operator's name, and the line of the program that drew it."""
+        name = self.get_name()
+        return repr(name) if name.endswith(self.site) else f"{name!r} (written at {self.site})"
 
     def upstream(self) -> tuple[DataSetCore, ...]:
         """Return every data set that this one needs: its inputs and its broadcast variables."""
@@ -99,6 +118,12 @@ class DataSetCore(AnnotatedOperator):
             raise TypeError(f"{call}() takes a DataSet, got {other!r}")
         if other.environment is not self.environment:
             raise InvalidProgramError(f"{call}(): the two data sets belong to different environments")
+
+    def _instead_of(self, name: str) -> str | None:
+        return _INSTEAD_OF.get(name)
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("the records of a DataSet are known when the program has run: collect() returns them as a list")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

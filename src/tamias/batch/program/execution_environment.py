@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
-from tamias.batch.outputs.file_output import FileOutput
 from tamias.batch.plan.operators import Plan
-from tamias.batch.plan.specs import InputSpec, OutputSpec
+from tamias.batch.plan.specs import InputSpec
 from tamias.batch.planner.explained_plan import plan_as_json
 from tamias.batch.planner.plan_runner import RunSettings
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.data_set_kinds import DataSetKinds
 from tamias.batch.program.drawn_plan import drawn_plan
+from tamias.batch.program.drawn_sinks import DrawnSinks
 from tamias.batch.program.environment_inputs import EnvironmentInputs
 from tamias.batch.program.record_types import type_of_all
 from tamias.batch.program.runner import parallelism_of_runner, run_plan
@@ -27,9 +27,10 @@ from tamias.errors import InvalidProgramError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.graph.stream_graph import PARALLELISM_DEFAULT, checked_parallelism
 from tamias.program.argument_checks import check_output_type
+from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.cached_file_registry import CachedFileRegistry
+from tamias.program.execute_reminder import remind_of_execute
 from tamias.program.spark_session import checked_session
-from tamias.storage.locations import split_last
 from tamias.types.factory import Types
 from tamias.types.published import load_published
 from tamias.types.type_information import TypeInformation
@@ -39,7 +40,7 @@ __all__ = ["ExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Tamias Batch Job"
 
 
-class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
+class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethods):
     """Draws DataSet programs and runs them on Spark.
 
     Example:
@@ -62,7 +63,8 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         self._config = ExecutionConfig(self._configuration)
         self._spark_session: Any = None
         self._restart: RestartStrategyConfiguration | None = None
-        self._sinks: list[DataSetCore] = []
+        self._sinks = DrawnSinks()
+        remind_of_execute(self._sinks)
         self._last_result: JobExecutionResult | None = None
 
     @staticmethod
@@ -151,12 +153,12 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
             RuntimeError: There is no such sink.
             JobExecutionError: A function failed.
         """
-        if not self._sinks:
+        sinks = self._sinks.take()
+        if not sinks:
             raise RuntimeError(
                 "there is nothing to execute: no sink was drawn since the last execute(); "
                 "collect(), count() and print() run by themselves"
             )
-        sinks, self._sinks = tuple(self._sinks), []
         return self._run(sinks, job_name)[1]
 
     def get_execution_plan(self) -> str:
@@ -165,7 +167,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         Raises:
             InvalidProgramError: There is no sink to execute.
         """
-        if not self._sinks:
+        if not self._sinks.pending():
             raise InvalidProgramError("there is no plan: no sink was drawn since the last execute()")
         return plan_as_json(self.plan())
 
@@ -176,8 +178,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
     def add_sink(self, sink: DataSetCore) -> None:
         """Let the next `execute` run a sink."""
         sink.scope.refuse_outside(sink.get_name())
-        self._refuse_second_writer(sink)
-        self._sinks.append(sink)
+        self._sinks.add(sink)
 
     def run_now(self, sink: DataSetCore) -> list[Any]:
         """Run one sink and return what it sent to the driver."""
@@ -186,17 +187,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
 
     def plan(self, sinks: Iterable[DataSetCore] | None = None) -> Plan:
         """Return the plan of some sinks, or of all that `execute` would run. Nothing runs."""
-        return drawn_plan(tuple(self._sinks if sinks is None else sinks), self._parallelism())
-
-    def _refuse_second_writer(self, sink: DataSetCore) -> None:
-        """Refuse a sink whose file or directory another sink of the same `execute` writes."""
-        target = _file_target(sink)
-        for other in self._sinks if target is not None else ():
-            if _file_target(other) == target:
-                raise InvalidProgramError(
-                    f"{sink.get_name()} writes where {other.get_name()} writes too, and one would replace the other; "
-                    "write to another path, or write the union() of the two data sets"
-                )
+        return drawn_plan(tuple(self._sinks.pending() if sinks is None else sinks), self._parallelism())
 
     def _run(self, sinks: tuple[DataSetCore, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
         result = run_plan(self.plan(sinks), self._settings(job_name))
@@ -218,16 +209,10 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry):
         )
 
     def __repr__(self) -> str:
-        return f"ExecutionEnvironment({len(self._sinks)} sinks to run)"
+        return f"ExecutionEnvironment({len(self._sinks.pending())} sinks to run)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "an environment is part of the program, not of a function: "
             "pass settings as arguments, or as global job parameters"
         )
-
-
-def _file_target(sink: DataSetCore) -> tuple[str, str] | None:
-    """Return the directory and name that a sink writes to; None if it does not write files."""
-    output = sink.spec.output if isinstance(sink.spec, OutputSpec) else None
-    return split_last(output.address) if isinstance(output, FileOutput) else None

@@ -19,6 +19,7 @@ from tamias.batch.plan.specs import (
 from tamias.batch.program.data_set import DataSet, Key, checked_count
 from tamias.batch.program.key_arguments import checked_partitioner, checked_positions, checked_sort_field
 from tamias.batch.program.refined_operators import AggregateOperator
+from tamias.batch.program.unfinished import Unfinished
 from tamias.errors import InvalidProgramError
 from tamias.functions.data_set_aggregates import Aggregations, Extreme
 from tamias.functions.data_set_functions import GroupCombineFunction, GroupReduceFunction
@@ -29,8 +30,10 @@ from tamias.types.type_information import TypeInformation
 __all__ = ["Grouping", "SortedGrouping"]
 
 
-class GroupsOf:
+class GroupsOf(Unfinished):
     """The groups of a data set: what sorted and unsorted groups share. Without keys, each partition is a group."""
+
+    missing_call = "reduce(), reduce_group() or an aggregate such as sum()"
 
     def __init__(self, data_set: DataSet, keys: Keys | None, sort: tuple[SortField, ...] = ()) -> None:
         self.data_set = data_set

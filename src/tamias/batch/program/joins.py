@@ -10,6 +10,7 @@ from tamias.batch.plan.record_keys import Keys
 from tamias.batch.plan.specs import JoinHint, JoinKind, JoinSpec
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.key_arguments import check_keys_match, checked_keys, checked_partitioner, checked_positions
+from tamias.batch.program.unfinished import Unfinished
 from tamias.errors import InvalidProgramError
 from tamias.functions.record_functions import Partitioner
 from tamias.functions.window_functions import FlatJoinFunction, JoinFunction
@@ -43,8 +44,10 @@ class Inputs(NamedTuple):
     second: DataSet
 
 
-class JoinInputs:
+class JoinInputs(Unfinished):
     """What a join has before it has keys."""
+
+    missing_call = "where(...).equal_to(...)"
 
     def __init__(self, first: DataSet, second: DataSet, kind: JoinKind, hint: JoinHint) -> None:
         first.check_other(kind.value, second)
@@ -79,8 +82,10 @@ class JoinKeys(JoinInputs):
         return JoinOtherKeys(self, self.first_keys(keys))
 
 
-class JoinOtherKeys:
+class JoinOtherKeys(Unfinished):
     """A join without the key of its second input yet."""
+
+    missing_call = "equal_to(...)"
 
     def __init__(self, join: JoinInputs, first_keys: Keys) -> None:
         self._join = join
@@ -99,8 +104,10 @@ class OuterJoinKeys(JoinInputs):
         return OuterJoinOtherKeys(self, self.first_keys(keys))
 
 
-class OuterJoinOtherKeys:
+class OuterJoinOtherKeys(Unfinished):
     """An outer join without the key of its second input yet."""
+
+    missing_call = "equal_to(...)"
 
     def __init__(self, join: JoinInputs, first_keys: Keys) -> None:
         self._join = join
@@ -152,8 +159,10 @@ class JoinFunctions:
         return data_set.declared("using", output_type)
 
 
-class OuterJoin(JoinFunctions):
+class OuterJoin(JoinFunctions, Unfinished):
     """An outer join without a function yet. It needs one: Flink has no tuples with a missing side."""
+
+    missing_call = "using(function)"
 
     def __init__(self, inputs: Inputs, spec: JoinSpec) -> None:
         self._inputs = inputs

@@ -46,9 +46,9 @@ class BroadcastVariables:
             InvalidProgramError: The operator has no such variable.
         """
         if name not in self._lists:
-            known = ", ".join(map(repr, self._lists)) or "none"
+            known = f", only {', '.join(map(repr, self._lists))}" if self._lists else ""
             raise InvalidProgramError(
-                f"operator {self._operator_name!r} has no broadcast variable {name!r}, only {known}; "
+                f"operator {self._operator_name!r} has no broadcast variable {name!r}{known}; "
                 f"call with_broadcast_set(data_set, {name!r}) on it"
             )
         return self._lists[name]

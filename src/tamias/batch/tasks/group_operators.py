@@ -17,7 +17,7 @@ from tamias.batch.tasks.exits import holds_none, refuse_none
 from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
-from tamias.batch.tasks.task_operator import TaskOperator, method
+from tamias.batch.tasks.task_operator import TaskOperator, method, results_of
 from tamias.batch.tasks.worker_memory import used_memory_mb
 
 __all__ = [
@@ -128,9 +128,7 @@ class WholeGroupReduce(FunctionOperator):
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         for first in islice(records, 1):
-            results = method(self.function, self.method_name)(_with_first(first, records))
-            if results is not None:
-                yield from results
+            yield from results_of(method(self.function, self.method_name)(_with_first(first, records)))
 
 
 class GroupReduce(FunctionOperator):
@@ -158,9 +156,7 @@ class GroupReduce(FunctionOperator):
             if holds_none(key):
                 record = next(group)  # noqa: F841 - `user_error` shows the record
                 refuse_none(key)
-            results = function(group)
-            if results is not None:
-                yield from results
+            yield from results_of(function(group))
 
     def _in_table(self, records: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
         """Yield the groups from a table while it fits into memory: less work than sorting. Else sort them, on disk."""
@@ -219,9 +215,7 @@ class CombineGroups(FunctionOperator):
             if self.passes_single and len(group) == 1:
                 yield group[0]
                 continue
-            results = function(iter(group if self.sort is None else self.sort.sort(group)))
-            if results is not None:
-                yield from results
+            yield from results_of(function(iter(group if self.sort is None else self.sort.sort(group))))
 
 
 class FirstRecords(TaskOperator):

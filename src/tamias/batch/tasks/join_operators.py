@@ -7,7 +7,7 @@ and reads the other through it. If the table does not fit, or if the program ask
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -17,7 +17,7 @@ from tamias.batch.tasks.exits import holds_none, refuse_none
 from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import Member, SortedBy, Sorter, members
-from tamias.batch.tasks.task_operator import method
+from tamias.batch.tasks.task_operator import method, results_of
 from tamias.batch.tasks.worker_memory import used_memory_mb
 
 __all__ = ["BroadcastCross", "BroadcastJoin", "HashJoin", "SortMergeCoGroup", "SortMergeJoin"]
@@ -60,6 +60,8 @@ class Join(FunctionOperator):
 
     def _flat_results(self, pairs: Iterator[Pair]) -> Iterator[Any]:
         function = method(self.function, "join")
+        for record in islice(pairs, 1):  # a function that returns one value does so for every pair
+            yield from results_of(function(*record))
         for record in pairs:  # hot
             results = function(*record)
             if results is not None:
@@ -158,9 +160,7 @@ class SortMergeCoGroup(FunctionOperator):
                 if holds_none(key):  # of an input that a join has placed, which lets None pass
                     record = next(chain(left, right))  # noqa: F841 - `user_error` shows the record
                     refuse_none(key)
-                results = function(left, right)
-                if results is not None:
-                    yield from results
+                yield from results_of(function(left, right))
 
 
 class BroadcastCross(FunctionOperator):

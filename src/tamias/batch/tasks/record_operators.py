@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from tamias.batch.plan.specs import InputSplit
-from tamias.batch.tasks.task_operator import TaskOperator, method
+from tamias.batch.tasks.task_operator import TaskOperator, method, results_of
 from tamias.types.type_information import TypeInformation
 
 __all__ = [
@@ -53,6 +53,8 @@ class MapRecords(FunctionOperator):
 class FlatMapRecords(FunctionOperator):
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         function = method(self.function, "flat_map")
+        for record in islice(records, 1):  # a function that returns one value does so for every record
+            yield from results_of(function(record))
         for record in records:  # hot
             results = function(record)
             if results is not None:
@@ -71,9 +73,7 @@ class MapPartition(FunctionOperator):
     """Calls its function once for each partition, also for an empty one."""
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        results = method(self.function, "map_partition")(records)
-        if results is not None:
-            yield from results
+        yield from results_of(method(self.function, "map_partition")(records))
 
 
 class ProjectFields(TaskOperator):

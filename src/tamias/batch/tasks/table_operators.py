@@ -14,7 +14,7 @@ from tamias.batch.tasks.blobs import BlobSize
 from tamias.batch.tasks.exits import holds_none
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
-from tamias.batch.tasks.task_operator import TaskOperator, method
+from tamias.batch.tasks.task_operator import TaskOperator, method, results_of
 from tamias.engine.spark.task_side.table_access import TableAccess
 from tamias.functions.runtime_context import RuntimeContext
 from tamias.slot.tables.table_messages import NamedWrite, TablePartition
@@ -185,9 +185,7 @@ class TableCoGroup(TableOperator):
         found = self.searched.access.look_up(self.target, [key for key, _ in groups])
         for (key, group), elements in zip(groups, found, strict=True):  # noqa: B007 - `user_error` shows the key
             sides = (iter(elements), iter(group)) if self.searched.is_first else (iter(group), iter(elements))
-            results = function(*sides)
-            if results is not None:
-                yield from results
+            yield from results_of(function(*sides))
 
 
 class WriteTables(TaskOperator):

@@ -49,22 +49,29 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
     `operator` is the first one of the stage. It is named if no frame shows another one, or if its input failed.
     """
     first_operator = operator
-    record, frames, activity = _NOTHING, error.__traceback__, None
+    record, key, frames, activity = _NOTHING, _NOTHING, error.__traceback__, None
     frame = error.__traceback__
     while frame is not None:
         variables = frame.tb_frame.f_locals
         owner = variables.get("self")
         if isinstance(owner, TaskOperator):
             operator, activity = owner, None
-            record, frames = _record_in(variables), frame.tb_next
+            record, key = variables.get("record", _NOTHING), variables.get("key", _NOTHING)
+            frames = frame.tb_next
         elif isinstance(owner, (FieldKeys, SelectorKeys)):
-            record, frames, activity = _record_in(variables), frame.tb_next, "the key of"
+            record, key = variables.get("record", _NOTHING), _NOTHING
+            frames, activity = frame.tb_next, "the key of"
         elif frame.tb_frame.f_globals.get("__name__", "").startswith(_INPUTS):  # a source has no loop of its own
-            operator, record, frames, activity = first_operator, _NOTHING, frame.tb_next, None
+            operator, frames, activity = first_operator, frame.tb_next, None
+            record = key = _NOTHING
         frame = frame.tb_next
     shown = None if record is _NOTHING else preview(record)
     if isinstance(error, InvalidKeyError) and not error.record_preview:
         error = InvalidKeyError(shown or "?", error.key_preview, error.reason)
+    elif key is not _NOTHING and shown is not None and _says_unhashable(error, frames):
+        error = InvalidKeyError(shown, preview(key), f"it has no hash ({error}); use a tuple or a str")
+    elif key is not _NOTHING and shown is None:
+        activity = f"the group of key {preview(key)} in"
     return UserFunctionError(
         operator.name,
         None,
@@ -78,15 +85,15 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
     )
 
 
-def _record_in(variables: dict[str, Any]) -> Any:
-    for name in ("record", "key"):
-        if name in variables:
-            return variables[name]
-    return _NOTHING
+def _says_unhashable(error: BaseException, frames: TracebackType | None) -> bool:
+    """Return whether the operator itself, and no function of the user, looked for a key without a hash."""
+    return isinstance(error, TypeError) and frames is None and str(error).startswith("unhashable type")
 
 
 def _text(error: BaseException, frames: TracebackType | None) -> str:
-    """Return the traceback from the user's first frame on, without the frames of tamias."""
+    """Return the traceback from the user's first frame on, without the frames of tamias; empty without any other."""
     shown = [each for each in traceback.extract_tb(frames) if not each.filename.startswith(_OWN_FILES)]
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(shown)] if shown else []
+    if not shown:
+        return ""
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(shown)]
     return "".join([*lines, *traceback.format_exception_only(error)])

@@ -7,13 +7,14 @@ finds the operator and the record in the frames of the traceback, at no cost per
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tamias.functions.record_functions import Function
 from tamias.functions.runtime_context import RuntimeContext
+from tamias.operators.results import SINGLE_VALUES, refuse_single
 
-__all__ = ["TaskOperator", "method"]
+__all__ = ["TaskOperator", "method", "results_of"]
 
 
 class TaskOperator:
@@ -63,3 +64,10 @@ class TaskOperator:
 def method(function: Any, name: str) -> Callable[..., Any]:
     """Return the method of a function object, or the plain callable itself."""
     return getattr(function, name) if isinstance(function, Function) else function  # type: ignore[no-any-return]
+
+
+def results_of(returned: Iterable[Any] | None) -> Iterable[Any]:
+    """Return the results that a function returned; refuse a single value, whose parts would become results."""
+    if returned.__class__ in SINGLE_VALUES:
+        refuse_single(returned)
+    return () if returned is None else returned
