@@ -5,6 +5,7 @@
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
 # make soak       every property with many more examples, and 1,220 schedules of faults, 120 of them on Spark
+# make soak-hour  an hour at 1,000 records/s: memory, threads, sockets, disk and latency must not grow; draws a plot
 # make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
 # make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; an hour and downloads
 PYTHON ?= python3
@@ -23,7 +24,7 @@ test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
 # Every slot and every worker of Spark imports tamias, and pytest rewrites its tests: each file is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast unit on-spark postgres lint coverage bench soak mutation matrix clean
+.PHONY: demo test test-fast unit on-spark postgres lint coverage bench soak soak-hour mutation matrix clean
 
 demo: $(DEMO)/.ready
 	@echo "demo: starting Spark and the job; the first start takes a few seconds"
@@ -67,6 +68,12 @@ soak: $(STAMP) postgres
 	$(BIN)/python -m tests.campaign --kafka --postgres 1000-1029
 	$(BIN)/python -m tests.campaign --spark 2000-2099
 	$(BIN)/python -m tests.campaign --spark --cluster 2000-2019
+
+# MINUTES=5 shows that it runs; what grows slowly shows in an hour.
+MINUTES ?= 60
+soak-hour: $(STAMP)
+	$(BIN)/python -m benchmarks.long_run --minutes $(MINUTES) --samples build/long_run.csv || FAILED=1; \
+	  $(BIN)/python -m benchmarks.long_run_plot build/long_run.csv build/long_run.svg; exit $${FAILED:-0}
 
 # MUTATION='--per-room 0' is every place of the rooms and takes a night; python -m tests.mutation --help has the rest.
 mutation: $(STAMP)

@@ -8,12 +8,11 @@ The source stamps a record when it reads it, and the last operator of the job su
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
+from benchmarks.peers.measuring import tell_ages
 from tamias.common import Configuration, Types, WatermarkStrategy
 from tamias.datastream import DataStream, StreamExecutionEnvironment
 from tamias.datastream.functions import FilterFunction, KeyedProcessFunction
@@ -116,12 +115,7 @@ def main() -> None:
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "steady")
         counted(numbers, options.levels).filter(Age(folder)).print()
         env.execute("latency")
-        ages: list[float] = []
-        for file in Path(folder).iterdir():
-            found = [float(line) for line in file.read_text().splitlines()]
-            ages += found[len(found) // 4 :]  # without the start of the job
-        ages.sort()
-    print(json.dumps({"records": len(ages)} | {f"p{p}_ms": 1000 * ages[len(ages) * p // 100] for p in (50, 90, 99)}))
+        tell_ages(folder)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The benchmark workloads on Tamias and embedded Spark.
 
-    python -m benchmarks.tamias_jobs --workload keyed-count --records 4000000 --keys 1000
+    python -m benchmarks.tamias_jobs --workload keyed-count --records 4000000 --keys 1000 [--api continuous]
 
 The records and functions are those of the peers; `peers/measuring.py` describes the workloads.
 """
@@ -134,20 +134,21 @@ def draw(env: StreamExecutionEnvironment, workload: str, records: int, keys: int
     return keyed.process(Count(), PAIR)
 
 
-def environment(parallelism: int) -> StreamExecutionEnvironment:
-    """Create an environment on two local cores, as the peers have."""
+def environment(parallelism: int, execution: str = "epochs") -> StreamExecutionEnvironment:
+    """Create an environment on two local cores, as the peers have. A continuous job has more tasks, which wait."""
     configuration = Configuration()
-    configuration.set_string("spark.master", "local[2]")
+    configuration.set_string("tamias.execution", execution)
+    configuration.set_string("spark.master", "local[2]" if execution == "epochs" else "local[16]")
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
 
 
 def job(options: Namespace, records: int) -> None:
     """Run the workload over a number of records."""
-    env = environment(options.parallelism)
+    env = environment(options.parallelism, options.api)
     draw(env, options.workload, records, options.keys).add_sink(Discard())
     env.execute(options.workload)
 
 
 if __name__ == "__main__":
-    given = arguments("tamias", ("datastream",))
+    given = arguments("tamias", ("epochs", "continuous"))
     measure("tamias", given, partial(job, given))

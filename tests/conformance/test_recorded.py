@@ -4,23 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.errors import JobExecutionError
 from tests.conformance.recorded_runs import DELIBERATE, differences, recording_of, run
-from tests.recorded import outcome
 from tests.recorded import program as programs
-
-
-@pytest.fixture
-def job_failures_as_what_user_code_raised(monkeypatch):
-    plain = outcome._failure
-
-    def failure(phase, problem):
-        found = plain(phase, problem)
-        if isinstance(problem, JobExecutionError):
-            found["error"] = problem.message.partition(":")[0].rpartition(".")[2]
-        return found
-
-    monkeypatch.setattr(outcome, "_failure", failure)
 
 
 def continuously():

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tamias.engine.spark.task_side.conduit_task import ConduitTask
+from tamias.engine.spark.task_side.conduit_task import ConduitTask, gathered
 from tamias.engine.spark.task_side.level_task import HostedSubtask, Route
 from tamias.engine.spark.task_side.rows import ShuffleRow
 from tamias.errors import SlotLostError
@@ -59,7 +59,7 @@ def test_rows_go_to_the_slot_and_what_leaves_it_goes_to_the_next_level(between: 
     between.slot.send(*left.encode())
     between.slot.send(b"")  # the subtask has finished
     arriving = [batch(1, MINE), *([batch(3, OTHERS)] if passes_rows_on else [])]
-    found = list(task(passes_rows_on=passes_rows_on).rows(arriving, between.task, HOSTED))
+    found = list(filter(None, task(passes_rows_on=passes_rows_on).rows(arriving, between.task, HOSTED)))
     assert between.slot.receive() == whole(MINE)
     passed = {(3, whole(OTHERS))} if passes_rows_on else set()
     assert {(row.level, bytes(row.data)) for row in found} == {(2, whole(left))} | passed
@@ -85,3 +85,20 @@ def test_a_slot_that_is_gone_fails_the_task(between: Between, passes_rows_on: bo
     between.slot.close()
     with pytest.raises(SlotLostError):
         list(task(passes_rows_on=passes_rows_on).rows([], between.task, HOSTED))
+
+
+def test_rows_that_wait_travel_together_and_a_row_that_nothing_follows_travels_at_once(between: Between) -> None:
+    blobs = [Blob(5, 0, 0, number, b"left") for number in range(3)]
+    for blob in blobs[:2]:
+        between.slot.send(*blob.encode())
+    groups = gathered(task(passes_rows_on=False).rows([], between.task, HOSTED))
+    assert [bytes(row.data) for row in next(groups)] == [whole(blob) for blob in blobs[:2]]
+    between.slot.send(*blobs[2].encode())
+    assert [bytes(row.data) for row in next(groups)] == [whole(blobs[2])]
+    between.slot.send(b"")
+    assert list(groups) == []
+
+
+def test_a_batch_of_rows_is_bounded() -> None:
+    rows = [ShuffleRow(0, 2, 0, bytes(400_000)) for _ in range(10)]
+    assert [len(some) for some in gathered(rows)] == [3, 3, 3, 1]

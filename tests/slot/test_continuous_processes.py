@@ -19,7 +19,7 @@ from tamias.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.slot.test_slot_processes import EXPECTED_TOTALS, RECORDS, environment, sums, totals
-from tests.spark import every_kind, tally
+from tests.spark import every_kind, slow_sink, tally
 
 pytestmark = pytest.mark.long
 
@@ -138,6 +138,18 @@ def test_a_slow_operator_stops_the_source(tmp_path: Path) -> None:
         gate.touch()
         client.get_job_execution_result().result()
     assert read.count == processed.count == 20_000
+
+
+def test_a_slow_sink_stops_the_source_with_flat_memory_and_times_that_say_where(tmp_path: Path) -> None:
+    env = environment(2)
+    tracks = slow_sink.build(env, tmp_path)
+    with on_process_engine(continuous=True):
+        client = env.execute_async()
+        try:
+            found = slow_sink.watch(client, *tracks)
+        finally:
+            client.cancel().result()
+    slow_sink.verify(found)
 
 
 def test_a_program_that_does_not_read_its_results_stops_the_source(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark import every_kind, tally
+from tests.spark import every_kind, slow_sink, tally
 from tests.spark.processes import run_driver, slot_processes
 
 DRIVER = """
@@ -17,7 +17,7 @@ from pathlib import Path
 from tamias.common import Configuration, JobStatus, RestartStrategies
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.errors import TamiasError
-from tests.spark import every_kind, tally
+from tests.spark import every_kind, slow_sink, tally
 
 folder, found, lines = Path(sys.argv[1]), {}, []
 
@@ -63,6 +63,15 @@ try:
     env.execute()
 except TamiasError as error:
     found["beside"] = str(error)
+client.cancel().result()
+while client.get_job_status().result() is not JobStatus.CANCELED:
+    time.sleep(0.02)
+
+# ---------------------------------------------------------------------------------------------- a slow sink
+env = environment("continuous")
+tracks = slow_sink.build(env, folder)
+client = env.execute_async()
+found["pressure"] = slow_sink.watch(client, *tracks)
 client.cancel().result()
 while client.get_job_status().result() is not JobStatus.CANCELED:
     time.sleep(0.02)
@@ -123,6 +132,10 @@ def test_every_kind_of_operator_gives_the_results_of_epochs(found, folder: Path)
 
 def test_a_savepoint_continues_at_another_parallelism(found, folder: Path) -> None:
     assert tally.verify(12_000, folder / "tally") == []
+
+
+def test_a_slow_sink_stops_the_source_through_sparks_shuffle(found) -> None:
+    slow_sink.verify(found["pressure"])
 
 
 def test_an_exception_of_the_users_code_reaches_the_program_as_itself(found) -> None:

@@ -1,8 +1,9 @@
 """Runs in Spark's Python worker as long as an attempt does: carries blobs between Spark's shuffle and a slot.
 
 Blobs go both ways at the same time. A thread sends those that arrive to the slot, and the worker's own thread yields
-those that leave it. Spark hands a row to Python when it has seen the next row, so an empty row follows every row.
-Nothing here looks inside a blob. See docs/decisions/0033-continuous.md.
+those that leave it. Rows that wait already travel together, since most of a small row's cost is that of its batch.
+Spark hands a row to Python when it has seen the next row, so an empty row for each target ends every batch. Nothing
+here looks inside a blob. See docs/decisions/0033-continuous.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = ["SCHEMA", "ConduitTask"]
 
 SCHEMA = "via int, row binary"
 _ROWS_AHEAD = 16  # that wait for Spark; each may be a full blob
+_BATCH_BYTES = 1 << 20  # that rows of one batch may have, unless one row is larger
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,14 @@ class ConduitTask:
         link = connect(subtask.address, self.secret)
         try:
             link.send(dumps(Attach(subtask.id, self.attempt)))
-            for row in self.rows(batches, link, subtask):
-                yield _batch(row)
+            yield from map(_batch, gathered(self.rows(batches, link, subtask)))
         finally:
             link.close()
 
-    def rows(self, batches: Iterable[Any], link: Link, subtask: HostedSubtask) -> Iterator[ShuffleRow]:
+    def rows(self, batches: Iterable[Any], link: Link, subtask: HostedSubtask) -> Iterator[ShuffleRow | None]:
         """Feed a subtask with what arrives, and yield what leaves it or passes through, until both have ended.
+
+        None follows a row if no other row waits.
 
         Raises:
             SlotLostError: The slot is gone, has failed, or refuses the task.
@@ -66,8 +69,8 @@ class ConduitTask:
         else:
             yield from self.rows_from(link, subtask, _Feeder(self, batches, link, None))
 
-    def rows_from(self, link: Link, subtask: HostedSubtask, feeder: _Feeder) -> Iterator[ShuffleRow]:
-        """Yield what leaves the subtask until it has finished, then wait for the feeder."""
+    def rows_from(self, link: Link, subtask: HostedSubtask, feeder: _Feeder) -> Iterator[ShuffleRow | None]:
+        """Yield what leaves the subtask until it has finished, then wait for the feeder. None: nothing more waits."""
         try:
             while message := link.receive():
                 if not is_blob(message):
@@ -76,6 +79,8 @@ class ConduitTask:
                 exchange, target = destination_of(message)
                 route = self.routes[exchange]
                 yield self.row(route.level, route.first_partition + target, message)
+                if not link.wait(0.0):
+                    yield None
         except (OSError, EOFError) as error:
             if feeder.error is not None:
                 raise feeder.error from error  # it broke the connection
@@ -141,25 +146,50 @@ class _Merged:
         self._error: Exception | None = None
         self._feeder = _Feeder(task, batches, link, self._rows)
 
-    def __iter__(self) -> Iterator[ShuffleRow]:
+    def __iter__(self) -> Iterator[ShuffleRow | None]:
         threading.Thread(target=self._take, name="conduit-taker", daemon=True).start()
         while (row := self._rows.get()) is not None:
             yield row
+            if self._rows.empty():
+                yield None
         if self._error is not None:
             raise self._error
 
     def _take(self) -> None:
         try:
             for row in self._task.rows_from(self._link, self._subtask, self._feeder):
-                self._rows.put(row)
+                if row is not None:
+                    self._rows.put(row)
         except Exception as error:  # raised by `__iter__` on the thread of the task
             self._error = error
         self._rows.put(None)
 
 
-def _batch(row: ShuffleRow) -> Any:
-    """Return a row as Spark takes it, and the empty row that makes Spark hand it on at once."""
+def gathered(rows: Iterable[ShuffleRow | None]) -> Iterator[list[ShuffleRow]]:
+    """Yield rows that wait together, up to a size.
+
+    >>> one = ShuffleRow(0, 1, 0, b"x")
+    >>> [len(some) for some in gathered([one, one, None, one, None])]
+    [2, 1]
+    """
+    some: list[ShuffleRow] = []
+    size_bytes = 0
+    for row in rows:
+        if row is not None:
+            some.append(row)
+            size_bytes += len(row.data)
+        if some and (row is None or size_bytes >= _BATCH_BYTES):
+            yield some
+            some, size_bytes = [], 0
+    if some:
+        yield some
+
+
+def _batch(rows: list[ShuffleRow]) -> Any:
+    """Return rows as Spark takes them, and the empty rows that make Spark hand them on at once."""
     import pyarrow as pa
 
-    targets, blobs = pa.array([row.via, row.via], pa.int32()), pa.array([row.encode(), b""], pa.binary())
-    return pa.record_batch([targets, blobs], names=["via", "row"])
+    targets = [row.via for row in rows]
+    ends = sorted(set(targets))
+    encoded = [row.encode() for row in rows] + [b""] * len(ends)
+    return pa.record_batch([pa.array(targets + ends, pa.int32()), pa.array(encoded, pa.binary())], names=["via", "row"])

@@ -1,0 +1,60 @@
+"""Every program recorded on PyFlink gives the same in slots that run it continuously, with their own threads and links.
+
+`test_recorded.py` runs the programs on the local engine, where subtasks take turns in a fixed order. Here they run when
+their input comes: what a program gives must not depend on that.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tamias.config.job_settings import JobSettings
+from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.engine.execution import reason_for_epochs
+from tamias.engine.local_engine import LocalEngine
+from tamias.engine.protocol import Engine
+from tamias.graph.job_graph import JobGraph
+from tamias.testing.continuous_process_engine import ContinuousProcessEngine
+from tamias.testing.local_slots import InProcessSlots
+from tests.conformance.recorded_runs import DELIBERATE, differences, recording_of
+from tests.recorded import outcome
+from tests.recorded import program as programs
+
+
+def in_slots(settings: JobSettings) -> Callable[[JobGraph], Engine]:
+    """Run jobs as `tamias.execution: auto` does: continuously, except for those that need epochs."""
+
+    def make(graph: JobGraph) -> Engine:
+        if reason_for_epochs(graph) is not None:
+            return LocalEngine(graph)
+        return ContinuousProcessEngine(graph, pool=InProcessSlots(graph.slot_count))
+
+    return make
+
+
+def some() -> list[Any]:
+    """Return the programs: every eighth is run in each test run, all of them in the soak."""
+    marks = [() if number % 8 == 4 else pytest.mark.soak for number in range(len(programs.names()))]
+    return [pytest.param(name, marks=mark) for name, mark in zip(programs.names(), marks, strict=True)]
+
+
+@pytest.mark.usefixtures("job_failures_as_what_user_code_raised")
+@pytest.mark.parametrize("name", some())
+def test_a_program_gives_what_pyflink_gave(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recording, program = recording_of(name), programs.load(name, "tamias")
+    if program.quirk or name in DELIBERATE:
+        pytest.skip("Tamias differs from PyFlink here on purpose, on every engine")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(program.parallelism)
+    env.set_runtime_mode(RuntimeExecutionMode[program.mode])
+
+    def lines_since() -> list[str]:
+        return capsys.readouterr().out.splitlines()
+
+    with jobs_submitted_by(partial(submit, engine_for=in_slots)):
+        found = outcome.run(program, env, lines_since)
+    different = differences(recording, found, program.ordered)
+    assert not different, "\n".join(different)
