@@ -135,16 +135,19 @@ def sample(client: JobClient, seconds: float, ages: list[tuple[float, float]], c
         sockets += sum(link.startswith("socket:") for link in links)
     disk = sum(file.stat().st_size for file in checkpoints.rglob("*") if file.is_file()) / 1e6
     return Sample(
-        round(seconds, 1),
-        *(round(memory[kind], 1) for kind in ("driver", "jvm", "workers", "slots")),
-        threads,
-        descriptors,
-        sockets,
-        round(disk, 2),
-        round(1000 * statistics.mean(median for median, _ in ages), 2),
-        round(1000 * max(high for _, high in ages), 2),
-        progress.records_read,
-        progress.checkpoints_completed,
+        seconds=round(seconds, 1),
+        driver_mb=round(memory["driver"], 1),
+        jvm_mb=round(memory["jvm"], 1),
+        workers_mb=round(memory["workers"], 1),
+        slots_mb=round(memory["slots"], 1),
+        threads=threads,
+        descriptors=descriptors,
+        sockets=sockets,
+        disk_mb=round(disk, 2),
+        p50_ms=round(1000 * statistics.mean(median for median, _ in ages), 2),
+        p99_ms=round(1000 * max(high for _, high in ages), 2),
+        records=progress.records_read,
+        checkpoints=progress.checkpoints_completed,
     )
 
 
