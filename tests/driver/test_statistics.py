@@ -1,0 +1,267 @@
+"""What the driver remembers about a job for people and tools: checkpoints, failures, lives of subtasks, statuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tamias.clock import ManualClock
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics, RestoredRecord, SnapshotRecord
+from tamias.driver.statistics.failure_history import FailureHistory
+from tamias.driver.statistics.job_statistics import JobStatistics, StatusChange
+from tamias.driver.statistics.subtask_lives import SubtaskLives
+from tamias.engine.protocol import Failure
+from tamias.errors import UserFunctionError
+from tamias.functions.job_status import JobStatus
+from tamias.graph.addresses import SubtaskId
+from tamias.operators.epoch import Ack
+from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
+from tamias.testing.drawn_job import drawn_job
+
+FIRST, SECOND = SubtaskId(0, 0), SubtaskId(0, 1)
+BOTH = frozenset({FIRST, SECOND})
+
+
+def drawn() -> tuple[Any, Any]:
+    """Return the graph and the settings of a job with two subtasks of a source, and two that count."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env.from_sequence(1, 9).key_by(lambda v: v).map(lambda v: v).print()
+    return drawn_job(env)
+
+
+# --------------------------------------------------------------------------------------------------------- checkpoints
+
+
+def snapshot(subtask: SubtaskId, *sizes: int, operator_state: int | None = None) -> SubtaskSnapshot:
+    files = tuple(StateFile(size, 0, path=str(size)) for size in sizes)
+    saved = None if operator_state is None else StateFile(operator_state, 0, path="operator")
+    operators = (OperatorSnapshot("op", None, "op", KeyedFiles(0, 127, files), saved),)
+    return SubtaskSnapshot(*subtask, operators, bytes_written=7, sync_ms=1.5, async_ms=2.5)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_000)
+
+
+def test_a_checkpoint_is_in_progress_until_it_is_complete(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    statistics.begin(1, BOTH)
+    (record,) = statistics.records()
+    assert (record.outcome, record.triggered_ms, record.ended_ms) == ("IN_PROGRESS", 1_000, None)
+    assert (record.participants, record.last_acknowledged_ms, record.state_bytes) == (BOTH, None, 0)
+    assert (statistics.in_progress, statistics.completed, statistics.failed) == (1, 0, 0)
+    clock.advance(10)
+    statistics.acknowledge(1, snapshot(FIRST, 100, 20, operator_state=3))
+    clock.advance(10)
+    statistics.acknowledge(1, snapshot(SECOND, 50))
+    assert record.snapshots == {
+        FIRST: SnapshotRecord(1_010, 123, 7, 1.5, 2.5),
+        SECOND: SnapshotRecord(1_020, 50, 7, 1.5, 2.5),
+    }
+    assert (record.state_bytes, record.written_bytes, record.last_acknowledged_ms) == (173, 14, 1_020)
+    clock.advance(10)
+    statistics.complete(1, "/checkpoints/chk-1")
+    assert (statistics.in_progress, statistics.completed, statistics.failed) == (0, 1, 0)
+    found = statistics.find(1)
+    assert found is not None and found is statistics.last_completed
+    assert (found.outcome, found.ended_ms, found.path, found.why) == ("COMPLETED", 1_030, "/checkpoints/chk-1", None)
+    assert found.state_bytes == 173
+    assert (found.is_savepoint, found.synchronous, found.discarded) == (False, False, False)
+    assert (statistics.last_savepoint, statistics.last_failed) == (None, None)
+
+
+def test_a_savepoint_and_a_failure_are_told_from_a_checkpoint(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    statistics.begin(1, BOTH, "NATIVE", synchronous=True)
+    statistics.begin(2, BOTH)
+    statistics.complete(1, "/savepoints/one")
+    statistics.fail(2, "expired")
+    assert (statistics.completed, statistics.failed, statistics.in_progress) == (1, 1, 0)
+    assert statistics.last_completed is None
+    savepoint, failed = statistics.last_savepoint, statistics.last_failed
+    assert savepoint is not None and failed is not None
+    assert (savepoint.is_savepoint, savepoint.synchronous, savepoint.savepoint_format) == (True, True, "NATIVE")
+    assert (failed.checkpoint_id, failed.outcome, failed.why, failed.path) == (2, "FAILED", "expired", None)
+    assert [record.checkpoint_id for record in statistics.records()] == [2, 1]
+
+
+def test_what_happens_to_a_checkpoint_that_is_over_changes_nothing(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    statistics.begin(1, BOTH)
+    statistics.fail(1, "expired")
+    statistics.acknowledge(1, snapshot(FIRST, 100))
+    statistics.complete(1, "/late")
+    statistics.fail(1, "again")
+    statistics.complete(9, "/unknown")
+    (record,) = statistics.records()
+    assert (record.why, dict(record.snapshots)) == ("expired", {})
+    assert (statistics.completed, statistics.failed) == (0, 1)
+    assert statistics.find(9) is None
+
+
+def test_checkpoints_whose_files_are_deleted_are_discarded_and_savepoints_are_not(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    for number in range(1, 6):
+        statistics.begin(number, BOTH, "CANONICAL" if number == 2 else None)
+        statistics.fail(number, "expired") if number == 3 else statistics.complete(number, str(number))
+    statistics.keep({4, 5})
+    assert {record.checkpoint_id for record in statistics.records() if record.discarded} == {1}
+    before = statistics.records()
+    statistics.keep({4, 5})
+    assert all(new is old for new, old in zip(statistics.records(), before, strict=True))
+    statistics.keep({5})
+    assert {record.checkpoint_id for record in statistics.records() if record.discarded} == {1, 4}
+
+
+def test_a_hundred_checkpoints_that_have_ended_are_remembered(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    for number in range(1, 151):
+        statistics.begin(number, BOTH)
+        statistics.complete(number, None)
+    statistics.begin(151, BOTH)
+    assert [record.checkpoint_id for record in statistics.records()] == list(range(151, 50, -1))
+    assert statistics.completed == 150
+
+
+def test_the_last_restored_checkpoint_is_told_with_its_time(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    assert (statistics.restored, statistics.last_restored) == (0, None)
+    statistics.restore(4, "/checkpoints/chk-4", is_savepoint=False)
+    clock.advance(5)
+    statistics.restore(7, None, is_savepoint=True)
+    assert (statistics.restored, statistics.last_restored) == (2, RestoredRecord(7, True, 1_005, None))
+
+
+# ------------------------------------------------------------------------------------------------------------ failures
+
+
+def test_a_failure_is_told_with_the_vertex_and_the_slot_of_its_first_subtask() -> None:
+    graph, _ = drawn()
+    history = FailureHistory(graph)
+    history.add(ValueError("no"), BOTH, None, 5)
+    (failure,) = history.failures
+    assert (failure.at_ms, failure.name, failure.trace, failure.subtask) == (5, "builtins.ValueError", "no", FIRST)
+    assert failure.place == f"{graph.vertices[0].name} (1/2)"
+    assert failure.slot == graph.slot_of(graph.vertices[0], 0)
+    history.add(ValueError("no"), frozenset({SECOND}), 7, 6)
+    assert (history.failures[0].place, history.failures[0].slot) == (f"{graph.vertices[0].name} (2/2)", 7)
+    assert history.count == 2
+
+
+def test_a_failure_of_no_subtask_and_without_a_message_is_told_by_its_class() -> None:
+    history = FailureHistory(drawn()[0])
+    history.add(ValueError(), frozenset(), 3, 5)
+    (failure,) = history.failures
+    assert (failure.trace, failure.place, failure.subtask, failure.slot) == ("builtins.ValueError", None, None, 3)
+
+
+def test_a_failure_of_user_code_is_told_by_the_exception_of_the_user_and_the_operator() -> None:
+    graph, _ = drawn()
+    history = FailureHistory(graph)
+    error = UserFunctionError("count", None, 1, "7", "the trace", "my.Error")
+    history.add(error, frozenset(), None, 5)
+    history.add(error, frozenset({SECOND}), None, 6)
+    newer, older = history.failures
+    assert (older.name, older.place) == ("my.Error", "count (subtask 1)")
+    assert (newer.name, newer.place) == ("my.Error", f"{graph.vertices[0].name} (2/2)")
+
+
+def test_sixteen_failures_are_remembered_the_newest_first() -> None:
+    history = FailureHistory(drawn()[0])
+    for number in range(20):
+        history.add(ValueError(str(number)), frozenset(), None, number)
+    assert [failure.at_ms for failure in history.failures] == list(range(19, 3, -1))
+    assert history.count == 20
+
+
+def test_a_long_trace_is_cut() -> None:
+    history = FailureHistory(drawn()[0])
+    history.add(ValueError("x" * 100_001), frozenset(), None, 5)
+    assert history.failures[0].trace == "x" * 100_000
+
+
+# --------------------------------------------------------------------------------------------------- lives of subtasks
+
+
+def test_a_subtask_goes_through_its_states_with_their_times() -> None:
+    graph, _ = drawn()
+    lives = SubtaskLives(graph, 1)
+    assert {life.state for life in lives.all().values()} == {"CREATED"}
+    assert len(lives.all()) == 4
+    assert (lives.of(0)[1].started_ms, lives.of(0)[1].ended_ms) == (None, None)
+    lives.deploy([SECOND], 0, 2)
+    lives.enter([SECOND], "RUNNING", 3)
+    lives.enter([SECOND], "RUNNING", 4)
+    assert lives.earlier(SECOND) == ()
+    life = lives.of(0)[1]
+    assert (life.state, life.attempt, life.slot) == ("RUNNING", 0, graph.slot_of(graph.vertices[0], 1))
+    assert life.times == {"CREATED": 2, "SCHEDULED": 2, "DEPLOYING": 2, "RUNNING": 3}
+    assert (life.started_ms, life.ended_ms) == (2, None)
+    lives.enter([SECOND], "FINISHED", 5)
+    lives.enter([SECOND], "FAILED", 6)
+    assert (lives.of(0)[1].state, lives.of(0)[1].ended_ms) == ("FINISHED", 5)
+    assert [life.state for life in lives.of(0)] == ["CREATED", "FINISHED"]
+    assert [life.state for life in lives.of(1)] == ["CREATED", "CREATED"]
+
+
+def test_the_next_attempt_cancels_what_ran_and_remembers_sixteen_attempts() -> None:
+    lives = SubtaskLives(drawn()[0], 0)
+    for attempt in range(20):
+        lives.deploy([FIRST], attempt, attempt)
+        if attempt % 2:
+            lives.enter([FIRST], "FAILED", attempt)
+    earlier = lives.earlier(FIRST)
+    assert [life.attempt for life in earlier] == list(range(3, 19))
+    assert [life.state for life in earlier] == ["FAILED", "CANCELED"] * 8
+    assert [life.ended_ms for life in earlier[:2]] == [3, 5]
+    assert lives.earlier(SECOND) == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [(JobStatus.FINISHED, "FINISHED"), (JobStatus.CANCELED, "CANCELED"), (JobStatus.FAILED, "CANCELED")],
+)
+def test_the_end_of_a_job_ends_what_still_runs(status: JobStatus, state: str) -> None:
+    lives = SubtaskLives(drawn()[0], 0)
+    lives.deploy(BOTH, 0, 1)
+    lives.enter([FIRST], "FAILED", 2)
+    lives.end(status, 3)
+    assert [life.state for life in lives.of(0)] == ["FAILED", state]
+
+
+# -------------------------------------------------------------------------------------------------------- a whole job
+
+
+def test_a_job_remembers_its_statuses_and_when_it_began_and_ended(clock: ManualClock) -> None:
+    statistics = JobStatistics(*drawn(), clock)
+    assert (statistics.started_ms, statistics.ended_ms) == (1_000, None)
+    statistics.deploy(BOTH, 0)
+    clock.advance(1)
+    statistics.run(BOTH)
+    clock.advance(1)
+    statistics.run(BOTH)
+    statistics.epoch([Ack(0, 0, 1, finished=True), Ack(0, 1, 1)])
+    assert [life.state for life in statistics.lives.of(0)] == ["FINISHED", "RUNNING"]
+    clock.advance(1)
+    statistics.fail(Failure(ValueError("no"), subtasks=frozenset({SECOND})))
+    assert [life.state for life in statistics.lives.of(0)] == ["FINISHED", "FAILED"]
+    assert (statistics.failures.count, statistics.failures.failures[0].at_ms) == (1, 1_003)
+    statistics.end(JobStatus.FAILED)
+    assert statistics.ended_ms == 1_003
+    assert statistics.time_line == (
+        StatusChange(JobStatus.CREATED, 1_000),
+        StatusChange(JobStatus.RUNNING, 1_001),
+        StatusChange(JobStatus.FAILED, 1_003),
+    )
+
+
+def test_a_thousand_changes_of_status_are_remembered(clock: ManualClock) -> None:
+    statistics = JobStatistics(*drawn(), clock)
+    for number in range(1_200):
+        clock.advance(1)
+        statistics.enter(JobStatus.RESTARTING if number % 2 else JobStatus.RUNNING)
+    assert len(statistics.time_line) == 1_000
+    assert (statistics.time_line[0].at_ms, statistics.time_line[-1].at_ms) == (1_201, 2_200)
