@@ -2,12 +2,13 @@
 
 import pytest
 
+from tamias.clock import ManualClock
 from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.common.job_client import JobClient
 from tamias.common.job_status import JobStatus
 from tamias.datastream import MapFunction, ProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.driver.job_metrics import JobMetrics
+from tamias.driver.job_metrics import JobMetrics, Rates, Totals
 from tamias.metrics.reports import Report, combined
 from tamias.operators.epoch import Ack
 from tamias.testing.local_run import on_local_engine
@@ -176,3 +177,116 @@ def test_a_subtask_that_restarts_counts_from_zero_and_the_others_go_on():
     assert counts() == [6, 3.0, None, None], "there is no report until the subtask runs again"
     metrics.add(acks())
     assert counts() == [9, 4.5, 3, 1.5]
+
+
+# ------------------------------------------------------------------------------------------------ totals and rates
+
+
+def work(**done):
+    return Ack(SUM.vertex, 0, 0, **done)
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def metrics(clock):
+    return JobMetrics(graph(summing), clock)
+
+
+def test_totals_add_up_what_a_subtask_has_reported(metrics):
+    assert metrics.totals(SUM) == Totals()
+    done = {"records_in": 3, "records_out": 2, "busy_ms": 1.5, "blocked_ms": 2.5, "aligned_ms": 3.5, "held_blobs": 4}
+    for watermark in (7, 9):
+        metrics.add([work(**done, bytes_out=5, watermark=watermark)])
+    assert metrics.totals(SUM) == Totals(6, 4, 3.0, 5.0, 7.0, 8, 10, 9)
+    assert metrics.totals(SOURCE) == Totals()
+    metrics.restart([SUM])
+    assert metrics.totals(SUM) == Totals()
+
+
+def test_rates_are_those_of_the_last_ten_seconds(metrics, clock):
+    assert metrics.rates(SUM) == Rates()
+    for _ in range(30):
+        clock.advance(1_000)
+        metrics.add([work(records_in=100, records_out=50, bytes_out=1_000, busy_ms=250.0, blocked_ms=500.0)])
+    assert metrics.rates(SUM) == Rates(110.0, 55.0, 1_100.0, 275.0, 550.0, 175.0)  # eleven reports in ten seconds
+    assert metrics.rates(SOURCE) == Rates()
+    for _ in range(5):
+        clock.advance(1_000)
+        metrics.add([])
+    assert metrics.rates(SUM).records_in == 60.0
+    clock.advance(60_000)
+    assert metrics.rates(SUM) == Rates(), "the last sample is a minute old, and nothing came since"
+
+
+def test_a_sample_is_taken_once_a_second(metrics, clock):
+    for _ in range(19):
+        clock.advance(500)
+        metrics.add([work(records_in=10)])
+    # Samples before the reports of 1 s, 2 s, ... 9 s: the first one holds nothing, from the beginning.
+    assert metrics.rates(SUM).records_in == 20.0
+    clock.advance(500)
+    assert metrics.rates(SUM).records_in == 19.0
+    clock.advance(500)
+    assert metrics.rates(SUM).records_in == pytest.approx((190 - 10) / 9.5)
+
+
+def test_the_rates_of_a_job_that_has_just_begun_do_not_explode(metrics):
+    metrics.add([work(records_in=5, busy_ms=0.5)])
+    assert metrics.rates(SUM) == Rates(50.0, 0.0, 0.0, 5.0, 0.0, 995.0)
+
+
+def test_the_times_of_a_second_add_up_to_a_second(metrics, clock):
+    clock.advance(1_000)
+    metrics.add([work(busy_ms=900.0, blocked_ms=400.0)])
+    assert metrics.rates(SUM)[3:] == (900.0, 100.0, 0.0)
+    metrics.add([work(busy_ms=900.0)])
+    assert metrics.rates(SUM)[3:] == (1_000.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("after", [{"records_in": 30, "busy_ms": 200.0}, {"records_in": 200, "busy_ms": 30.0}])
+def test_a_subtask_that_has_restarted_has_the_rates_since_then(metrics, clock, after):
+    clock.advance(1_000)
+    metrics.add([work(records_in=100, busy_ms=100.0)])
+    clock.advance(1_000)
+    metrics.add([])
+    clock.advance(9_500)  # the first sample is too old now
+    metrics.restart([SUM])
+    metrics.add([work(**after)])
+    assert metrics.rates(SUM).records_in == pytest.approx(after["records_in"] / 9.5)
+
+
+def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
+    clock.advance(1_000)
+    operator = graph(summing).vertices[SUM.vertex].operators[0]
+    done = {"records_in": 4, "records_out": 2, "bytes_out": 8, "busy_ms": 250.0, "blocked_ms": 125.0}
+    metrics.add([work(**done, metrics={(operator.id, "seen"): Report("counter", {"": 3})}, watermark=9)])
+    assert metrics.of_subtask(SUM) == {
+        f"{operator.name}.seen": 3,
+        "numRecordsIn": 4,
+        "numRecordsOut": 2,
+        "busyTimeMs": 250.0,
+        "backPressuredTimeMs": 125.0,
+        "alignmentTimeMs": 0.0,
+        "alignmentHeldBlobs": 0,
+        "currentInputWatermark": 9,
+        "numBytesOut": 8,
+        "numRecordsInPerSecond": 4.0,
+        "numRecordsOutPerSecond": 2.0,
+        "numBytesOutPerSecond": 8.0,
+        "busyTimeMsPerSecond": 250.0,
+        "backPressuredTimeMsPerSecond": 125.0,
+        "idleTimeMsPerSecond": 625.0,
+    }
+
+
+def test_the_accumulators_of_a_subtask_are_its_latest_ones(metrics):
+    assert metrics.accumulators(SUM) == {}
+    metrics.add([work(accumulators={"a": 1})])
+    metrics.add([work()])
+    assert metrics.accumulators(SUM) == {"a": 1}
+    metrics.restart([SUM])
+    assert metrics.accumulators(SUM) == {}

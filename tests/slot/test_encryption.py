@@ -122,6 +122,21 @@ def test_messages_of_all_sizes_arrive_in_both_directions(door: Door) -> None:
         other.receive()
 
 
+def test_a_message_that_came_with_the_one_before_it_need_not_be_waited_for(door: Door) -> None:
+    link = connect(door.address, SECRET)
+    other = door.admitted()
+    assert not other.wait(0.01)
+    for message in (b"one", b"two"):
+        link.send(message)
+    assert other.wait(30)
+    assert other.receive() == b"one"
+    assert other.wait(30)
+    assert other.receive() == b"two"
+    assert not other.wait(0.01)
+    link.close()
+    assert other.wait(30)
+
+
 def test_one_thread_sends_while_another_waits_for_a_message(door: Door) -> None:
     link = connect(door.address, SECRET)
     other = door.admitted()

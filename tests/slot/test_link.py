@@ -386,6 +386,23 @@ def test_a_receive_with_a_limit_gives_up_and_without_one_waits(both_sides: tuple
     late.join()
 
 
+def test_a_link_waits_for_a_message_without_taking_it(both_sides: tuple[Link, Link]) -> None:
+    caller, called = both_sides
+    assert not called.wait(0.0)
+    assert not called.wait(0.01)
+    late = threading.Timer(0.05, lambda: caller.send(b"one"))
+    late.start()
+    assert called.wait(30)
+    assert called.wait(0.0)
+    late.join()
+    assert called.receive() == b"one"
+    assert not called.wait(0.0)
+    caller.close()
+    assert called.wait(30), "the end of the connection has arrived"
+    called.close()
+    assert called.wait(30), "a link that is closed waits for nothing"
+
+
 def test_a_link_knows_the_interface_that_leads_to_its_peer() -> None:
     listener = Listener(("127.0.0.1", 0), SECRET, lambda link: None, "test")
     listener.start()
