@@ -148,16 +148,33 @@ def epoch(options: argparse.Namespace) -> None:
 
 
 def latency(options: argparse.Namespace) -> None:
-    """Print the age of records at the sink, on both engines."""
-    heading("from source to sink at 1,000 records/s (keyed count)")
-    for label, settings in (
-        ("epochs", ("--execution", "epochs")),
-        ("continuous", ()),
-        ("continuous, a checkpoint every second", ("--checkpoint-ms", 1_000)),
-        ("continuous, three levels", ("--levels", 3)),
-    ):
-        found = run("latency", "--seconds", 5 if options.quick else 30, *settings)
-        print(f"    {label:<40}p50 {found['p50_ms']:>8.1f} ms, p99 {found['p99_ms']:>8.1f} ms", flush=True)
+    """Print the age of records at the sink, on both engines and on PyFlink in both of its modes."""
+    heading("from source to sink at 1,000 records/s (keyed count), the second half of a minute")
+    cases: list[tuple[str, tuple[object, ...]]] = [
+        ("", ()),
+        (", a checkpoint every second", ("--checkpoint-ms", 1_000)),
+        (", three levels", ("--levels", 3)),
+    ]
+    engines: list[tuple[str, str, tuple[object, ...], str]] = [
+        (f"tamias {execution}", "latency", ("--execution", execution), sys.executable)
+        for execution in ("continuous", "epochs")
+    ]
+    if options.pyflink:
+        python = os.path.abspath(options.pyflink)
+        engines += [
+            (f"pyflink {api}", "peers.pyflink_latency", ("--api", api), python) for api in ("thread", "process")
+        ]
+    for engine, module, chosen, python in engines:
+        for label, settings in cases:
+            _show_ages(engine + label, module, *chosen, *settings, options=options, python=python)
+    _show_ages("tamias continuous, timers after their time", "latency", "--timers", options=options)
+
+
+def _show_ages(
+    label: str, module: str, *settings: object, options: argparse.Namespace, python: str = sys.executable
+) -> None:
+    found = run(module, "--seconds", 10 if options.quick else 60, *settings, python=python)
+    print(f"    {label:<48}p50 {found['p50_ms']:>8.1f} ms, p99 {found['p99_ms']:>8.1f} ms", flush=True)
 
 
 def first_result(options: argparse.Namespace) -> None:

@@ -1,8 +1,10 @@
 """The age of records at the sink: a keyed count at a steady rate, on either engine, over two levels or three.
 
-    python -m benchmarks.latency --execution continuous --rate 1000 --seconds 20 [--levels 3] [--checkpoint-ms 1000]
+    python -m benchmarks.latency --execution continuous --rate 1000 --seconds 60 [--levels 3] [--checkpoint-ms 1000]
 
-The source stamps a record when it reads it, and the last operator of the job subtracts. Both run on one machine.
+The source stamps a record when it reads it, and the last operator of the job subtracts. Both run on one machine. Only
+the second half of the records counts: before, the JVM interprets its code and compiles it, on the same cores. With
+`--timers` the age is that of processing-time timers: how long after their time they fired.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from tamias.functions.source_contract import Batch, Boundedness, Source, Split, 
 
 KEYS = 100
 PARALLELISM = 2
+TIMER_MS = 50
 
 
 class SteadySource(Source):
@@ -73,21 +76,35 @@ class Count(KeyedProcessFunction):
         yield value
 
 
+class Alarm(KeyedProcessFunction):
+    """Sets a timer for every record, and emits the time for which it was set."""
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + TIMER_MS)
+        return ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.get_current_key(), timestamp / 1000
+
+
 class Age(FilterFunction):
-    """Writes the age of every record to a file, and drops the record."""
+    """Drops records, and writes their ages to a file in the end: the disk is busy with checkpoints before."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def open(self, runtime_context: Any) -> None:
-        self.file = open(f"{self._folder}/{runtime_context.get_index_of_this_subtask()}", "w")  # noqa: SIM115
+        self._path = f"{self._folder}/{runtime_context.get_index_of_this_subtask()}"
+        self._ages: list[float] = []
 
     def filter(self, value: Any) -> bool:
-        self.file.write(f"{time.time() - value[1]:.6f}\n")
+        self._ages.append(time.time() - value[1])
         return False
 
     def close(self) -> None:
-        self.file.close()
+        with open(self._path, "w") as file:
+            file.writelines(f"{age:.6f}\n" for age in self._ages)
 
 
 def counted(stream: DataStream, levels: int) -> DataStream:
@@ -100,9 +117,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--execution", default="continuous", choices=("continuous", "epochs"))
     parser.add_argument("--rate", type=float, default=1_000.0)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--levels", type=int, default=2)
     parser.add_argument("--checkpoint-ms", type=int, default=0)
+    parser.add_argument("--timers", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         configuration = Configuration()
@@ -113,7 +131,8 @@ def main() -> None:
             env.enable_checkpointing(options.checkpoint_ms)
         source = SteadySource(options.rate, options.seconds)
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "steady")
-        counted(numbers, options.levels).filter(Age(folder)).print()
+        alarms = numbers.key_by(lambda value: value[0]).process(Alarm()) if options.timers else None
+        (alarms or counted(numbers, options.levels)).filter(Age(folder)).print()
         env.execute("latency")
         tell_ages(folder)
 

@@ -35,7 +35,7 @@ __all__ = ["Mailbox"]
 _POLL_RECORDS = 4096  # that a source reads in one step
 _POLL_BYTES = 1 << 20
 _POLL_MS = 5  # how long a source reads in one step
-_SHORTEST_PAUSE_S = 0.0005  # before a source that had nothing to read is asked again
+_SHORTEST_PAUSE_S = 0.001  # before a source without a backlog is asked again
 _LONGEST_PAUSE_S = 0.004
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
@@ -267,9 +267,11 @@ class Desk:
             self._flush_if_due(now)
         else:
             self._flushed = now  # `poll` has sent everything
-        if progress.records or progress.finished:
-            self._poll_pause_s, self._next_poll = _SHORTEST_PAUSE_S, 0.0
+        if progress.backlog or progress.finished:
+            self._next_poll = 0.0
             return 0.0
+        if progress.records:
+            self._poll_pause_s = _SHORTEST_PAUSE_S
         self._next_poll = now + self._poll_pause_s
         self._poll_pause_s = min(2 * self._poll_pause_s, _LONGEST_PAUSE_S)
         return self._next_poll - now
