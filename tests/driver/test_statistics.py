@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tamias.clock import ManualClock
+from tamias.common import JobID
 from tamias.datastream import StreamExecutionEnvironment
+from tamias.driver.job_handle import JobHandle
 from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics, RestoredRecord, SnapshotRecord
 from tamias.driver.statistics.failure_history import FailureHistory
 from tamias.driver.statistics.job_statistics import JobStatistics, StatusChange
@@ -17,8 +20,11 @@ from tamias.errors import UserFunctionError
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack
+from tamias.slot.thread_stacks import ThreadStack
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
 from tamias.testing.drawn_job import drawn_job
+from tamias.testing.scripted import Crash, Script, run_scripted
+from tests.driver.savepoint_programs import Ask, counting, environment, numbers
 
 FIRST, SECOND = SubtaskId(0, 0), SubtaskId(0, 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -265,3 +271,64 @@ def test_a_thousand_changes_of_status_are_remembered(clock: ManualClock) -> None
         statistics.enter(JobStatus.RESTARTING if number % 2 else JobStatus.RUNNING)
     assert len(statistics.time_line) == 1_000
     assert (statistics.time_line[0].at_ms, statistics.time_line[-1].at_ms) == (1_201, 2_200)
+
+
+# ------------------------------------------------------------------------------------------------- while a job runs
+
+
+def statistics_of(run: Any) -> JobStatistics:
+    found: JobStatistics = run.handle.statistics
+    return found
+
+
+def test_a_job_that_fails_and_restarts_tells_of_its_checkpoints_and_failures(tmp_path: Path) -> None:
+    script = Script(crashes=[Crash("after-epoch", 4)])
+    run = run_scripted(counting(numbers(environment(tmp_path, restarts=1))), script)
+    found, progress = statistics_of(run), run.handle.progress()
+    statuses = [change.status for change in found.time_line]
+    restarted = [JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.RUNNING]
+    assert statuses == [JobStatus.CREATED, *restarted, JobStatus.FINISHED]
+    assert found.ended_ms is not None
+    assert (found.failures.count, found.checkpoints.restored) == (1, 1)
+    assert found.checkpoints.completed == progress.checkpoints_completed > 2
+    assert found.checkpoints.in_progress == 0
+    restored, last = found.checkpoints.last_restored, found.checkpoints.last_completed
+    assert restored is not None and last is not None
+    assert not restored.is_savepoint and str(restored.path).endswith(f"chk-{restored.checkpoint_id}")
+    assert last.path == progress.last_checkpoint_path
+    taken = [record for record in found.checkpoints.records() if record.participants]
+    assert taken and all(record.snapshots.keys() == record.participants for record in taken)
+    assert all(record.written_bytes > 0 for record in taken)
+    kept = [record.checkpoint_id for record in found.checkpoints.records() if not record.discarded]
+    assert kept == [last.checkpoint_id], "one checkpoint is retained, and the others are deleted"
+    for subtask, life in found.lives.all().items():
+        assert (life.state, life.attempt) == ("FINISHED", 1)
+        assert [before.attempt for before in found.lives.earlier(subtask)] == [0]
+
+
+@pytest.mark.parametrize(("native", "kind"), [(True, "NATIVE"), (False, "CANONICAL")])
+@pytest.mark.parametrize("then", ["go on", "stop"])
+def test_a_savepoint_is_told_with_its_format_and_whether_the_job_ends_with_it(
+    tmp_path: Path, native: bool, kind: str, then: str
+) -> None:
+    ask = Ask(tmp_path / "savepoints", then=then, native=native)
+    run = run_scripted(counting(numbers(environment(tmp_path / "checkpoints"))), Script(deeds={2: ask}))
+    savepoint = statistics_of(run).checkpoints.last_savepoint
+    assert savepoint is not None
+    assert (savepoint.savepoint_format, savepoint.synchronous) == (kind, then == "stop")
+    assert (savepoint.path, savepoint.discarded) == (ask.path, False)
+
+
+def test_a_checkpoint_whose_snapshot_fails_is_told_with_the_reason(tmp_path: Path) -> None:
+    env = environment(tmp_path, tolerable_failed_checkpoints=5)
+    run = run_scripted(counting(numbers(env)), Script(failed_snapshots={3}))
+    checkpoints = statistics_of(run).checkpoints
+    assert checkpoints.failed == 1
+    assert checkpoints.last_failed is not None and "lost by the script" in str(checkpoints.last_failed.why)
+
+
+def test_the_stacks_of_a_job_without_slots_are_none() -> None:
+    handle = JobHandle(JobID.generate(), "job")
+    assert handle.thread_stacks(0) == []
+    handle.on_stacks(lambda slot: [ThreadStack(f"thread of {slot}", 1, "")])
+    assert [stack.name for stack in handle.thread_stacks(7)] == ["thread of 7"]
