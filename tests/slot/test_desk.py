@@ -14,19 +14,19 @@ from tamias.common import WatermarkStrategy
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
+from tamias.operators.epoch import EpochOrder, OutputPart
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
 from tamias.slot.mailbox import Desk, Mailbox
 from tamias.slot.reports import Reports
-from tamias.slot.slot_events import EpochAcknowledged
+from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from tamias.types.by_value import dumps
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph
 
-SOURCE, MIDDLE = SubtaskId(0, 0), SubtaskId(1, 0)
+SOURCE, MIDDLE, LAST = SubtaskId(0, 0), SubtaskId(1, 0), SubtaskId(2, 0)
 MEBIBYTE = 1 << 20
 waiting: deque[list[int]] = deque()  # what the source hands over, one run in each read
 reads: list[int] = []  # of the source: how many records it could have handed over
@@ -89,7 +89,7 @@ class Bench:
         self.reports = Reports()
         deployed = deployment(graph(draw), continuous=True, buffer_timeout_ms=buffer_timeout_ms)
         self.host.deploy(deployed, [subtask])
-        self.exchange = deployed.graph.inputs_of(MIDDLE.vertex)[0].id
+        self.exchange = deployed.graph.inputs_of(LAST.vertex if subtask == LAST else MIDDLE.vertex)[0].id
         mailbox = Mailbox(self.host, Turn(), self.clock, self.reports)
         self.desk = Desk(mailbox, self.host, subtask, deployed)
         ours, theirs = socket.socketpair()
@@ -269,3 +269,41 @@ def test_a_source_with_nothing_to_read_is_asked_less_and_less_often(benches: lis
     assert bench.desk.step(now + 0.001) == pytest.approx(0.002)
     assert len(reads) > asked
     assert bench.receive() == [7]
+
+
+def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[Bench]) -> None:
+    bench = bench_of(benches, SOURCE)
+    bench.attach()
+    bench.desk.hold_source()
+    waiting.append([7])
+    assert [bench.desk.step(now) for now in (0.0, 1.0)] == [0.5, 0.5]
+    assert reads == []
+    bench.desk.give_order(EpochOrder(0))
+    assert bench.desk.step(2.0) == 0.0
+    assert bench.desk.step(3.0) == 0.0
+    assert [bench.receive(), bench.receive()] == [[(EPOCH, EpochOrder(0))], [7]]
+
+
+def test_a_subtask_with_channels_is_neither_held_nor_ordered(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    bench.desk.hold_source()
+    bench.desk.give_order(EpochOrder(0))
+    bench.give("a")
+    assert [bench.desk.step(now) for now in (0.0, 1.0)] == [0.0, 0.5]
+    assert bench.receive() == ["a"]
+
+
+@pytest.mark.parametrize(("subtask", "waits"), [(MIDDLE, False), (LAST, True)])
+def test_a_subtask_that_puts_out_gets_no_step_while_the_driver_takes_no_output(
+    benches: list[Bench], subtask: SubtaskId, waits: bool
+) -> None:
+    bench = bench_of(benches, subtask)
+    bench.attach()
+    output = OutputLeft(0, OutputPart(0, 0, 1, ["x" * (5 * MEBIBYTE)], []))
+    bench.reports.put(output)
+    bench.give("a")
+    assert bench.desk.step(0.0) == (0.5 if waits else 0.0)
+    assert bench.reports.get(0.0) is output
+    bench.reports.sent(output)
+    assert bench.desk.step(1.0) == (0.0 if waits else 0.5)
