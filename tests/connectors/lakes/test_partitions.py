@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tamias.common import Configuration, RestartStrategies, Row, WatermarkStrategy
+from tamias.connectors.lakes.data_files import DataFileWriter, PartitionedWriter
 from tamias.connectors.lakes.table_partitions import DeltaPartitions
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.delta import DeltaSink, DeltaSource
@@ -138,6 +139,44 @@ def test_empty_text_is_refused_since_delta_reads_it_as_none():
     partitions = DeltaPartitions(VISIT, ["country"])
     with pytest.raises(ValueError, match="partition column 'country' is empty text"):
         partitions.split(("", 1, None, None))
+
+
+def test_nan_is_refused_since_the_statistics_of_iceberg_s_files_leave_it_out(tmp_path):
+    row_type = DataTypes.ROW([DataTypes.FIELD("ratio", DataTypes.DOUBLE()), DataTypes.FIELD("id", DataTypes.BIGINT())])
+    sink = IcebergSink("main", iceberg(tmp_path), "shop.ratios", row_type, partition_by=["ratio"])
+    writer = sink.create_writer(WriterContext(0, 1, 0, "job", "operator"), ())
+    writer.write((0.5, 1), None)
+    writer.write((None, 2), None)
+    with pytest.raises(ValueError, match="partition column 'ratio' is NaN, which Iceberg would read as None"):
+        writer.write((float("nan"), 3), None)
+    writer.close()
+
+
+class Unremovable(DataFileWriter):
+    """A writer that has no file, and whose file may be impossible to remove."""
+
+    def __init__(self, closed, fails):
+        self._closed = closed
+        self._fails = fails
+
+    def write(self, value, timestamp):
+        pass
+
+    def close(self):
+        self._closed.append(self._fails)
+        if self._fails:
+            raise OSError("read-only file system")
+
+
+def test_all_files_are_closed_although_one_cannot_be_removed():
+    closed = []
+    writers = iter([Unremovable(closed, fails) for fails in (False, True, False)])
+    writer = PartitionedWriter(DeltaPartitions(VISIT, ["country"]), lambda: next(writers))
+    for country in ("fi", "se", "no"):
+        writer.write((country, 1, None, None), None)
+    with pytest.raises(OSError, match="read-only file system"):
+        writer.close()
+    assert sorted(closed) == [False, False, True]
 
 
 def test_values_are_written_as_delta_s_protocol_says():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, BinaryIO, NotRequired, TypedDict
 
 from tamias.connectors.formats.schemas import BulkWriterFactory
@@ -104,6 +105,7 @@ class PartitionedWriter(SinkWriter[Any, DataFile]):
 
     def close(self) -> None:
         """Remove the files that are not ended."""
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
+        with ExitStack() as all_of_them:  # also those behind one that cannot be removed
+            for writer in self._writers.values():
+                all_of_them.callback(writer.close)
+            self._writers.clear()

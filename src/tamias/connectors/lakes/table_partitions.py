@@ -119,7 +119,7 @@ class IcebergPartitions:
         """
         self._names = row_type.field_names()
         schema = table.schema()
-        self._parts: list[tuple[int, Callable[[Any], Any]]] = []
+        self._parts: list[tuple[int, str, Callable[[Any], Any]]] = []
         for field in table.spec().fields:
             source = schema.find_field(field.source_id)
             if not field.transform.preserves_order:
@@ -127,11 +127,16 @@ class IcebergPartitions:
                     f"IcebergSink cannot write partitions by {field.transform}({source.name}): partition by a column, "
                     "or by year, month, day, hour or truncate of one"
                 )
-            self._parts.append((self._names.index(source.name), field.transform.transform(source.field_type)))
+            transform = field.transform.transform(source.field_type)
+            self._parts.append((self._names.index(source.name), source.name, transform))
 
     def split(self, value: Any) -> SplitRow:
         fields = fields_of_row(value, self._names)
-        return SplitRow(tuple(part(_as_iceberg(fields[index])) for index, part in self._parts), fields)
+        key = tuple(transform(_as_iceberg(fields[index])) for index, _, transform in self._parts)
+        for part, (_, column, _) in zip(key, self._parts, strict=True):
+            if part != part:  # NaN: the least and the greatest value of a file leave it out
+                raise ValueError(f"partition column {column!r} is NaN, which Iceberg would read as None")
+        return SplitRow(key, fields)
 
 
 def _as_iceberg(value: Any) -> Any:
