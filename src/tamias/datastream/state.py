@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from tamias.functions.raw_state import (
+    KeyedStateCheckpointOutputStream,
+    KeyGroupStatePartitionStreamProvider,
+    OperatorStateCheckpointOutputStream,
+    StatePartitionStreamProvider,
+)
 from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
@@ -34,18 +40,22 @@ __all__ = [
     "BroadcastState",
     "FoldingState",
     "FoldingStateDescriptor",
+    "KeyGroupStatePartitionStreamProvider",
+    "KeyedStateCheckpointOutputStream",
     "KeyedStateStore",
     "ListState",
     "ListStateDescriptor",
     "MapState",
     "MapStateDescriptor",
     "MergingState",
+    "OperatorStateCheckpointOutputStream",
     "OperatorStateStore",
     "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",
     "State",
     "StateDescriptor",
+    "StatePartitionStreamProvider",
     "StateTtlConfig",
     "ValueState",
     "ValueStateDescriptor",

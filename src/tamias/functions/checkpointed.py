@@ -6,6 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+from tamias.functions.raw_state import (
+    KeyedStateCheckpointOutputStream,
+    KeyGroupStatePartitionStreamProvider,
+    OperatorStateCheckpointOutputStream,
+    StatePartitionStreamProvider,
+)
 from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
 
 T = TypeVar("T")
@@ -21,6 +27,21 @@ class FunctionSnapshotContext(ABC):
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
         """Return the time at which the checkpoint was triggered, in milliseconds."""
+
+    # Flink: raw state is for operators, whose contexts are a StateSnapshotContext and a StateInitializationContext.
+    # Here programs have no operators of their own, so the contexts of functions offer it.
+
+    @abstractmethod
+    def get_raw_operator_state_output(self) -> OperatorStateCheckpointOutputStream:
+        """Return the stream for bytes that belong to this subtask and not to a key."""
+
+    @abstractmethod
+    def get_raw_keyed_operator_state_output(self) -> KeyedStateCheckpointOutputStream:
+        """Return the stream for bytes that belong to the key groups of this subtask.
+
+        Raises:
+            StateError: The stream has no keys.
+        """
 
 
 class FunctionInitializationContext(ABC):
@@ -41,6 +62,18 @@ class FunctionInitializationContext(ABC):
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
         """Return the store of keyed state. On a stream without keys, the methods of the store raise `StateNotKeyed`."""
+
+    @abstractmethod
+    def get_raw_operator_state_inputs(self) -> list[StatePartitionStreamProvider]:
+        """Return the partitions of raw operator state that this subtask restores.
+
+        If the parallelism has not changed, these are the partitions that it wrote. Else the partitions of all subtasks
+        are distributed evenly, in their order.
+        """
+
+    @abstractmethod
+    def get_raw_keyed_state_inputs(self) -> list[KeyGroupStatePartitionStreamProvider]:
+        """Return the raw keyed state that this subtask restores, one piece for each key group that has one."""
 
 
 class CheckpointedFunction(ABC):

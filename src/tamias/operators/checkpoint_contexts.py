@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from tamias.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
+from tamias.functions.raw_state import (
+    KeyedStateCheckpointOutputStream,
+    KeyGroupStatePartitionStreamProvider,
+    OperatorStateCheckpointOutputStream,
+    StatePartitionStreamProvider,
+)
 from tamias.functions.state_stores import KeyedStateStore, OperatorStateStore
+from tamias.state.raw_state import RawOutputs, RestoredRawState
 
 
 class SnapshotContext(FunctionSnapshotContext):
     """The argument of `snapshot_state`."""
 
-    def __init__(self, checkpoint_id: int, timestamp_ms: int) -> None:
+    def __init__(self, checkpoint_id: int, timestamp_ms: int, raw: RawOutputs) -> None:
         self._id = checkpoint_id
         self._timestamp_ms = timestamp_ms
+        self._raw = raw
 
     def get_checkpoint_id(self) -> int:
         return self._id
 
     def get_checkpoint_timestamp(self) -> int:
         return self._timestamp_ms
+
+    def get_raw_operator_state_output(self) -> OperatorStateCheckpointOutputStream:
+        return self._raw.of_subtask()
+
+    def get_raw_keyed_operator_state_output(self) -> KeyedStateCheckpointOutputStream:
+        return self._raw.of_key_groups()
 
 
 class InitializationContext(FunctionInitializationContext):
@@ -30,11 +44,13 @@ class InitializationContext(FunctionInitializationContext):
         restored: bool,
         operator_store: OperatorStateStore,
         keyed_store: KeyedStateStore,
+        raw: RestoredRawState,
     ) -> None:
         self._checkpoint_id = checkpoint_id
         self._restored = restored
         self._operator_store = operator_store
         self._keyed_store = keyed_store
+        self._raw = raw
 
     def is_restored(self) -> bool:
         return self._restored
@@ -47,3 +63,9 @@ class InitializationContext(FunctionInitializationContext):
 
     def get_keyed_state_store(self) -> KeyedStateStore:
         return self._keyed_store
+
+    def get_raw_operator_state_inputs(self) -> list[StatePartitionStreamProvider]:
+        return self._raw.of_subtask()
+
+    def get_raw_keyed_state_inputs(self) -> list[KeyGroupStatePartitionStreamProvider]:
+        return self._raw.of_key_groups()

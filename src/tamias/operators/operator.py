@@ -15,7 +15,7 @@ from tamias.functions.record_functions import Function, WrappingFunction
 from tamias.functions.runtime_context import RuntimeContext
 from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
-from tamias.keygroups import KeyGroupRange, key_group_range
+from tamias.keygroups import KeyGroup, KeyGroupRange, key_group, key_group_range
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.backend_choice import make_backend
 from tamias.operators.checkpoint_contexts import InitializationContext, SnapshotContext
@@ -26,6 +26,7 @@ from tamias.state.evolution.restore_checks import check_keys
 from tamias.state.keyed_backend import NO_KEY, KeyedStateBackend, RestoredTables
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import OperatorState
+from tamias.state.raw_state import RawOutputs, RestoredRawState
 from tamias.state.snapshots import OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore
 
@@ -120,19 +121,24 @@ class RuntimeOperator(ABC):
     def initialize(self) -> None:
         """Let the user's functions register and read their state."""
         restored = self._restored
-        context = InitializationContext(
-            restored.restored_checkpoint_id if restored is not None else None,
-            restored=restored is not None,
-            operator_store=self.states,
-            keyed_store=StateStore(self.backend, self.operator.name),
-        )
         for number, function in enumerate(self._innermost()):
             if isinstance(function, CheckpointedFunction):
+                context = InitializationContext(
+                    restored.restored_checkpoint_id if restored is not None else None,
+                    restored=restored is not None,
+                    operator_store=self.states,
+                    keyed_store=StateStore(self.backend, self.operator.name),
+                    raw=RestoredRawState(self.states.restored_raw, number, self._own_key_groups()),
+                )
                 function.initialize_state(context)
             elif isinstance(function, ListCheckpointed):
                 elements = list(self.states.get_list_state(_list_checkpointed(number)).get())
                 if restored is not None:
                     function.restore_state(elements)
+        self.states.restored_raw = {}
+
+    def _own_key_groups(self) -> KeyGroupRange | None:
+        return None if self.backend is None else self.key_groups()
 
     def open(self) -> None:
         """Open the user's functions."""
@@ -205,13 +211,19 @@ class RuntimeOperator(ABC):
 
     def snapshot_functions(self, checkpoint_id: int, now_ms: int) -> None:
         """Call `snapshot_state` of the user's functions. After an exception there the subtask goes on."""
-        context = SnapshotContext(checkpoint_id, now_ms)
+        written: OperatorState = {}
         for number, function in enumerate(self._innermost()):
             if isinstance(function, CheckpointedFunction):
-                function.snapshot_state(context)
+                raw = RawOutputs(number, self._own_key_groups(), self._key_group_of)
+                function.snapshot_state(SnapshotContext(checkpoint_id, now_ms, raw))
+                written |= raw.take()
             elif isinstance(function, ListCheckpointed):
                 parts = function.snapshot_state(checkpoint_id, now_ms)
                 self.states.get_list_state(_list_checkpointed(number)).update(_parts(function, parts))
+        self.states.set_raw(written)
+
+    def _key_group_of(self, key: Any) -> KeyGroup:
+        return key_group(key, self.environment.vertex.max_parallelism)
 
     def after_snapshot(self) -> None:  # noqa: B027
         """Continue after the state of all operators of the subtask was captured, or could not be."""

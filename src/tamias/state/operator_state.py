@@ -14,6 +14,7 @@ from tamias.state.codecs import Codec
 from tamias.state.declared import Declaration, declare
 from tamias.state.evolution.restore_checks import migrate
 from tamias.state.operator_state_files import Mode, OperatorState
+from tamias.state.raw_state import is_raw, raw_info
 from tamias.state.snapshots import StateInfo
 from tamias.state.table_handles import list_elements, none_in_list
 from tamias.types.by_value import dumps
@@ -24,7 +25,8 @@ _KINDS: dict[Mode, str] = {"split": "list-split", "union": "list-union", "broadc
 class OperatorStates(OperatorStateStore):
     """All operator state of one operator in one subtask.
 
-    A restored state that the program does not ask for is kept, and written again with the next checkpoint.
+    A restored state that the program does not ask for is kept, and written again with the next checkpoint. Raw state is
+    not: each checkpoint has what the functions wrote for it.
     """
 
     def __init__(
@@ -37,7 +39,10 @@ class OperatorStates(OperatorStateStore):
             saved: The descriptions of the states in the checkpoint.
             operator: The name of the operator, for messages.
         """
-        self._restored: OperatorState = dict(restored or {})
+        self._restored: OperatorState = {n: state for n, state in (restored or {}).items() if not is_raw(n)}
+        self.restored_raw: OperatorState = {n: state for n, state in (restored or {}).items() if is_raw(n)}
+        self._raw: OperatorState = {}  # what functions wrote for the snapshot in progress
+        self._raw_infos: tuple[StateInfo, ...] = ()
         self._saved = {info.name: info for info in saved if info.of_subtask}
         self._operator = operator
         self._states: dict[str, _ListStore | BroadcastStore] = {}
@@ -71,11 +76,17 @@ class OperatorStates(OperatorStateStore):
     def infos(self) -> tuple[StateInfo, ...]:
         """Return a description of every state."""
         waiting = [self._saved.get(name, StateInfo(name, _KINDS[mode])) for name, (mode, _) in self._restored.items()]
-        return (*waiting, *(state.declared.saved_as() for state in self._states.values()))
+        return (*waiting, *(state.declared.saved_as() for state in self._states.values()), *self._raw_infos)
 
     def snapshot(self) -> OperatorState:
-        """Return the elements of every state, each as bytes."""
-        return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()}
+        """Return the elements of every state, each as bytes. Raw state is handed over, and not kept."""
+        raw, self._raw = self._raw, {}
+        return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()} | raw
+
+    def set_raw(self, written: OperatorState) -> None:
+        """Replace the raw state by what functions wrote for the snapshot in progress."""
+        self._raw = written
+        self._raw_infos = tuple(raw_info(name, mode) for name, (mode, _) in written.items())
 
     def _list(self, descriptor: ListStateDescriptor, mode: Mode) -> ListState[Any]:
         declared = self._declared(descriptor, mode)

@@ -12,6 +12,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.keygroups import KeyGroupRange
 
 CANONICAL, ROCKSDB = "heap", "rocksdb"  # the formats of keyed state, as the metadata names them
+RAW_OPERATOR, RAW_KEYED = "raw-operator", "raw-keyed"  # the kinds of raw state
 WINDOWED = "window-"  # the prefix of the kind of a state with an entry per key and window
 
 
@@ -56,7 +57,7 @@ class StateInfo:
     """The description of one named state, for listings and for the checks on restore."""
 
     name: str
-    kind: str  # value, list, map, reducing, aggregating, folding, timers, list-split, list-union, broadcast
+    kind: str  # value, list, map, reducing, aggregating, folding, timers, list-split, list-union, broadcast, raw-…
     type_text: str = "pickled"
     ttl: bool = False
     schema: str = ""  # JSON (declared.py): the types and classes of the values; empty if nothing is known
@@ -69,7 +70,7 @@ class StateInfo:
     @property
     def of_subtask(self) -> bool:
         """Whether this is operator state. Operator state and keyed state may use the same names."""
-        return self.kind in ("list-split", "list-union", "broadcast")
+        return self.kind in ("list-split", "list-union", "broadcast", RAW_OPERATOR, RAW_KEYED)
 
     @property
     def namespaced(self) -> bool:

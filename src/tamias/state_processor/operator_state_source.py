@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
 from tamias.state.operator_state import OperatorStates
 from tamias.state.operator_state_files import OperatorState, redistribute
+from tamias.state.raw_state import KeyGroupBytes, decode_key_group
+from tamias.state.snapshots import RAW_KEYED, StateInfo
 from tamias.state_processor.part_source import PartSource
 from tamias.state_processor.stored_savepoint import StoredOperator
 
-__all__ = ["OperatorStateSource"]
+__all__ = ["OperatorStateSource", "RawStateSource"]
 
 ReadAs = Literal["list", "union", "broadcast"]
 
@@ -53,3 +55,25 @@ class OperatorStateSource(PartSource):
 
     def __repr__(self) -> str:
         return f"OperatorStateSource({self._descriptor.name!r} of {self._stored.label})"
+
+
+class RawStateSource(PartSource):
+    """The raw state of an operator: the bytes of each partition, or each key group with its bytes."""
+
+    def __init__(self, stored: StoredOperator, info: StateInfo) -> None:
+        self._stored = stored
+        self._info = info
+
+    def part_count(self) -> int:
+        """Return the number of subtasks."""
+        return self._stored.metadata.parallelism
+
+    def read_part(self, part: int, subtask_index: int) -> Generator[bytes | KeyGroupBytes, None, None]:
+        """Yield the raw state that one subtask stored."""
+        states = self._stored.operator_state(part) or {}
+        elements = cast("list[bytes]", states[self._info.name][1]) if self._info.name in states else []
+        for element in elements:
+            yield decode_key_group(element) if self._info.kind == RAW_KEYED else bytes(element)
+
+    def __repr__(self) -> str:
+        return f"RawStateSource({self._info.name!r} of {self._stored.label})"

@@ -11,7 +11,8 @@ from tamias.keygroups import KeyGroupRange, state_key
 from tamias.state.declared import Described
 from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state_files import Mode
-from tamias.state.snapshots import WINDOWED, StateInfo
+from tamias.state.raw_state import decode_key_group
+from tamias.state.snapshots import RAW_KEYED, RAW_OPERATOR, WINDOWED, StateInfo
 from tamias.state_processor.entries import EntryAddress, Values, address_of, pieces_of, pieces_with, tables_of
 from tamias.state_processor.stand_ins import load_value
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint
@@ -71,6 +72,11 @@ def _entry_text(info: StateInfo, address: EntryAddress, value: Any) -> str:
 
 
 def _element_text(info: StateInfo, mode: Mode, element: Any) -> str:
+    if info.kind == RAW_OPERATOR:
+        return repr(bytes(element))
+    if info.kind == RAW_KEYED:
+        group, content = decode_key_group(element)
+        return f"key group {group}: {content!r}"
     described = Described.decode(info.schema, info.name)
     if any(isinstance(schema, dict) and "serializer" in schema for schema in (described.value, described.map_key)):
         return f"{element!r}"  # the bytes of a serializer of the program

@@ -8,6 +8,7 @@ from typing import Any
 
 from tamias.checkpoint.signing import read_signing_key
 from tamias.config.state_backend import StateBackend
+from tamias.errors import StateError
 from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.evictor_contract import Evictor
 from tamias.functions.record_functions import AggregateFunction, ReduceFunction
@@ -18,9 +19,10 @@ from tamias.program.argument_checks import check_function, check_instance
 from tamias.program.data_stream import DataStream
 from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.state.evolution.restore_checks import check_keys
+from tamias.state.snapshots import RAW_KEYED, RAW_OPERATOR
 from tamias.state_processor.keyed_source import KeyedStateSource
 from tamias.state_processor.operator_identifier import OperatorIdentifier
-from tamias.state_processor.operator_state_source import OperatorStateSource, ReadAs
+from tamias.state_processor.operator_state_source import OperatorStateSource, RawStateSource, ReadAs
 from tamias.state_processor.part_source import PartSource
 from tamias.state_processor.reader_functions import KeyedStateReaderFunction, WindowReaderFunction
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
@@ -116,6 +118,21 @@ class SavepointReader:
         if key_type_info is not None and value_type_info is not None:
             out_type = Types.TUPLE([key_type_info, value_type_info])
         return self._stream(OperatorStateSource(stored, descriptor, "broadcast"), f"broadcast state {name}", out_type)
+
+    def read_raw_operator_state(self, uid: Uid) -> DataStream:
+        """Read the partitions of raw operator state of all subtasks, each as bytes."""
+        return self._read_raw(uid, RAW_OPERATOR)
+
+    def read_raw_keyed_state(self, uid: Uid) -> DataStream:
+        """Read raw keyed state, as pairs of a key group and its bytes."""
+        return self._read_raw(uid, RAW_KEYED)
+
+    def _read_raw(self, uid: Uid, kind: str) -> DataStream:
+        stored = self._stored.operator(uid)
+        info = next((info for info in stored.metadata.states if info.kind == kind), None)
+        if info is None:
+            raise StateError(f"operator {stored.label} has no {kind} state")
+        return self._stream(RawStateSource(stored, info), f"{kind} state", None)
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> WindowSavepointReader:
         """Read the windows of an operator that has this assigner."""
