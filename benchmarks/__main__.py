@@ -88,6 +88,7 @@ def main() -> None:
         "connectors": connectors,
         "iterations": iterations,
         "datasets": datasets,
+        "queries": queries,
     }
     for name in options.only.split(",") if options.only else parts:
         parts[name](options)
@@ -175,6 +176,20 @@ def _show_ages(
 ) -> None:
     found = run(module, "--seconds", 10 if options.quick else 60, *settings, python=python)
     print(f"    {label:<48}p50 {found['p50_ms']:>8.1f} ms, p99 {found['p99_ms']:>8.1f} ms", flush=True)
+
+
+def queries(options: argparse.Namespace) -> None:
+    """Print point reads of state beside a job in one slot, and what is left of the job's throughput."""
+    heading("20,000 point reads a second, 100 keys at a time, from one slot beside a keyed count")
+    for execution, backend in (("continuous", "hashmap"), ("epochs", "hashmap"), ("epochs", "rocksdb")):
+        seconds = 3 if options.quick else 10
+        found = run("queries", "--execution", execution, "--backend", backend, "--seconds", seconds)
+        reads, times = (
+            f"{found['reads_per_second']:>8,.0f}/s",
+            f"p50 {found['p50_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms",
+        )
+        left = f"{found['asked']:,.0f} of {found['alone']:,.0f} records/s ({found['part']:.0%})"
+        print(f"    {execution + ', ' + backend:<24}{reads}, {times}; the job keeps {left}", flush=True)
 
 
 def first_result(options: argparse.Namespace) -> None:

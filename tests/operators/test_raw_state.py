@@ -14,7 +14,7 @@ from tamias.errors import JobExecutionError, StateError
 from tamias.functions.raw_state import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
 from tamias.state.operator_state_files import redistribute
 from tamias.state_processor import SavepointReader
-from tamias.state_processor.inspection import summaries
+from tamias.state_processor.savepoint_inspection import summaries
 from tamias.state_processor.stored_savepoint import open_savepoint
 from tamias.testing import collect_locally
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
@@ -51,7 +51,7 @@ def test_raw_state_is_restored_at_any_parallelism(backend, parallelism, tmp_path
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_raw_state_is_part_of_savepoints(backend, native, tmp_path):
     ask = Ask(str(tmp_path / "savepoints"), native=native)
-    run_scripted(draw(environment(tmp_path / "old", 2)), Script(deeds={FILLED: ask}), state_backend=backend)
+    run_scripted(draw(environment(tmp_path / "old", 2)), Script(deeds={FILLED - 1: ask}), state_backend=backend)
     path = ask.path
     restored = run_scripted(draw(environment(tmp_path / "new", 3)), restore_path=path, state_backend=backend)
     assert sorted(restored.records) == TOLD
@@ -142,7 +142,7 @@ class WritesNothing(Partitions):
 
 def test_a_checkpoint_has_only_the_raw_state_that_was_written_for_it(tmp_path):
     def with_function(function):
-        return lambda env: numbers(env, splits=2).map(function).uid("partitions")
+        return lambda env: numbers(env, count=40, splits=2).map(function).uid("partitions")
 
     path = interrupted(tmp_path / "one", with_function(Partitions()), 2)
     path = interrupted(tmp_path / "two", with_function(WritesNothing()), 2, restore_path=path)

@@ -17,6 +17,7 @@ from tamias.config.configuration import Configuration
 from tamias.config.job_id import JobID
 from tamias.config.link_settings import LinkSettings, link_settings
 from tamias.config.python_dependencies import PythonDependencies, python_dependencies
+from tamias.config.queryable_settings import QueryableSettings, queryable_settings
 from tamias.config.restart_strategy import (
     NoRestartStrategyConfiguration,
     RestartStrategyConfiguration,
@@ -52,6 +53,7 @@ class JobSettings:
     data_frames_directory: str | None = None  # where rows of DataFrames wait between Spark and the slots
     python: PythonDependencies = field(default_factory=PythonDependencies)
     links: LinkSettings = field(default_factory=LinkSettings)
+    queryable: QueryableSettings = field(default_factory=QueryableSettings)
     heartbeat_interval_ms: int = 10_000
     heartbeat_timeout_ms: int = 50_000
     epoch_stall_timeout_ms: int = 60_000
@@ -108,6 +110,7 @@ def job_settings(
         control=options.CONTROL.read(configuration),
         web=web_settings(configuration),
         links=link_settings(configuration),
+        queryable=queryable_settings(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
         heartbeat_timeout_ms=heartbeat_timeout_ms(configuration),
         epoch_stall_timeout_ms=options.EPOCH_STALL_TIMEOUT.read(configuration),

@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 _CLUSTER = "Tamias runs on Spark and starts no Flink processes"
 _STORES = "credentials and addresses of a store are set as docs/checkpoint_storage.md says"
 _INSTEAD = {  # by prefix; the first match counts
-    "queryable-state.": "Tamias has no queryable state",
+    "queryable-state.": "slots answer queries over the connections of the driver, one thread for each client",
+    "query.": "slots answer queries over the connections of the driver, one thread for each client",
     "taskmanager.memory.": "Spark provides the memory: set spark.executor.memory and spark.executor.memoryOverhead",
     "jobmanager.memory.": "Spark provides the memory: set spark.driver.memory",
     "taskmanager.numberOfTaskSlots": "the parallelism decides how many slots run: set parallelism.default",

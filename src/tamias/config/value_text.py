@@ -22,6 +22,7 @@ __all__ = [
     "parse_list",
     "parse_map",
     "parse_memory_bytes",
+    "parse_ports",
     "split_quoted",
     "value_text",
 ]
@@ -139,6 +140,24 @@ def parse_map(text: str) -> dict[str, str]:
             raise ValueError(f"expected entries of the form key:value, found {entry!r}")
         result[_unquoted(key)] = _unquoted(":".join(value))
     return result
+
+
+def parse_ports(text: str) -> tuple[int, ...]:
+    """Parse a port, a range of ports or a list of both.
+
+    >>> parse_ports("9069"), parse_ports("50100-50102,0")
+    ((9069,), (50100, 50101, 50102, 0))
+    """
+    ports: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+            raise ValueError("expected a port, a range such as 50100-50200, or a list of both")
+        span = range(int(first), int(last if dash else first) + 1)
+        if not span or span[-1] > 65535:
+            raise ValueError("a port is a number from 0 to 65535, and a range begins with its lower end")
+        ports.extend(span)
+    return tuple(ports)
 
 
 def parse_choice(*choices: C) -> Callable[[str], C]:

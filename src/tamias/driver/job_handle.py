@@ -12,6 +12,7 @@ from typing import Any
 from tamias.config.job_id import JobID
 from tamias.driver.collect_queue import CollectQueue, WaitingRun
 from tamias.driver.job_progress import Fact, JobProgress, html_table
+from tamias.driver.query_address import QueryAddress
 from tamias.driver.savepoint_requests import SavepointRequest, Then
 from tamias.driver.statistics.job_statistics import JobStatistics
 from tamias.errors import ConfigurationError, JobCancelledError
@@ -30,6 +31,7 @@ class JobHandle:
 
     Attributes:
         savepoint_directory: Where savepoints go that are requested without a directory.
+        queries_at: Where queries of the job's state are answered; None if they are not.
         savepoint_requested: Whether a savepoint was ever requested, so that one may refer to the job's input.
         statistics: What is remembered about the job; None until its loop is assembled.
     """
@@ -39,6 +41,7 @@ class JobHandle:
     savepoint_directory: str | None = None
     savepoint_requested: bool = False
     statistics: JobStatistics | None = None
+    queries_at: QueryAddress | None = None
     _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)

@@ -36,10 +36,12 @@ from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_lines import JobFacts, end_line, start_line
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
+from tamias.driver.query_server import answer_queries
 from tamias.driver.repeated_failures import RepeatedFailures
 from tamias.driver.restarts import restart_strategy
 from tamias.driver.retained_checkpoints import RetainedCheckpoints
 from tamias.driver.savepoint_stop import SavepointStop
+from tamias.driver.state_queries import StateQueries
 from tamias.engine.protocol import Engine, Failure
 from tamias.errors import JobCancelledError, may_be_retried
 from tamias.functions.job_execution_result import JobExecutionResult
@@ -96,6 +98,9 @@ class JobLoop:
             try:
                 check_reachable(self._settings, directory, self._engine)
                 self._attempts = self._assemble(directory, recovery, retained)
+                if settings.queryable.enabled:
+                    queries = StateQueries(self._job, self._engine)
+                    answer_queries(settings.queryable, settings.links, handle, queries)
             except BaseException:
                 self._engine.shutdown()
                 raise

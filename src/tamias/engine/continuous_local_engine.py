@@ -121,7 +121,8 @@ class ContinuousLocalEngine(LocalEngine):
         if self._cancelled:
             return Failure(SlotLostError(0, "the job was cancelled"))
         try:
-            call()
+            with self.hosts[slot].turn:
+                call()
         except Exception as error:
             return Failure(error, slot)
         return None

@@ -16,7 +16,7 @@ import cloudpickle
 from tamias.clock import Clock, SystemClock
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.subtask_outcome import add_output
-from tamias.errors import SlotLostError
+from tamias.errors import QueryableNameTwice, SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
@@ -24,6 +24,7 @@ from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SlotEvent
+from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names
 from tamias.slot.thread_stacks import ThreadStack, thread_stacks
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
@@ -81,10 +82,22 @@ class LocalEngine:
             # Each slot has its own copy of the user's functions, as slot processes have.
             own_copy: Deployment = pickle.loads(cloudpickle.dumps(deployment))
             try:
-                host.deploy(own_copy, subtasks)
+                with host.turn:
+                    host.deploy(own_copy, subtasks)
             except Exception as error:
                 return Failure(error, number)
+        try:
+            check_names(self.queryable_states())
+        except QueryableNameTwice as error:
+            return Failure(error)
         return None
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        return tuple(dict.fromkeys(state for host in self.hosts for state in host.queryable_states()))
+
+    def look_up(self, query: StateQuery) -> list[bytes | None]:
+        slot = self._graph.slot_of(self._graph.vertices[query.subtask.vertex], query.subtask.subtask)
+        return self.hosts[slot].look_up(query)
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         inboxes: dict[SubtaskId, list[Blob]] = {}
@@ -104,13 +117,14 @@ class LocalEngine:
                     host = self.hosts[self._graph.slot_of(vertex, index)]
                     blobs = inboxes.pop(subtask, [])
                     try:
-                        for item in host.run(subtask, self._attempt, order, blobs):
-                            if isinstance(item, Ack):
-                                acks.append(pickle.loads(dumps(item)))
-                            elif isinstance(item, OutputPart):
-                                parts.append(pickle.loads(dumps(item)))
-                            else:
-                                inboxes.setdefault(SubtaskId(targets[item.exchange], item.target), []).append(item)
+                        with host.turn:
+                            for item in host.run(subtask, self._attempt, order, blobs):
+                                if isinstance(item, Ack):
+                                    acks.append(pickle.loads(dumps(item)))
+                                elif isinstance(item, OutputPart):
+                                    parts.append(pickle.loads(dumps(item)))
+                                else:
+                                    inboxes.setdefault(SubtaskId(targets[item.exchange], item.target), []).append(item)
                     except Exception as error:
                         failed = frozenset({subtask}) | (failure.subtasks if failure else frozenset())
                         failure = Failure(failure.error if failure else error, host.slot, failed)
@@ -157,11 +171,13 @@ class LocalEngine:
         first: Failure | None = None
         for host in self.hosts:
             try:
-                call(host)
+                with host.turn:
+                    call(host)
             except Exception as error:
                 first = first or Failure(error, host.slot)
         return first
 
     def shutdown(self) -> None:
         for host in self.hosts:
-            host.shutdown()
+            with host.turn:
+                host.shutdown()

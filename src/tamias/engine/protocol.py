@@ -9,6 +9,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.slot_events import SlotEvent
+from tamias.slot.state_look_ups import QueryableState, StateQuery
 from tamias.slot.thread_stacks import ThreadStack
 
 
@@ -40,7 +41,7 @@ class EpochResult:
 
 
 class Engine(Protocol):
-    """Hosts a job's subtasks. One thread uses it. Any thread may call `cancel_epoch`, `wake` and `thread_stacks`."""
+    """Hosts a job's subtasks. One thread uses it, except for what is said to be thread-safe."""
 
     @property
     def in_process(self) -> bool:
@@ -101,6 +102,16 @@ class Engine(Protocol):
 
     def notify_aborted(self, checkpoint_id: int) -> Failure | None:
         """Tell all subtasks that a checkpoint was aborted."""
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        """Return the queryable states that functions asked for when they were opened. Thread-safe."""
+
+    def look_up(self, query: StateQuery) -> list[bytes | None]:
+        """Return the pickled value of each key of a queryable state, and None for a key that has none. Thread-safe.
+
+        Raises:
+            StateNotServed: The slot of the subtask is gone, runs another attempt, or is busy for too long.
+        """
 
     def close_subtasks(self) -> Failure | None:
         """Close all subtasks; return the first error that `close` raised."""

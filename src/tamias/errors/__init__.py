@@ -17,6 +17,8 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
         services.py     HttpLookupError
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
                         JobWasCancelled, DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
+        queryable.py    QueryableNameTwice (an InvalidProgramError), QueryError (UnknownJob, UnknownQueryableState,
+                        UnknownKey, StateNotServed, QueryRefused)
         kafka.py        KafkaError (KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost)
 """
 
@@ -58,6 +60,17 @@ from tamias.errors.program import (
     UnsafeFolderError,
     UnsupportedOperationError,
     warn,
+)
+from tamias.errors.queryable import (
+    QueryableNameTwice,
+    QueryError,
+    QueryRefused,
+    StateNotServed,
+    UnknownJob,
+    UnknownKey,
+    UnknownKeyOrNamespaceException,
+    UnknownKvStateLocation,
+    UnknownQueryableState,
 )
 from tamias.errors.records import (
     InvalidKeyError,
@@ -109,6 +122,9 @@ __all__ = [
     "NoReadableCheckpoint",
     "OutputExistsError",
     "ProgramWarning",
+    "QueryError",
+    "QueryRefused",
+    "QueryableNameTwice",
     "RecordErrorLimitExceeded",
     "RecordFormatError",
     "RecordTooLargeError",
@@ -126,8 +142,14 @@ __all__ = [
     "StateMigrationError",
     "StateMigrationException",
     "StateNotKeyed",
+    "StateNotServed",
     "StreamingQueryFailed",
     "TamiasError",
+    "UnknownJob",
+    "UnknownKey",
+    "UnknownKeyOrNamespaceException",
+    "UnknownKvStateLocation",
+    "UnknownQueryableState",
     "UnsafeFolderError",
     "UnsupportedOperationError",
     "UntrustedFileError",

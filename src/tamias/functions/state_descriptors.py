@@ -36,6 +36,7 @@ class StateDescriptor:
         self.name = name
         self.type_info = self._checked_type(type_info)
         self.ttl_config: StateTtlConfig | None = None
+        self.queryable_name: str | None = None
 
     def get_name(self) -> str:
         """Return the state's name."""
@@ -49,6 +50,28 @@ class StateDescriptor:
                 f"got {ttl_config!r}"
             )
         self.ttl_config = ttl_config if ttl_config.is_enabled() else None
+
+    def set_queryable(self, queryable_state_name: str) -> None:
+        """Let clients outside the job read the state under a name, which is unique within the job.
+
+        The job must run with `queryable-state.enable`.
+        """
+        if not isinstance(queryable_state_name, str) or not queryable_state_name:
+            raise ValueError(
+                f"state {self.name!r}: the name under which it is queried must be a string that is not empty, "
+                f"got {queryable_state_name!r}"
+            )
+        if self.queryable_name is not None:
+            raise ValueError(f"state {self.name!r} is queryable already, as {self.queryable_name!r}")
+        self.queryable_name = queryable_state_name
+
+    def is_queryable(self) -> bool:
+        """Return whether clients can read the state."""
+        return self.queryable_name is not None
+
+    def get_queryable_state_name(self) -> str | None:
+        """Return the name under which clients read the state, or None."""
+        return self.queryable_name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StateDescriptor) and (other.kind, other.name) == (self.kind, self.name)

@@ -19,6 +19,7 @@ from tamias.program.completable_future import CompletableFuture
 if TYPE_CHECKING:  # importing tamias.common must not import the driver
     from tamias.driver.job_handle import JobHandle
     from tamias.driver.job_progress import JobProgress
+    from tamias.driver.query_address import QueryAddress
     from tamias.driver.savepoint_requests import Then
 
 __all__ = ["JobClient"]
@@ -121,6 +122,10 @@ class JobClient(SuggestsMethods):
         Flink has this in its web interface only.
         """
         return self._handle.progress()
+
+    def get_queryable_state_address(self) -> QueryAddress | None:
+        """Return host, port and token for a `QueryableStateClient`; None unless `queryable-state.enable` is set."""
+        return self._handle.queries_at
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """Return a future of the job's result. The future raises what ended the job."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from tamias.errors import UnsupportedOperationError
 from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from tamias.functions.latest_values import QueryableRecords
 from tamias.functions.process_functions import KeyedProcessFunction
 from tamias.functions.record_fields import Field
 from tamias.functions.record_functions import (
@@ -19,6 +21,7 @@ from tamias.functions.record_functions import (
     ReduceFunction,
 )
 from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from tamias.functions.state_descriptors import FoldingStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from tamias.functions.time_assigners import Length
 from tamias.graph.specs import (
     CollectSpec,
@@ -40,6 +43,7 @@ from tamias.program.data_stream import DataStream
 from tamias.program.key_selection import KeySelection
 from tamias.program.likely_mistakes import warn_if_nothing_is_returned
 from tamias.program.pickling_check import check_sendable
+from tamias.program.queryable_state_stream import QueryableStateStream
 from tamias.types.factory import Types
 from tamias.types.type_information import TypeInformation
 
@@ -106,6 +110,34 @@ class KeyedStream(DataStream):
         """Turn each record into any number of records, with state, timers, side outputs and access to time."""
         check_function("process", func, KeyedProcessFunction, None)
         return self._per_key("KEYED PROCESS", ProcessSpec(func), output_type)
+
+    def as_queryable_state(
+        self,
+        queryable_state_name: str,
+        state_descriptor: ValueStateDescriptor | ReducingStateDescriptor | FoldingStateDescriptor | None = None,
+    ) -> QueryableStateStream:
+        """Keep the records of each key in a state that clients outside the job can read.
+
+        Args:
+            queryable_state_name: The name under which clients read the state, unique within the job.
+            state_descriptor: A value state keeps the latest record, which is the default. A reducing or folding state
+                keeps what its function makes of all records.
+        """
+        kinds = (ValueStateDescriptor, ReducingStateDescriptor, FoldingStateDescriptor)
+        if state_descriptor is None:
+            state_descriptor = ValueStateDescriptor(queryable_state_name, self._type())
+        elif not isinstance(state_descriptor, kinds):
+            raise TypeError(
+                "as_queryable_state() takes a descriptor of value, reducing or folding state, "
+                f"got {state_descriptor!r}; state of other kinds is kept by a function, with set_queryable()"
+            )
+        descriptor = copy.copy(state_descriptor)
+        if descriptor.queryable_name != queryable_state_name:
+            descriptor.set_queryable(queryable_state_name)
+        kept = self.process(QueryableRecords(descriptor)).name(f"Queryable state: {queryable_state_name}")
+        return QueryableStateStream(
+            self._environment, kept._operator("as_queryable_state"), descriptor, self._key.type_info
+        )
 
     # ------------------------------------------------------------------------------ rolling aggregates
 

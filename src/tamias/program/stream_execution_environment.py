@@ -24,6 +24,7 @@ from tamias.program.execute_reminder import execute_failed, remind_of_execute
 from tamias.program.foreground import end_with_program, start_in_foreground, wait_in_foreground
 from tamias.program.graph_settings import graph_settings
 from tamias.program.job_client import JobClient
+from tamias.program.queryable_names import check_queryable_names
 from tamias.program.spark_session import checked_session
 from tamias.program.stream_display import html_of
 from tamias.program.stream_kinds import StreamKinds
@@ -129,6 +130,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
     def _submit(self, job_name: str | None) -> JobHandle:
         try:
             graph = self.job_graph(job_name)
+            check_queryable_names(graph)
             graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
             settings = WEB.opened_for(self.job_settings(graph.name))
             with self._deferred.started(graph, settings) as inputs:

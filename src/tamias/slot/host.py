@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tamias.clock import Clock
-from tamias.errors import SlotLostError
+from tamias.errors import SlotLostError, StateNotServed
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
@@ -26,6 +26,8 @@ from tamias.slot.local_copies import LocalCopies
 from tamias.slot.slot_events import SlotEvent
 from tamias.slot.snapshot_writer import SnapshotWriter
 from tamias.slot.spool import Spool, SpoolMemory
+from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names, find_values, queryable_states
+from tamias.slot.turn import Turn
 from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.scratch_folders import LocalFolder
@@ -59,6 +61,7 @@ class SlotHost:
         self._local_copies: LocalCopies | None = None
         self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id: the last one that the driver began
         self._spool_memory = SpoolMemory()
+        self.turn = Turn()  # one request at a time: user code is never called concurrently
 
     @property
     def attempt(self) -> int | None:
@@ -98,6 +101,7 @@ class SlotHost:
             self._subtasks[subtask_id] = subtask
             saved = restore.subtasks.get(subtask_id) if restore is not None else None
             self._open(subtask, saved, store)
+        check_names(self.queryable_states())
 
     def _open(self, subtask: Subtask, saved: SubtaskRestore | None, store: FileStore | None) -> None:
         if saved is None:
@@ -138,6 +142,7 @@ class SlotHost:
             incremental=deployment.incremental,
             reuses_restored=_restores_its_own(deployment),
             continuous=deployment.continuous,
+            give_way=self.turn.give_way,
             scratch=self._scratch,
             feedback_queues=self._feedback_queues,
         )
@@ -230,6 +235,25 @@ class SlotHost:
         """Tell the subtasks that a checkpoint was aborted."""
         for subtask in reversed(self._subtasks.values()):
             subtask.checkpoint_aborted(checkpoint_id)
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        """Return the queryable states of the subtasks. Called in the turn."""
+        return queryable_states(self._subtasks)
+
+    def look_up(self, query: StateQuery) -> list[bytes | None]:
+        """Return the pickled value of each key of a queryable state, and None for a key that has none. Thread-safe.
+
+        This waits until the user's code has come to the end of a run of records.
+
+        Raises:
+            StateNotServed: The subtask does not run here in this attempt, or user code takes too long.
+        """
+        with self.turn.reading(query.timeout_s) as allowed:
+            if not allowed:
+                raise StateNotServed(query.name, f"user code has run for {query.timeout_s:g} s without a pause")
+            if query.attempt != self.attempt:
+                raise StateNotServed(query.name, "the job restarts")
+            return find_values(self._subtasks, query.subtask, query.name, query.keys, self._clock)
 
     def close_subtasks(self) -> None:
         """Close all subtasks, the last of the graph first; then raise the first error of the user's code."""

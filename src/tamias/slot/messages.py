@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import EpochOrder, SavepointOrder
+from tamias.slot.state_look_ups import QueryableState, StateQuery
 from tamias.slot.tables.table_messages import TableRequest
 
 # A slot answers RunEpoch with encoded blobs (`subtask/wire/frames.py`, first byte "B") and parts of its output for the
@@ -110,6 +111,13 @@ class Discard:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUpState:
+    """From the driver, over a connection of its own: look up keys. ACK and a pickled list answer it, or FAILED."""
+
+    query: StateQuery
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribe:
     """From the driver: report events, and activity as heartbeats, over this connection."""
 
@@ -136,6 +144,7 @@ Request = (
     | Aborted
     | CloseSubtasks
     | Discard
+    | LookUpState
     | Subscribe
     | DumpThreads
     | Exit
@@ -145,6 +154,10 @@ Request = (
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer to a request of the driver; the error if the request failed."""
+    """The answer to a request of the driver; the error if the request failed.
+
+    The answer to `Deploy` has the queryable states that functions asked for when they were opened.
+    """
 
     error: BaseException | None = None
+    queryable: tuple[QueryableState, ...] = ()

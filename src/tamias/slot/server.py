@@ -36,6 +36,7 @@ from tamias.slot.messages import (
     Exit,
     HoldSources,
     KeepFile,
+    LookUpState,
     OrderEpoch,
     Request,
     RunEpoch,
@@ -45,10 +46,10 @@ from tamias.slot.reports import Reports
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
 from tamias.slot.spool import Spool, StoredMessage
+from tamias.slot.state_look_ups import StateQuery
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
 from tamias.slot.thread_stacks import thread_stacks
-from tamias.slot.turn import Turn
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.wire.frames import Blob
@@ -95,7 +96,7 @@ class SlotServer:
             config.slot, SystemClock(), self._reports.put, os.path.join(config.folder, f"slot-{config.slot}")
         )
         self._tables = TableHost(config.slot, self._host.existing_folder)
-        self._turn = Turn()  # one request at a time: user code is never called concurrently
+        self._turn = self._host.turn
         self._mailbox = Mailbox(self._host, self._turn, SystemClock(), self._reports)
         self._reports.on_room = self._mailbox.wake
         self._mailbox.failed = self._subtask_failed
@@ -172,7 +173,9 @@ class SlotServer:
             case Deploy() | KeepFile() | BeginSavepoint() | Completed() | Aborted() | CloseSubtasks() | Discard():
                 if isinstance(request, Deploy | Discard):
                     self._hang_up()
-                link.send(dumps(Done(self._perform(request))))
+                link.send(dumps(self._perform(request)))
+            case LookUpState(query):
+                self._look_up(link, query)
             case _:
                 assert_never(request)
         return True
@@ -194,7 +197,7 @@ class SlotServer:
 
     def _perform(
         self, request: Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
-    ) -> BaseException | None:
+    ) -> Done:
         with self._turn:
             try:
                 match request:
@@ -207,6 +210,7 @@ class SlotServer:
                         self._garbage.deployed()
                         if deployment.continuous:
                             self._mailbox.begin(deployment)
+                        return Done(queryable=self._host.queryable_states())
                     case KeepFile(number, file, part, last, first):
                         self._host.files.receive(number, file, part, last=last, first=first)
                     case BeginSavepoint(checkpoint_id, savepoint):
@@ -222,8 +226,8 @@ class SlotServer:
                         self._mailbox.end(in_order=False)
                         self._host.discard()
             except Exception as error:  # travels to the driver, which decides what it means
-                return _picklable(error)
-        return None
+                return Done(_picklable(error))
+        return Done()
 
     def _perform_on_tables(self, request: BeginTables | CommitTables) -> BaseException | None:
         try:
@@ -239,6 +243,14 @@ class SlotServer:
             link.send(FAILED, dumps(_picklable(error)))
         else:
             link.send(ACK, found)
+
+    def _look_up(self, link: Link, query: StateQuery) -> None:
+        try:
+            found = self._host.look_up(query)
+        except Exception as error:  # travels to the driver, which answers the client
+            link.send(FAILED, dumps(_picklable(error)))
+        else:
+            link.send(ACK, dumps(found))
 
     def _run_epoch(self, link: Link, request: RunEpoch) -> None:
         blobs = WaitingBlobs(self._host.spool())

@@ -117,7 +117,12 @@ def says_the_same(one: StateDescriptor | None, other: StateDescriptor) -> bool:
     """Return whether two descriptors of one name declare the same. This is far cheaper than to `declare` both."""
     if one is other:
         return True
-    if one is None or one.kind != other.kind or (one.ttl_config is None) != (other.ttl_config is None):
+    if (
+        one is None
+        or one.queryable_name != other.queryable_name
+        or one.kind != other.kind
+        or (one.ttl_config is None) != (other.ttl_config is None)
+    ):
         return False
     if isinstance(one, MapStateDescriptor) and isinstance(other, MapStateDescriptor):
         return _is_same(one.key_type, other.key_type) and _is_same(one.value_type, other.value_type)

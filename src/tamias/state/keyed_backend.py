@@ -18,6 +18,7 @@ from tamias.functions.state_descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    StateDescriptor,
     ValueStateDescriptor,
 )
 from tamias.functions.state_handles import (
@@ -30,6 +31,7 @@ from tamias.functions.state_handles import (
 )
 from tamias.keygroups import KeyGroupRange
 from tamias.state.canonical_format import TableEntries, encode_payloads
+from tamias.state.declared import Declaration
 from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
 from tamias.state.table import Table
 from tamias.storage.file_store import FileStore
@@ -152,6 +154,7 @@ class KeyedStateBackend(KeyedStates):
         self.window_cell: list[Any] = [NO_KEY]
         self.every_record: list[Callable[[], object]] = []  # the cleanup of expiring states, called with every record
         self.key_type: TypeInformation | None = None  # declared for the stream; set before `restore`
+        self.queryable: dict[str, StateDescriptor] = {}  # by the name under which clients read the state
 
     @abstractmethod
     def in_windows(self, prefix: str) -> KeyedStates:
@@ -168,6 +171,17 @@ class KeyedStateBackend(KeyedStates):
     @abstractmethod
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
         """Yield the keys and values of a state in the form of docs/formats/heap-state.md, expired entries included."""
+
+    @abstractmethod
+    def entry(self, state_name: str, key: Any) -> Any:
+        """Return the value of a key in a state per key, both in the form of tables; None if there is none.
+
+        Expired values are included. Nothing is changed, and nothing enters the dictionaries in front of RocksDB.
+        """
+
+    @abstractmethod
+    def declaration(self, state_name: str) -> Declaration:
+        """Return the declaration of a state that the program has asked for."""
 
     @abstractmethod
     def has_entries(self, state_name: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from tamias.errors import QueryableNameTwice, StateError
 from tamias.functions.record_functions import FoldFunction, ReduceFunction
 from tamias.functions.state_descriptors import (
     AggregatingStateDescriptor,
@@ -146,6 +147,8 @@ class TableStates(KeyedStates):
         name = self._name_prefix + descriptor.name
         table = tables.table(declare(descriptor, self._kind_prefix + kind, tables.backend.key_type, name))
         self._asked_with[descriptor.name] = descriptor
+        if descriptor.queryable_name is not None:
+            self._make_queryable(descriptor.queryable_name, descriptor)
         if handle is None:
             config = descriptor.ttl_config
             if config is None:
@@ -154,3 +157,12 @@ class TableStates(KeyedStates):
                 handle = make_expiring(table, tables.expire(table, kind, config))
             self._handles[descriptor.name] = handle
         return handle
+
+    def _make_queryable(self, queryable_name: str, descriptor: StateDescriptor) -> None:
+        if self._kind_prefix:
+            raise StateError(
+                f"state {descriptor.name!r} has a value for each key and window, and cannot be queried by key alone"
+            )
+        known = self._tables.backend.queryable.setdefault(queryable_name, descriptor)
+        if known.name != descriptor.name:
+            raise QueryableNameTwice(queryable_name, f"state {known.name!r} and state {descriptor.name!r}")

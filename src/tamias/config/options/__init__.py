@@ -15,5 +15,6 @@ from tamias.config.options.checkpoints import *  # noqa: F403
 from tamias.config.options.deployment import *  # noqa: F403
 from tamias.config.options.epochs import *  # noqa: F403
 from tamias.config.options.pipeline import *  # noqa: F403
+from tamias.config.options.queryable_state import *  # noqa: F403
 from tamias.config.options.recovery import *  # noqa: F403
 from tamias.config.options.web import *  # noqa: F403

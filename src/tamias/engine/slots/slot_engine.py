@@ -14,7 +14,14 @@ from tamias.engine.slots.epoch_watch import EpochWatch
 from tamias.engine.slots.file_sending import send_files
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.subtask_outcome import SubtaskFailure, add_output
-from tamias.errors import DeploymentError, EpochStalledError, SlotLostError, TamiasError, UserFunctionError
+from tamias.errors import (
+    DeploymentError,
+    EpochStalledError,
+    QueryableNameTwice,
+    SlotLostError,
+    TamiasError,
+    UserFunctionError,
+)
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
@@ -23,6 +30,7 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names
 from tamias.slot.thread_stacks import ThreadStack
 
 _STACKS_S = 10.0  # how long a slot may take to answer with the stacks of its threads
@@ -150,7 +158,23 @@ class SlotEngine(ABC):
         for vertex in deployment.graph.vertices:
             for index in range(vertex.parallelism):
                 by_slot[deployment.graph.slot_of(vertex, index)].append(SubtaskId(vertex.id, index))
-        return self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
+        failure = self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
+        return failure or self._check_queryable_names()
+
+    def _check_queryable_names(self) -> Failure | None:
+        """Refuse two states of one name, which may be in different slots."""
+        try:
+            check_names(self.queryable_states())
+        except QueryableNameTwice as error:
+            return Failure(error)
+        return None
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        return tuple(dict.fromkeys(state for slot in self.pool.slots for state in slot.queryable))
+
+    def look_up(self, query: StateQuery) -> list[bytes | None]:
+        number = self._graph.slot_of(self._graph.vertices[query.subtask.vertex], query.subtask.subtask)
+        return self.pool.slots[number].queries.ask(query)
 
     def _send_files(self, started: list[int], deployment: Deployment) -> Failure | None:
         """Send the cached files to every slot that lacks them; return the failures of all slots as one."""

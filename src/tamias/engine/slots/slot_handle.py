@@ -15,10 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from tamias.engine.slots.query_link import QueryLink
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.slot.link import Address, Link, connect
 from tamias.slot.messages import Done, DumpThreads, Exit, Request, Subscribe
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from tamias.slot.state_look_ups import QueryableState
 from tamias.slot.thread_stacks import ThreadStack
 from tamias.types.by_value import dumps
 
@@ -71,6 +73,8 @@ class SlotHandle:
         self.control: Link | None = None  # for requests
         self.events: Link | None = None  # for events and heartbeats
         self._unanswered = 0  # requests
+        self.queryable: tuple[QueryableState, ...] = ()  # of the last deployment
+        self.queries = QueryLink(number, address, secret)
         self._ending = False  # the driver ends the slot itself: that its connections break is expected
 
     def connect(
@@ -147,6 +151,7 @@ class SlotHandle:
         _log.warning("slot %d is given up: %s", self.number, self.process.wait_for_end())
         if self.control is not None:
             self.control.close()
+        self.queries.close()
 
     def tell(self, request: Request) -> None:
         """Send a request without waiting for its answer, which `answer` returns."""
@@ -173,6 +178,7 @@ class SlotHandle:
                         return DeploymentError(f"the answer of slot {self.number} was no longer waited for")
                 done: Done = pickle.loads(self.control.receive())
                 self._unanswered -= 1
+                self.queryable = done.queryable or self.queryable
                 if not self._unanswered:  # else it answers a request whose answer was given up
                     return done.error
         except TimeoutError as error:
@@ -202,6 +208,7 @@ class SlotHandle:
     def close(self) -> None:
         """Close the connection and make the process end."""
         self._ending = True
+        self.queries.close()
         if self.control is not None:
             self.control.close()
         self.process.end()

@@ -112,6 +112,14 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         table.leave_out = leave_out
         return zip(whole.keys, whole.values, strict=True)
 
+    def entry(self, state_name: str, key: Any) -> Any:
+        return self.heap.by_name[state_name].data.get(key)
+
+    def declaration(self, state_name: str) -> Declaration:
+        declared = self.heap.by_name[state_name].declared
+        assert declared is not None, "the program has asked for the state"
+        return declared
+
     def drop_all(self) -> None:
         for table in self.heap.by_name.values():
             table.drop()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tamias.state.rocksdb.key_bytes import sequence_bytes
 from tamias.state.rocksdb.store import WriteBatch
-from tamias.state.rocksdb.tables import Flushed, RocksTable, Shared
+from tamias.state.rocksdb.tables import BEHIND_KEY, Flushed, RocksTable, Shared
 from tamias.state.rocksdb.value_bytes import split_original, with_original, without_original
 from tamias.state.rocksdb.value_weights import weight
 from tamias.state.snapshots import StateInfo
@@ -79,13 +79,16 @@ class ListTable(RocksTable):
         begin = self.address(key)[0]
         known.head = []
         size = 0
-        for address, value in self._store.scan(begin, begin + b"\xff" * 9):
+        for address, value in self._store.scan(begin, begin + BEHIND_KEY):
             known.places.append(address)
             known.head += pickle.loads(without_original(value))
             size += len(value)
         self._held += len(known.head)
         self.saw(len(known.head), size)
         self.weigh(size)
+
+    def _peek_known(self, key: Any) -> Any:
+        return list(self.elements(key, self.data[key])) or None
 
     def replace(self, key: Any, known: KnownList, elements: list[Any]) -> None:
         """Replace the elements of a key."""

@@ -145,6 +145,9 @@ class MapTable(RocksTable):
         self._held += len(stored)
         self.weigh(sum(weight(kept) for _, _, kept in stored))
 
+    def _peek_known(self, key: Any) -> Any:
+        return dict(self.items(key, self.data[key])) or None
+
     def is_empty(self, key: Any, known: KnownMap) -> bool:
         """Return whether the map has no entry."""
         if any(kept is not GONE for kept in known.entries.values()):

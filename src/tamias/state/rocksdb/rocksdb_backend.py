@@ -33,6 +33,7 @@ from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.functions.state_handles import ListState, MapState, ValueState
 from tamias.keygroups import KeyGroupRange, user_key
+from tamias.state.declared import Declaration
 from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
 from tamias.state.rocksdb.canonical_snapshot import CapturedEntries
@@ -170,6 +171,14 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             return self._beside.entries(state_name)
         self.rocks.flush()
         return table.entries(self.rocks.key_groups)
+
+    def entry(self, state_name: str, key: Any) -> Any:
+        return self.rocks.by_name[state_name].peek(key)
+
+    def declaration(self, state_name: str) -> Declaration:
+        declared = self.rocks.by_name[state_name].declared
+        assert declared is not None, "the program has asked for the state"
+        return declared
 
     def drop_all(self) -> None:
         self._beside.drop_all()

@@ -26,6 +26,7 @@ from tamias.state.rocksdb.value_bytes import split_original
 from tamias.state.snapshots import WINDOWED, StateInfo
 
 MISSING: Any = object()
+BEHIND_KEY = b"\xff" * 9  # after the address of a key: behind all pieces of its list and all entries of its map
 _ENTRY_BYTES = 250  # the memory of an entry in use without its value
 _FIRST_ENTRIES = 100
 _REMEMBERED_ENTRIES = 100_000
@@ -193,6 +194,17 @@ class RocksTable(ABC):
         self.forget()
 
     # -------------------------------------------------------------------------------------------------- whole entries
+
+    def peek(self, key: Any) -> Any:
+        """Return the value of a key in the form of a heap table, or None. Nothing enters the dictionary."""
+        if dict.__contains__(self.data, key):
+            return self._peek_known(key)
+        begin = self.address(key)[0]
+        return next((value for _, value in self.whole(self._store.scan(begin, begin + BEHIND_KEY))), None)
+
+    @abstractmethod
+    def _peek_known(self, key: Any) -> Any:
+        """Return the value of a key in the dictionary."""
 
     @abstractmethod
     def put_whole(self, batch: WriteBatch, key: Any, value: Any) -> None:

@@ -85,6 +85,16 @@ class ValueTable(RocksTable):
         self.data[key] = value
         return value
 
+    def peek(self, key: Any) -> Any:
+        kept = dict.get(self.data, key, MISSING)
+        if kept is not MISSING:
+            return kept
+        raw = self._store.get(self.address(key)[0])
+        return None if raw is None else self._decode(without_original(raw))
+
+    def _peek_known(self, key: Any) -> Any:
+        return dict.__getitem__(self.data, key)
+
     def _flush(self, batch: WriteBatch) -> Flushed:  # hot
         self.addresses.limit(len(self.data), self.limit[0])
         size = 0

@@ -1,0 +1,91 @@
+"""Queries of state in a slot: which states can be queried, and the values of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tamias.clock import Clock
+from tamias.errors import QueryableNameTwice, StateNotServed
+from tamias.functions.state_descriptors import StateDescriptor
+from tamias.graph.addresses import SubtaskId
+from tamias.state.keyed_backend import KeyedStateBackend
+from tamias.state.state_queries import look_up
+from tamias.subtask.subtask import Subtask
+
+__all__ = ["QueryableState", "StateQuery", "check_names", "find_values", "queryable_states"]
+
+
+class QueryableState(NamedTuple):
+    """One queryable state of a job."""
+
+    name: str
+    vertex: int
+    operator: str
+    operator_id: str
+    kind: str
+
+
+class StateQuery(NamedTuple):
+    """A query of some keys of one subtask's state.
+
+    Attributes:
+        subtask: The subtask that has the keys.
+        attempt: The attempt by whose graph the keys were assigned to the subtask.
+        name: The queryable name.
+        keys: The keys as the program gives them.
+        timeout_s: How long to wait for user code.
+    """
+
+    subtask: SubtaskId
+    attempt: int
+    name: str
+    keys: list[Any]
+    timeout_s: float
+
+
+class _Registered(NamedTuple):
+    state: QueryableState
+    backend: KeyedStateBackend
+    descriptor: StateDescriptor
+
+
+def queryable_states(subtasks: Mapping[SubtaskId, Subtask]) -> tuple[QueryableState, ...]:
+    """Return the states that functions of these subtasks have made queryable, each of them once."""
+    return tuple(dict.fromkeys(found.state for of in subtasks for found in _registered(of, subtasks[of])))
+
+
+def check_names(states: Iterable[QueryableState]) -> None:
+    """Refuse two states with one name.
+
+    Raises:
+        QueryableNameTwice: There are two.
+    """
+    known: dict[str, QueryableState] = {}
+    for state in states:
+        other = known.setdefault(state.name, state)
+        if other != state:
+            raise QueryableNameTwice(state.name, f"one of operator {other.operator!r}, one of {state.operator!r}")
+
+
+def find_values(
+    subtasks: Mapping[SubtaskId, Subtask], of: SubtaskId, name: str, keys: Iterable[Any], clock: Clock
+) -> list[bytes | None]:
+    """Return the pickled value of each key, and None for a key that has none.
+
+    Raises:
+        StateNotServed: The subtask does not run here, or its function has not asked for the state yet.
+    """
+    for found in _registered(of, subtasks[of]) if of in subtasks else ():
+        if found.state.name == name:
+            return look_up(found.backend, found.descriptor, keys, clock.now_ms())
+    raise StateNotServed(name, f"subtask {of.subtask} has no such state yet")
+
+
+def _registered(of: SubtaskId, subtask: Subtask) -> Iterator[_Registered]:
+    for operator in subtask.operators:
+        if operator.backend is not None:
+            for name, descriptor in operator.backend.queryable.items():
+                owner = operator.operator
+                state = QueryableState(name, of.vertex, owner.name, owner.id, descriptor.kind)
+                yield _Registered(state, operator.backend, descriptor)

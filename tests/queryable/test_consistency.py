@@ -1,0 +1,104 @@
+"""Queries beside a running job see only whole values that were written, and a counter never goes back."""
+
+import threading
+from dataclasses import replace
+from functools import partial
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamias.common import Types, WatermarkStrategy
+from tamias.config.rocksdb_settings import RocksDBSettings
+from tamias.datastream.functions import KeyedProcessFunction
+from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.driver.submit import submit
+from tamias.engine.continuous_local_engine import ContinuousLocalEngine
+from tamias.engine.local_engine import LocalEngine
+from tamias.errors import StateNotServed, UnknownKey, UnknownQueryableState
+from tamias.testing.drawn_job import drawn_job
+from tamias.testing.scripted import ScriptedSource, split_evenly
+from tests.queryable.programs import client_of, environment
+
+
+def _queryable(descriptor, name):
+    descriptor.set_queryable(name)
+    return descriptor
+
+
+COUNT = _queryable(ValueStateDescriptor("count", Types.LONG()), "count")
+PAIR = _queryable(MapStateDescriptor("pair", Types.STRING(), Types.LONG()), "pair")
+LIST = _queryable(ListStateDescriptor("list", Types.LONG()), "list")
+
+
+class Writes(KeyedProcessFunction):
+    """Counts; writes the count twice into a map; replaces a list by as many elements as the count, up to ten."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(COUNT)
+        self.pair = runtime_context.get_map_state(PAIR)
+        self.list = runtime_context.get_list_state(LIST)
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        self.pair.put_all({"left": count, "right": count})
+        self.list.update([count] * (count % 10 + 1))
+        return iter(())
+
+
+class Reader(threading.Thread):
+    """Asks for one state of each kind until the job has ended, and notes what it saw by key."""
+
+    def __init__(self, handle, keys):
+        super().__init__()
+        self._handle, self._keys = handle, keys
+        self.counts = {key: [] for key in range(keys)}
+        self.pairs, self.lists, self.unexpected = [], [], []
+
+    def run(self):
+        with client_of(self._handle) as (client, job):
+            while not self._handle.wait_for_end(0):
+                try:
+                    for key, state in enumerate(
+                        client.get_kv_states(job, "count", range(self._keys), None, COUNT).result(20)
+                    ):
+                        if state is not None:
+                            self.counts[key].append(state.value())
+                    self.pairs.append(dict(client.get_kv_state(job, "pair", 0, None, PAIR).result(20).items()))
+                    self.lists.append(list(client.get_kv_state(job, "list", 1, None, LIST).result(20).get()))
+                except (UnknownKey, UnknownQueryableState, StateNotServed):
+                    continue  # not written yet, or the job begins or ends
+                except Exception as error:
+                    self.unexpected.append(error)
+                    return
+
+
+@given(
+    parallelism=st.integers(1, 3),
+    backend=st.sampled_from(["hashmap", "rocksdb", "rocksdb without memory"]),
+    engine=st.sampled_from([LocalEngine, ContinuousLocalEngine]),
+    run=st.integers(1, 400),
+    keys=st.integers(2, 50),
+)
+def test_readers_beside_a_job_see_only_values_that_were_written(parallelism, backend, engine, run, keys):
+    env = environment(parallelism)
+    source = ScriptedSource(split_evenly(range(2000), 2), [run])
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    stream.key_by(lambda n: n % keys).process(Writes())
+    graph, settings = drawn_job(env)
+    rocksdb = RocksDBSettings(cache_bytes=2000) if "without" in backend else RocksDBSettings()
+    chosen = {"state_backend": backend.split()[0], "rocksdb": rocksdb}
+
+    handle = submit(graph, replace(settings, **chosen), engine_for=lambda settings: partial(engine))
+    readers = [Reader(handle, keys) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    handle.wait(60)
+    for reader in readers:
+        reader.join(60)
+        assert not reader.unexpected
+        for key, counts in reader.counts.items():
+            assert counts == sorted(counts), "a counter never goes back while the job does not restart"
+            assert all(1 <= count <= len(range(key, 2000, keys)) for count in counts)
+        assert all(pair["left"] == pair["right"] and len(pair) == 2 for pair in reader.pairs), "both or none"
+        assert all(found == [found[0]] * (found[0] % 10 + 1) for found in reader.lists), "never half of a list"

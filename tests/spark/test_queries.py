@@ -1,0 +1,73 @@
+"""Queries of jobs on Spark: during `kill -9` of a slot and after rescaling, answered right or refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.spark.processes import run_driver
+
+DRIVER = """
+import json, os, signal, sys, time
+from pathlib import Path
+from tamias.queryable import QueryableStateClient
+from tests.live_jobs import until
+from tests.queryable.asked_jobs import Asking, build
+
+folder, found = Path(sys.argv[1]), {}
+
+
+def start(client):
+    at = client.get_queryable_state_address()
+    asked = QueryableStateClient(at.host, at.port, at.token)
+    asking = Asking(asked, client.get_job_id())
+    asking.start()
+    return asked, asking
+
+
+for execution in ("epochs", "continuous"):
+    keys = {"tamias__execution": execution, "state__backend": "rocksdb" if execution == "epochs" else "hashmap"}
+    client = build(10**9, 2_000, folder / execution, parallelism=2, **keys).execute_async()
+    asked, asking = start(client)
+    until(asking.all_known.is_set)
+    covered = client.get_progress().checkpoints_completed + 2
+    until(lambda: client.get_progress().checkpoints_completed >= covered)
+    asking.must_be_known = True
+    before = client.get_progress().restarts
+    os.kill(client.get_progress().slot_pids[0], signal.SIGKILL)
+    until(lambda: client.get_progress().restarts > before)
+    answers = asking.answers
+    until(lambda: asking.answers > answers + 3)
+    path = client.stop_with_savepoint(False, str(folder / "savepoints")).result()
+    asking.stop()
+    asked.shutdown()
+    again = build(10**9, 2_000, folder / execution, parallelism=1, restore=path, **keys).execute_async()
+    asked, rescaled = start(again)
+    rescaled.must_be_known = True
+    until(lambda: rescaled.answers > 3)
+    rescaled.stop()
+    asked.shutdown()
+    again.cancel().result()
+    found[execution] = {
+        "answers": asking.answers, "refusals": asking.refusals, "wrong": [repr(each) for each in asking.wrong],
+        "rescaled": rescaled.answers, "wrong rescaled": [repr(each) for each in rescaled.wrong],
+    }
+print("FOUND " + json.dumps(found), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    driver = run_driver(DRIVER, str(tmp_path_factory.mktemp("queries")))
+    output, _ = driver.communicate(timeout=240)
+    assert driver.returncode == 0, output
+    line = next(line for line in output.splitlines() if line.startswith("FOUND "))
+    return json.loads(line.removeprefix("FOUND "))
+
+
+@pytest.mark.parametrize("execution", ["epochs", "continuous"])
+def test_queries_during_a_kill_and_after_rescaling_are_right_or_refused(found, execution):
+    seen = found[execution]
+    assert seen["wrong"] == [] and seen["wrong rescaled"] == []
+    assert seen["answers"] > 5 and seen["rescaled"] > 3
