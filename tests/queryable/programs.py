@@ -167,7 +167,8 @@ def asked_after(epoch, stream, question, **settings):
     asked = Asked(question)
     turns = settings.pop("turns", None)
     crashes = settings.pop("crashes", ())
-    run = start_scripted(stream, Script(deeds={epoch: asked}, turns=turns, crashes=crashes), **settings)
+    script = settings.pop("script", {})
+    run = start_scripted(stream, Script(deeds={epoch: asked}, turns=turns, crashes=crashes, **script), **settings)
     run.handle.wait(30)
     if isinstance(asked.answer, Exception):
         raise asked.answer

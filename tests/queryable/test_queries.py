@@ -246,6 +246,7 @@ def test_after_a_crash_a_query_sees_the_restored_state(backend, tmp_path):
 def test_a_job_that_has_ended_is_refused():
     run = run_scripted(every_kind(environment()))
     at = run.handle.queries_at
+    assert at is not None
     with QueryableStateClient(at.host, at.port, at.token) as client:
         future = client.get_kv_state(run.handle.job_id, "value", 1, None, descriptors()["value"])
         with pytest.raises(StateNotServed, match="does not answer"):
@@ -269,7 +270,7 @@ def test_a_wrong_token_is_refused_and_a_client_that_is_shut_down_too():
             wrong.get_kv_state(job, "value", 1, None, descriptors()["value"])
         own = QueryableStateClient("127.0.0.1", client.port)  # the token of this user
         with own:
-            return own.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(10).value()
+            return content(own.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(10))
 
     assert asked_after(10, every_kind(environment()), ask) == 36
 
@@ -286,7 +287,8 @@ def test_a_token_file_must_be_private_and_long(tmp_path):
         run_scripted(every_kind(environment(**{"tamias__queryable-state__token-file": str(token)})))
     token.chmod(0o600)
     run = run_scripted(every_kind(environment(**{"tamias__queryable-state__token-file": str(token)})))
-    assert run.handle.queries_at.token == "t" * 20
+    at = run.handle.queries_at
+    assert at is not None and at.token == "t" * 20
 
 
 def test_a_port_that_is_taken_is_refused_with_advice():
@@ -314,3 +316,44 @@ def test_two_jobs_of_one_driver_share_a_port():
 
 def test_the_day_of_the_expiring_states_is_long():
     assert DAY.get_ttl().to_milliseconds() == 86_400_000
+
+
+# --------------------------------------------------------------------------------- the last completed checkpoint
+
+
+@pytest.mark.parametrize("storage", ["files", "memory"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_values_of_the_last_checkpoint_are_read_beside_the_live_ones(backend, storage, tmp_path):
+    def ask(client, job):
+        found = {}
+        for consistency in ("live", "checkpoint"):
+            for name, descriptor in descriptors().items():
+                future = client.get_kv_states(job, name, range(6), Types.LONG(), descriptor, consistency=consistency)
+                found[consistency, name] = [None if each is None else content(each) for each in future.result(10)]
+        return found
+
+    env = environment(2, tmp_path if storage == "files" else None)
+    if storage == "memory":
+        env.enable_checkpointing(10)
+    script = {"checkpoints": [True, True, True, False, False, False]}
+    found = asked_after(6, every_kind(env), ask, state_backend=backend, script=script)
+    for key in range(5):
+        live, saved = found["live", "list"][key], found["checkpoint", "list"][key]
+        assert saved == live[: len(saved)] and len(saved) < len(live), "the checkpoint is older"
+        for consistency, mine in (("live", live), ("checkpoint", saved)):
+            assert {name: found[consistency, name][key] for name in descriptors()} == expected(mine)
+    assert found["checkpoint", "value"][5] is None
+
+
+def test_without_a_completed_checkpoint_a_query_of_it_is_refused():
+    def ask(client, job):
+        return client.get_kv_state(job, "value", 1, None, descriptors()["value"], consistency="checkpoint").result(10)
+
+    with pytest.raises(StateNotServed, match="has not completed a checkpoint"):
+        asked_after(3, every_kind(environment()), ask)
+    with pytest.raises(ValueError, match="'live' or 'checkpoint'"):
+        asked_after(
+            3,
+            every_kind(environment()),
+            lambda client, job: client.get_kv_state(job, "value", 1, None, descriptors()["value"], consistency="exact"),
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,6 +26,14 @@ def start(client: Any) -> tuple[QueryableStateClient, Asking]:
     return asked, asking
 
 
+def _restarted(client: Any, before: int) -> bool:
+    return bool(client.get_progress().restarts > before)
+
+
+def _answered(asking: Asking, before: int) -> bool:
+    return asking.answers > before
+
+
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("execution", ["epochs", "continuous"])
 def test_queries_during_kills_and_after_rescaling_are_right_or_refused(backend, execution, tmp_path):
@@ -39,8 +48,8 @@ def test_queries_during_kills_and_after_rescaling_are_right_or_refused(backend, 
         for kill in range(2):
             restarts, answers = client.get_progress().restarts, asking.answers
             os.kill(client.get_progress().slot_pids[kill], signal.SIGKILL)
-            until(lambda before=restarts: client.get_progress().restarts > before)
-            until(lambda before=answers: asking.answers > before + 3)
+            until(partial(_restarted, client, restarts))
+            until(partial(_answered, asking, answers + 3))
         assert not asking.wrong
         path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
         asking.stop()

@@ -90,7 +90,7 @@ def test_a_class_is_decoded_if_it_is_the_declared_type_of_the_keys(key):
 
 
 def test_a_pickle_that_calls_something_is_refused_and_not_called(tmp_path):
-    for message in (pickle.dumps(Harmful()), pickle.dumps(("job", "name", Harmful()))):
+    for message in (pickle.dumps(Harmful()), pickle.dumps(("job", "name", "live", Harmful()))):
         with pytest.raises(QueryRefused, match=r"posix\.system"):
             decode_query(message)
     with pytest.raises(QueryRefused, match=r"posix\.system"):
@@ -104,7 +104,9 @@ def test_bytes_that_are_no_query_are_refused(message):
         decode_query(message)
 
 
-@pytest.mark.parametrize("message", [pickle.dumps(7), pickle.dumps(("job", "name")), pickle.dumps(("j", 1, b""))])
+@pytest.mark.parametrize(
+    "message", [pickle.dumps(7), pickle.dumps(("job", "name")), pickle.dumps(("j", "n", "exact", b""))]
+)
 def test_values_that_are_no_query_are_refused(message):
     with pytest.raises(QueryRefused, match="not a query"):
         decode_query(message)

@@ -32,3 +32,85 @@ def test_whoever_waits_too_long_does_without() -> None:
         assert not turn.acquire(timeout_s=0.01)
     assert turn.acquire(timeout_s=0.01)
     turn.release()
+
+
+def test_a_reader_is_let_in_between_two_steps_while_a_request_keeps_waiting() -> None:
+    turn, read, requested = Turn(), threading.Event(), threading.Event()
+
+    def look() -> None:
+        with turn.reading(timeout_s=30) as allowed:
+            assert allowed
+            assert not requested.is_set()
+            read.set()
+
+    def ask() -> None:
+        with turn:
+            requested.set()
+
+    with turn:
+        threads = [threading.Thread(target=call) for call in (ask, look)]
+        for thread in threads:
+            thread.start()
+        steps = 0
+        while not read.is_set():
+            turn.give_way()
+            steps += 1
+            assert steps < 10_000_000, "the reader was never let in"
+        assert not requested.is_set(), "the request waits for the end of the turn"
+    for thread in threads:
+        thread.join(30)
+    assert requested.is_set()
+
+
+def test_a_reader_sees_no_half_of_a_step() -> None:
+    turn, state, ended, torn = Turn(), [0, 0], threading.Event(), []
+
+    def look() -> None:
+        while not ended.is_set():
+            with turn.reading(timeout_s=30) as allowed:
+                if allowed and state[0] != state[1]:
+                    torn.append(list(state))
+
+    readers = [threading.Thread(target=look) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    with turn:
+        for number in range(300):
+            state[0] = number
+            threading.Event().wait(0)  # lets other threads run in the middle of the step
+            state[1] = number
+            turn.give_way()
+    ended.set()
+    for reader in readers:
+        reader.join(30)
+    assert not torn
+
+
+def test_readers_that_come_again_and_again_do_not_stop_the_holder() -> None:
+    turn, ended = Turn(), threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            with turn.reading(timeout_s=30):
+                pass
+
+    readers = [threading.Thread(target=look) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for _ in range(200):
+        turn.acquire_after_requests()
+        turn.give_way()
+        turn.release()
+    ended.set()
+    for reader in readers:
+        reader.join(30)
+
+
+def test_a_reader_that_waits_too_long_does_without_and_holds_nobody_up() -> None:
+    turn = Turn()
+    with turn:
+        with turn.reading(timeout_s=0.01) as allowed:
+            assert not allowed
+        turn.give_way()
+    with turn.reading(timeout_s=0.01) as allowed:
+        assert allowed

@@ -60,10 +60,13 @@ print("FOUND " + json.dumps(found), flush=True)
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     driver = run_driver(DRIVER, str(tmp_path_factory.mktemp("queries")))
-    output, _ = driver.communicate(timeout=240)
-    assert driver.returncode == 0, output
-    line = next(line for line in output.splitlines() if line.startswith("FOUND "))
-    return json.loads(line.removeprefix("FOUND "))
+    try:
+        output, _ = driver.communicate(timeout=240)
+    finally:
+        driver.kill()
+    answers = [line for line in output.splitlines() if line.startswith("FOUND ")]
+    assert answers, output[-4000:]
+    return json.loads(answers[0].removeprefix("FOUND "))
 
 
 @pytest.mark.parametrize("execution", ["epochs", "continuous"])

@@ -99,7 +99,7 @@ class JobLoop:
                 check_reachable(self._settings, directory, self._engine)
                 self._attempts = self._assemble(directory, recovery, retained)
                 if settings.queryable.enabled:
-                    queries = StateQueries(self._job, self._engine)
+                    queries = StateQueries(self._job, self._engine, retained, directory)
                     answer_queries(settings.queryable, settings.links, handle, queries)
             except BaseException:
                 self._engine.shutdown()

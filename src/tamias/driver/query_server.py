@@ -77,7 +77,8 @@ class QueryServer:
             queries = self._jobs.get(query.job)
             if queries is None:
                 raise UnknownJob(query.job, ", ".join(sorted(self._jobs)) or "none")
-            kind, values = queries.look_up(query.name, decode_keys(query.keys, queries.key_type(query.name)))
+            keys = decode_keys(query.keys, queries.key_type(query.name))
+            kind, values = queries.look_up(query.name, keys, query.consistency)
             return Answer(kind, values)
         except QueryError as error:
             return Answer(error=(type(error).__name__, error.args))

@@ -13,6 +13,7 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from tamias import errors
+from tamias.driver.state_queries import Consistency
 from tamias.errors import QueryError, QueryRefused
 from tamias.types.by_value import dumps
 from tamias.types.composite_types import TupleTypeInfo
@@ -40,6 +41,7 @@ class Query(NamedTuple):
 
     job: str
     name: str
+    consistency: Consistency
     keys: bytes
 
 
@@ -60,9 +62,9 @@ class Answer(NamedTuple):
             raise kind(*arguments)
 
 
-def encode_query(job: str, name: str, keys: list[Any]) -> bytes:
+def encode_query(job: str, name: str, keys: list[Any], consistency: Consistency = "live") -> bytes:
     """Encode the keys of a query, and the state that they are looked up in."""
-    return dumps((job, name, dumps(keys)))
+    return dumps((job, name, consistency, dumps(keys)))
 
 
 def decode_query(message: bytes) -> Query:
@@ -72,8 +74,8 @@ def decode_query(message: bytes) -> Query:
         QueryRefused: The message is not a query.
     """
     match _plain(message, ()):
-        case (str() as job, str() as name, bytes() as keys):
-            return Query(job, name, keys)
+        case (str() as job, str() as name, "live" | "checkpoint" as consistency, bytes() as keys):
+            return Query(job, name, consistency, keys)
     raise QueryRefused("the message is not a query")
 
 

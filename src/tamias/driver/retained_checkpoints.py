@@ -35,7 +35,9 @@ class RetainedCheckpoints:
         self._directory = directory
         self._recovery = recovery
         self._retention = Retention(settings.checkpoints.num_retained)
-        self._retention.adopt(_readable(directory))
+        adopted = list(_readable(directory))
+        self._retention.adopt(adopted)
+        self.newest = max(adopted, key=lambda metadata: metadata.checkpoint_id, default=None)  # None: there is none
 
     def add(self, metadata: CheckpointMetadata, *, pending: Set[int], newest_id: int) -> None:
         """Retain a checkpoint that has just been completed, and delete what it replaces.
@@ -45,6 +47,7 @@ class RetainedCheckpoints:
             pending: The checkpoints in flight.
             newest_id: The newest checkpoint begun.
         """
+        self.newest = metadata
         try:
             listing = self._directory.listing()
             unneeded = self._retention.completed(metadata, pending=pending, listing=listing, newest_id=newest_id)

@@ -6,20 +6,35 @@ This is the seam of queryable state. The port for clients (`query_server.py`) ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
+from tamias.checkpoint.metadata import CheckpointMetadata
 from tamias.driver.job import Job
+from tamias.driver.retained_checkpoints import RetainedCheckpoints
 from tamias.engine.protocol import Engine
 from tamias.errors import InvalidKeyError, QueryRefused, StateNotServed, UnknownQueryableState
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.keygroups import key_group, subtask_of
+from tamias.slot.checkpoint_look_ups import CheckpointKeyGroup
 from tamias.slot.state_look_ups import QueryableState, StateQuery
+from tamias.state.snapshots import OperatorRestore
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["Found", "StateQueries"]
+__all__ = ["Consistency", "Found", "StateQueries"]
 
 _KEYS_AT_ONCE = 1000  # that one slot looks up while its user code waits
+
+
+Consistency = Literal["live", "checkpoint"]
+
+
+class _Target(NamedTuple):
+    """Where a key is: in a subtask, and with a checkpoint in some of its files."""
+
+    subtask: SubtaskId
+    checkpoint: CheckpointKeyGroup | None
 
 
 class Found(NamedTuple):
@@ -32,12 +47,20 @@ class Found(NamedTuple):
 class StateQueries:
     """The queryable states of one job. Thread-safe."""
 
-    def __init__(self, job: Job, engine: Engine) -> None:
+    def __init__(self, job: Job, engine: Engine, retained: RetainedCheckpoints, directory: CheckpointDirectory) -> None:
         self._job = job
         self._engine = engine
+        self._retained = retained
+        self._directory = directory
 
-    def look_up(self, name: str, keys: Sequence[Any]) -> Found:
-        """Return the live values of some keys. The values of one call need not be of one instant.
+    def look_up(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> Found:
+        """Return the values of some keys.
+
+        Args:
+            name: The queryable name of the state.
+            keys: The keys, as the program gives them.
+            consistency: `live` for the newest values, which need not be of one instant; `checkpoint` for those of the
+                last completed checkpoint, which are, and which no failure takes back.
 
         Raises:
             UnknownQueryableState: The job has no state of this name.
@@ -48,8 +71,10 @@ class StateQueries:
         state = self._state(name)
         values: list[bytes | None] = [None] * len(keys)
         timeout_s = self._job.settings.queryable.timeout_ms / 1000
-        for subtask, places in self._by_subtask(state, keys):
-            query = StateQuery(subtask, attempt, name, [keys[place] for place in places], timeout_s)
+        checkpoint = self._newest_checkpoint(name) if consistency == "checkpoint" else None
+        for target, places in self._by_target(state, keys, checkpoint):
+            wanted = [keys[place] for place in places]
+            query = StateQuery(target.subtask, attempt, name, wanted, timeout_s, target.checkpoint)
             for place, value in zip(places, self._engine.look_up(query), strict=True):
                 values[place] = value
         return Found(state.kind, values)
@@ -59,7 +84,9 @@ class StateQueries:
 
         Raises:
             UnknownQueryableState: The job has no state of this name.
+            StateNotServed: The job does not run now.
         """
+        self._running_attempt(name)  # before it runs, it has no states yet
         state = self._state(name)
         operators = self._job.graph.vertices[state.vertex].operators
         key = next(operator.key for operator in operators if operator.id == state.operator_id)
@@ -79,17 +106,40 @@ class StateQueries:
             raise UnknownQueryableState(name, known)
         return found
 
-    def _by_subtask(self, state: QueryableState, keys: Sequence[Any]) -> Iterator[tuple[SubtaskId, list[int]]]:
-        """Yield subtasks with the places of their keys in the query, a bounded number at a time."""
+    def _newest_checkpoint(self, name: str) -> CheckpointMetadata:
+        newest = self._retained.newest
+        if newest is None:
+            raise StateNotServed(name, f"job {self._job.name!r} has not completed a checkpoint yet")
+        return newest
+
+    def _by_target(
+        self, state: QueryableState, keys: Sequence[Any], checkpoint: CheckpointMetadata | None
+    ) -> Iterator[tuple[_Target, list[int]]]:
+        """Yield where keys are, with their places in the query, a bounded number at a time."""
         vertex = self._job.graph.vertices[state.vertex]
-        places: dict[SubtaskId, list[int]] = {}
+        places: dict[_Target, list[int]] = {}
         for place, key in enumerate(keys):
             try:
                 group = key_group(key, vertex.max_parallelism)
             except (InvalidKeyError, TypeError) as error:
                 raise QueryRefused(f"{key!r} cannot be a key: {error}") from None
             subtask = SubtaskId(vertex.id, subtask_of(group, vertex.max_parallelism, vertex.parallelism))
-            places.setdefault(subtask, []).append(place)
-        for subtask, mine in places.items():
+            part = None if checkpoint is None else self._part(checkpoint, state.operator_id, group)
+            places.setdefault(_Target(subtask, part), []).append(place)
+        for target, mine in places.items():
             for start in range(0, len(mine), _KEYS_AT_ONCE):
-                yield subtask, mine[start : start + _KEYS_AT_ONCE]
+                yield target, mine[start : start + _KEYS_AT_ONCE]
+
+    def _part(self, checkpoint: CheckpointMetadata, operator_id: str, group: int) -> CheckpointKeyGroup:
+        """Return the files of a checkpoint that have the state of a key group."""
+        stored = checkpoint.operator(operator_id)
+        assert stored is not None, "the job wrote the checkpoint itself, or started from it"
+        keyed = [part.keyed for part in stored.subtasks if part is not None and part.keyed is not None]
+        restore = OperatorRestore(
+            operator_id=operator_id,
+            keyed=tuple(part for part in keyed if part.key_group_first <= group <= part.key_group_last),
+            states=stored.states,
+            max_parallelism=stored.max_parallelism,
+            label=stored.label(),
+        )
+        return CheckpointKeyGroup(checkpoint.checkpoint_id, self._directory.files.address, restore, group)

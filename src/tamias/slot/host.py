@@ -6,6 +6,7 @@ in its own process.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -21,14 +22,23 @@ from tamias.graph.regions import regions
 from tamias.operators.environment import FeedbackQueues, SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
 from tamias.slot.cached_files import CachedFiles
+from tamias.slot.checkpoint_look_ups import CheckpointStates
 from tamias.slot.deployment import Deployment
 from tamias.slot.local_copies import LocalCopies
 from tamias.slot.slot_events import SlotEvent
 from tamias.slot.snapshot_writer import SnapshotWriter
 from tamias.slot.spool import Spool, SpoolMemory
-from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names, find_values, queryable_states
+from tamias.slot.state_look_ups import (
+    QueryableState,
+    ServedState,
+    StateQuery,
+    check_names,
+    queryable_states,
+    served_state,
+)
 from tamias.slot.turn import Turn
 from tamias.state.snapshots import SubtaskRestore
+from tamias.state.state_queries import look_up
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.scratch_folders import LocalFolder
 from tamias.subtask.capture import Declined
@@ -61,6 +71,7 @@ class SlotHost:
         self._local_copies: LocalCopies | None = None
         self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id: the last one that the driver began
         self._spool_memory = SpoolMemory()
+        self._checkpoint_states = CheckpointStates(clock)
         self.turn = Turn()  # one request at a time: user code is never called concurrently
 
     @property
@@ -248,12 +259,22 @@ class SlotHost:
         Raises:
             StateNotServed: The subtask does not run here in this attempt, or user code takes too long.
         """
+        with self._state_of(query) as state:
+            if query.checkpoint is None:
+                return look_up(state.backend, state.descriptor, query.keys, self._clock.now_ms())
+        stored = self._checkpoint_states.backend(query.checkpoint, state.descriptor, state.backend.key_type)
+        with self._state_of(query) as state:  # it has read files meanwhile; the value of an aggregate is user code
+            return look_up(stored, state.descriptor, query.keys, self._clock.now_ms())
+
+    @contextlib.contextmanager
+    def _state_of(self, query: StateQuery) -> Iterator[ServedState]:
+        """Yield the state that a query asks for, while user code pauses."""
         with self.turn.reading(query.timeout_s) as allowed:
             if not allowed:
                 raise StateNotServed(query.name, f"user code has run for {query.timeout_s:g} s without a pause")
             if query.attempt != self.attempt:
                 raise StateNotServed(query.name, "the job restarts")
-            return find_values(self._subtasks, query.subtask, query.name, query.keys, self._clock)
+            yield served_state(self._subtasks, query)
 
     def close_subtasks(self) -> None:
         """Close all subtasks, the last of the graph first; then raise the first error of the user's code."""
@@ -284,6 +305,7 @@ class SlotHost:
         self._feedback_queues.clear()
         self._dirty.clear()
         self._savepoints = {}
+        self._checkpoint_states.clear()
 
     def shutdown(self) -> None:
         """Close all subtasks; remove the slot's folder and its local copies."""

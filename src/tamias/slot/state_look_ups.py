@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tamias.clock import Clock
 from tamias.errors import QueryableNameTwice, StateNotServed
 from tamias.functions.state_descriptors import StateDescriptor
 from tamias.graph.addresses import SubtaskId
+from tamias.slot.checkpoint_look_ups import CheckpointKeyGroup
 from tamias.state.keyed_backend import KeyedStateBackend
-from tamias.state.state_queries import look_up
 from tamias.subtask.subtask import Subtask
 
-__all__ = ["QueryableState", "StateQuery", "check_names", "find_values", "queryable_states"]
+__all__ = ["QueryableState", "ServedState", "StateQuery", "check_names", "queryable_states", "served_state"]
 
 
 class QueryableState(NamedTuple):
@@ -35,6 +34,7 @@ class StateQuery(NamedTuple):
         name: The queryable name.
         keys: The keys as the program gives them.
         timeout_s: How long to wait for user code.
+        checkpoint: The key group of a checkpoint in which to look, and not in the live state. All keys are of it.
     """
 
     subtask: SubtaskId
@@ -42,9 +42,12 @@ class StateQuery(NamedTuple):
     name: str
     keys: list[Any]
     timeout_s: float
+    checkpoint: CheckpointKeyGroup | None = None
 
 
-class _Registered(NamedTuple):
+class ServedState(NamedTuple):
+    """A queryable state of one subtask, where it is."""
+
     state: QueryableState
     backend: KeyedStateBackend
     descriptor: StateDescriptor
@@ -68,24 +71,23 @@ def check_names(states: Iterable[QueryableState]) -> None:
             raise QueryableNameTwice(state.name, f"one of operator {other.operator!r}, one of {state.operator!r}")
 
 
-def find_values(
-    subtasks: Mapping[SubtaskId, Subtask], of: SubtaskId, name: str, keys: Iterable[Any], clock: Clock
-) -> list[bytes | None]:
-    """Return the pickled value of each key, and None for a key that has none.
+def served_state(subtasks: Mapping[SubtaskId, Subtask], query: StateQuery) -> ServedState:
+    """Return the state that a query asks for.
 
     Raises:
         StateNotServed: The subtask does not run here, or its function has not asked for the state yet.
     """
+    of = query.subtask
     for found in _registered(of, subtasks[of]) if of in subtasks else ():
-        if found.state.name == name:
-            return look_up(found.backend, found.descriptor, keys, clock.now_ms())
-    raise StateNotServed(name, f"subtask {of.subtask} has no such state yet")
+        if found.state.name == query.name:
+            return found
+    raise StateNotServed(query.name, f"subtask {of.subtask} has no such state yet")
 
 
-def _registered(of: SubtaskId, subtask: Subtask) -> Iterator[_Registered]:
+def _registered(of: SubtaskId, subtask: Subtask) -> Iterator[ServedState]:
     for operator in subtask.operators:
         if operator.backend is not None:
             for name, descriptor in operator.backend.queryable.items():
                 owner = operator.operator
                 state = QueryableState(name, of.vertex, owner.name, owner.id, descriptor.kind)
-                yield _Registered(state, operator.backend, descriptor)
+                yield ServedState(state, operator.backend, descriptor)

@@ -57,7 +57,7 @@ def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Shown | None:
         return None
     shows_expired = config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
     left, dead_ms = left_of(descriptor.kind), now_ms - config.get_ttl().to_milliseconds()
-    without_stamps = _WITHOUT_STAMPS.get(descriptor.kind, _value_of)
+    without_stamps: Shown = _WITHOUT_STAMPS.get(descriptor.kind, _value_of)
 
     def shown(kept: Any) -> Any:
         rest = kept if shows_expired else left(kept, dead_ms)
