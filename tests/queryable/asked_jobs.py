@@ -9,7 +9,7 @@ from typing import Any
 from tamias.common import Types
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.errors import StateNotServed, UnknownKey
+from tamias.errors import StateNotServed, UnknownJob
 from tamias.queryable import QueryableStateClient
 from tests import live_jobs
 
@@ -68,7 +68,7 @@ class Asking(threading.Thread):
                 recent = self._client.get_kv_states(self._job_id, "recent", range(KEYS), Types.LONG(), RECENT).result(
                     60
                 )
-            except (StateNotServed, UnknownKey):
+            except (StateNotServed, UnknownJob):
                 self.refusals += 1
                 continue
             except Exception as error:

@@ -137,6 +137,19 @@ def test_mistakes_of_a_write_are_refused(tmp_path, path):
         TamiasStateSource({"path": path, **UID}).writer(COLUMNS, overwrite=True)
 
 
+@pytest.mark.parametrize("value", [1, None])
+def test_two_rows_of_a_key_in_different_tasks_are_refused(tmp_path, value):
+    again = Row(key=1, value=value, list=[value] if value else None, map=None)
+    with pytest.raises(StateError, match=r"key .* has two rows.*group the DataFrame by the key"):
+        write(tmp_path / "new", [[row_of(0), row_of(1)], [row_of(2)], [row_of(3), again]], **UID)
+    assert not (tmp_path / "new" / "_metadata").exists()
+
+
+def test_the_digests_of_keys_are_not_part_of_the_savepoint(tmp_path):
+    write(tmp_path / "new", [[row_of(0), row_of(1)], [row_of(2)]], **UID)
+    assert not list((tmp_path / "new").glob("keys-*"))
+
+
 def test_an_aborted_write_leaves_no_files(tmp_path):
     writer = TamiasStateSource({"path": str(tmp_path / "new"), **UID}).writer(COLUMNS, overwrite=False)
     message = writer.write(iter([row_of(1)]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from tamias.checkpoint.metadata import OperatorMetadata
 from tamias.errors import StateError, preview
@@ -13,6 +13,7 @@ from tamias.state.canonical_format import TableEntries
 from tamias.state.declared import Declaration, declare
 from tamias.state.keyed_backend import write_tables
 from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
+from tamias.state_processor.key_digests import KeyDigests
 from tamias.state_processor.new_savepoint import WrittenFiles
 from tamias.state_processor.operator_identifier import OperatorIdentifier
 from tamias.storage.file_store import FileStore
@@ -20,9 +21,10 @@ from tamias.types.data_type import DataType
 from tamias.types.data_type_info import type_info_of
 from tamias.types.data_types import ArrayType, MapType, RowType
 
-__all__ = ["KeyStateFiles", "StatesByColumn", "operator_metadata"]
+__all__ = ["KeyStateFiles", "StatesByColumn", "WrittenRanges", "operator_metadata"]
 
 _BUFFERED_ENTRIES = 100_000
+_RECENT_KEYS = 100_000
 
 
 class StatesByColumn:
@@ -52,6 +54,13 @@ def _declared(name: str, data_type: DataType) -> Declaration:
             return declare(ValueStateDescriptor(name, type_info_of(data_type)), "value")
 
 
+class WrittenRanges(NamedTuple):
+    """The files that one task wrote, by range of key groups: the state, and the digests of the keys."""
+
+    files: dict[int, list[StateFile]]
+    digests: dict[int, str]
+
+
 class KeyStateFiles:
     """Collects the entries of keys, and writes them as state files of ranges of key groups."""
 
@@ -72,7 +81,8 @@ class KeyStateFiles:
         self._entries: dict[int, dict[str, dict[Any, Any]]] = {}  # by range and state
         self._buffered = 0
         self._most_buffered = buffered_entries
-        self._keys: set[Any] = set()  # of all rows, also of those that are written
+        self._recent: set[Any] = set()  # keys of the last rows, also of those that are written
+        self._digests = KeyDigests(files)  # of the keys of all rows
         self._written: dict[int, list[StateFile]] = defaultdict(list)
 
     def add(self, key: Any, values: dict[str, Any]) -> None:
@@ -83,9 +93,12 @@ class KeyStateFiles:
         """
         number = subtask_of(key_group(key, self._max_parallelism), self._max_parallelism, self._parallelism)
         here, stored = self._entries.setdefault(number, {}), state_key(key)
-        if stored in self._keys:
+        if stored in self._recent:
             raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
-        self._keys.add(stored)
+        if len(self._recent) >= _RECENT_KEYS:
+            self._recent.clear()  # `check_digests` finds a key that came long before
+        self._recent.add(stored)
+        self._digests.add(number, stored)
         for name, value in values.items():
             if value is None:
                 continue
@@ -94,10 +107,10 @@ class KeyStateFiles:
         if self._buffered >= self._most_buffered:
             self._flush()
 
-    def finish(self) -> dict[int, list[StateFile]]:
+    def finish(self) -> WrittenRanges:
         """Write what is left, and return the files by range."""
         self._flush()
-        return dict(self._written)
+        return WrittenRanges(dict(self._written), self._digests.finish())
 
     def _flush(self) -> None:
         for number, states in self._entries.items():

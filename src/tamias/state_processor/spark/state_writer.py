@@ -18,7 +18,8 @@ from tamias.checkpoint.metadata import OperatorMetadata
 from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from tamias.errors import CheckpointError, ConfigurationError, StateError
 from tamias.state.snapshots import StateFile
-from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn, operator_metadata
+from tamias.state_processor.key_digests import check_digests
+from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn, WrittenRanges, operator_metadata
 from tamias.state_processor.new_savepoint import NewSavepoint
 from tamias.state_processor.spark.source_options import SourceOptions, configured_key
 from tamias.state_processor.stored_savepoint import StoredSavepoint, open_savepoint
@@ -30,9 +31,9 @@ __all__ = ["StateWriter"]
 
 @dataclass
 class _Written(WriterCommitMessage):  # type: ignore[misc]
-    """The files that a task wrote, by range of key groups."""
+    """The files that a task wrote."""
 
-    files: dict[int, list[StateFile]]
+    ranges: WrittenRanges
 
 
 class StateWriter(DataSourceWriter):  # type: ignore[misc]
@@ -84,9 +85,15 @@ class StateWriter(DataSourceWriter):  # type: ignore[misc]
         """Publish the savepoint: all tasks have succeeded."""
         given, base = SourceOptions(self._options, writing=True), self._base()
         ranges: dict[int, list[StateFile]] = {}
+        digests: dict[int, list[str]] = {}
         for message in messages:
-            for number, files in (message.files if message is not None else {}).items():
-                ranges.setdefault(number, []).extend(files)
+            if message is not None:
+                for number, files in message.ranges.files.items():
+                    ranges.setdefault(number, []).extend(files)
+                for number, name in message.ranges.digests.items():
+                    digests.setdefault(number, []).append(name)
+        for number, names in digests.items():
+            check_digests(self._directory(), names, ranges.get(number, ()))
         written = operator_metadata(
             given.operator, self._columns.infos, ranges, self._parallelism, self._max_parallelism
         )

@@ -1,0 +1,83 @@
+"""Notices two rows of one key that different tasks wrote, in memory that does not grow with the number of tasks.
+
+Each task notes a digest of every key, by range of key groups, in a file beside the state files. When all tasks are
+done, the digests of one range after another are compared. A key has 16 bytes, and the files are removed afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+
+from tamias.errors import StateError, preview
+from tamias.keygroups import user_key
+from tamias.state.canonical_format import decode_file
+from tamias.state.snapshots import StateFile
+from tamias.state_processor.new_savepoint import new_file_name
+from tamias.storage.file_store import FileStore
+from tamias.types.by_value import dumps
+
+__all__ = ["KeyDigests", "check_digests"]
+
+_BYTES = 16
+
+
+def _digest(stored_key: Any) -> bytes:
+    return hashlib.blake2b(dumps(stored_key), digest_size=_BYTES).digest()
+
+
+class KeyDigests:
+    """The digests of the keys that one task writes."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+        self._by_range: dict[int, bytearray] = {}
+
+    def add(self, number: int, stored_key: Any) -> None:
+        """Note a key of a range, in the form of tables."""
+        self._by_range.setdefault(number, bytearray()).extend(_digest(stored_key))
+
+    def finish(self) -> dict[int, str]:
+        """Write the digests, and return the files by range."""
+        written = {}
+        for number, digests in self._by_range.items():
+            written[number] = name = f"keys-{new_file_name()}"
+            self._files.write(name, bytes(digests))
+        self._by_range.clear()
+        return written
+
+
+def check_digests(files: FileStore, digest_files: Iterable[str], state_files: Iterable[StateFile]) -> None:
+    """Refuse a range in which a key has two rows; remove the files with its digests if none has.
+
+    Raises:
+        StateError: A key has two rows.
+    """
+    names = list(digest_files)
+    together = b"".join(files.read(name) for name in names)
+    buffers = [None, pyarrow.py_buffer(together)]
+    digests = pyarrow.FixedSizeBinaryArray.from_buffers(pyarrow.binary(_BYTES), len(together) // _BYTES, buffers)
+    counts = pyarrow.compute.value_counts(digests)
+    if len(counts) < len(digests):
+        twice = {each["values"] for each in counts.filter(_more_than_one(counts)).to_pylist()}
+        shown = next((preview(user_key(key)) for key in _keys(files, state_files) if _digest(key) in twice), "a key")
+        raise StateError(
+            f"key {shown} has two rows; a savepoint has one value of each state for a key: group the DataFrame by the "
+            "key before it is written"
+        )
+    for name in names:
+        files.delete(name)
+
+
+def _more_than_one(counts: Any) -> Any:
+    return pyarrow.compute.greater(counts.field("counts"), 1)
+
+
+def _keys(files: FileStore, state_files: Iterable[StateFile]) -> Iterator[Any]:
+    for file in state_files:
+        for table in decode_file(files, file, "the new savepoint"):
+            yield from table.keys
