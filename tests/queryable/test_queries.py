@@ -82,10 +82,11 @@ def test_many_keys_are_asked_in_one_call(backend):
 
 def test_the_records_of_a_keyed_stream_are_queryable():
     def draw(descriptor=None):
-        keyed = numbers(environment()).key_by(lambda n: n % 2, Types.LONG())
+        env = environment()
+        keyed = numbers(env).key_by(lambda n: n % 2, Types.LONG())
         sink = keyed.as_queryable_state("records", descriptor)
         assert sink.get_queryable_state_name() == "records" and sink.get_key_type() == Types.LONG()
-        return keyed._environment, sink.get_state_descriptor()
+        return env, sink.get_state_descriptor()
 
     def read(env, descriptor):
         def ask(client, job):

@@ -22,7 +22,7 @@ from tamias.slot.state_look_ups import QueryableState, StateQuery
 from tamias.state.snapshots import OperatorRestore
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["Consistency", "Found", "StateQueries"]
+__all__ = ["Consistency", "FoundValues", "StateQueries"]
 
 _KEYS_AT_ONCE = 1000  # that one slot looks up while its user code waits
 
@@ -37,7 +37,7 @@ class _Target(NamedTuple):
     checkpoint: CheckpointKeyGroup | None
 
 
-class Found(NamedTuple):
+class FoundValues(NamedTuple):
     """The answer to a query: the kind of the state, and the pickled value of each key, None for a key without one."""
 
     kind: str
@@ -53,7 +53,7 @@ class StateQueries:
         self._retained = retained
         self._directory = directory
 
-    def look_up(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> Found:
+    def look_up(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> FoundValues:
         """Return the values of some keys.
 
         Args:
@@ -77,7 +77,7 @@ class StateQueries:
             query = StateQuery(target.subtask, attempt, name, wanted, timeout_s, target.checkpoint)
             for place, value in zip(places, self._engine.look_up(query), strict=True):
                 values[place] = value
-        return Found(state.kind, values)
+        return FoundValues(state.kind, values)
 
     def key_type(self, name: str) -> TypeInformation | None:
         """Return the declared type of the keys of a state.
