@@ -1,12 +1,15 @@
-"""`SavepointReader`: the state of a savepoint or checkpoint as bounded streams."""
+"""`SavepointReader`: the state of a savepoint or checkpoint as bounded streams, or as data sets."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar, cast, overload
 
+from tamias.batch.program.data_set import DataSet
+from tamias.batch.program.execution_environment import ExecutionEnvironment
 from tamias.checkpoint.signing import read_signing_key
+from tamias.config import options
 from tamias.config.state_backend import StateBackend
 from tamias.errors import StateError
 from tamias.functions.assigner_contract import WindowAssigner
@@ -33,10 +36,12 @@ from tamias.types.type_information import TypeInformation
 __all__ = ["SavepointReader", "WindowSavepointReader"]
 
 Uid = OperatorIdentifier | str
+Environment = StreamExecutionEnvironment | ExecutionEnvironment
+S = TypeVar("S", DataStream, DataSet)
 
 
-class SavepointReader:
-    """Reads the state of a savepoint, or of a checkpoint, as bounded streams. Nothing in it is changed.
+class SavepointReader(Generic[S]):
+    """Reads the state of a savepoint, or of a checkpoint, as bounded streams or as data sets. Nothing in it is changed.
 
     Keyed state is read in parallel, one part for each subtask that stored some.
 
@@ -46,30 +51,40 @@ class SavepointReader:
         counts.to_data_frame("word string, count long")
     """
 
-    def __init__(
-        self, env: StreamExecutionEnvironment, stored: StoredSavepoint, state_backend: StateBackend | None
-    ) -> None:
+    def __init__(self, env: Environment, stored: StoredSavepoint, state_backend: StateBackend | None) -> None:
         self._env = env
         self._stored = stored
         self._on_rocksdb = None if state_backend is None else state_backend.backend_name == "rocksdb"
 
+    @overload
     @staticmethod
     def read(
         env: StreamExecutionEnvironment, path: str | os.PathLike[str], state_backend: StateBackend | None = None
-    ) -> SavepointReader:
+    ) -> SavepointReader[DataStream]: ...
+
+    @overload
+    @staticmethod
+    def read(
+        env: ExecutionEnvironment, path: str | os.PathLike[str], state_backend: StateBackend | None = None
+    ) -> SavepointReader[DataSet]: ...
+
+    @staticmethod
+    def read(
+        env: Environment, path: str | os.PathLike[str], state_backend: StateBackend | None = None
+    ) -> SavepointReader[Any]:
         """Open a savepoint or checkpoint.
 
         Args:
-            env: The environment whose jobs read the state.
+            env: The environment whose jobs read the state. The results are data sets if it is one of the DataSet API.
             path: Its directory or its `_metadata` file, as a local path or a URL that all machines see.
             state_backend: Where the state of a part is put while it is read: `EmbeddedRocksDBStateBackend` for parts
                 that are larger than memory. By default on disk if RocksDB wrote the part, else in memory.
         """
-        if not isinstance(env, StreamExecutionEnvironment):
+        if not isinstance(env, (StreamExecutionEnvironment, ExecutionEnvironment)):
             raise TypeError(f"SavepointReader.read() takes an environment and a path, got {env!r}")
         if state_backend is not None:
             check_instance("SavepointReader.read", state_backend, StateBackend)
-        key = read_signing_key(env.job_settings("SavepointReader").checkpoints.signing_key_file)
+        key = read_signing_key(_signing_key_file(env))
         return SavepointReader(env, open_savepoint(os.fspath(path), key), state_backend)
 
     def read_keyed_state(
@@ -80,7 +95,7 @@ class SavepointReader:
         out_type: TypeInformation | None = None,
         *,
         key_filter: Callable[[Any], bool] | None = None,
-    ) -> DataStream:
+    ) -> S:
         """Read the keyed state of an operator.
 
         Args:
@@ -95,11 +110,11 @@ class SavepointReader:
         source = KeyedStateSource(stored, function, on_rocksdb=self._on_rocksdb, key_filter=key_filter)
         return self._stream(source, f"keyed state of {stored.metadata.name}", out_type)
 
-    def read_list_state(self, uid: Uid, name: str, type_info: TypeInformation | None = None) -> DataStream:
+    def read_list_state(self, uid: Uid, name: str, type_info: TypeInformation | None = None) -> S:
         """Read the elements of a list state of all subtasks."""
         return self._read_list(uid, name, type_info, "list")
 
-    def read_union_state(self, uid: Uid, name: str, type_info: TypeInformation | None = None) -> DataStream:
+    def read_union_state(self, uid: Uid, name: str, type_info: TypeInformation | None = None) -> S:
         """Read the elements of a union list state, each of them once."""
         return self._read_list(uid, name, type_info, "union")
 
@@ -109,7 +124,7 @@ class SavepointReader:
         name: str,
         key_type_info: TypeInformation | None = None,
         value_type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> S:
         """Read the entries of one copy of a broadcast state, as pairs of key and value."""
         stored = self._stored.operator(uid)
         stored.state(name, of_subtask=True)
@@ -119,27 +134,27 @@ class SavepointReader:
             out_type = Types.TUPLE([key_type_info, value_type_info])
         return self._stream(OperatorStateSource(stored, descriptor, "broadcast"), f"broadcast state {name}", out_type)
 
-    def read_raw_operator_state(self, uid: Uid) -> DataStream:
+    def read_raw_operator_state(self, uid: Uid) -> S:
         """Read the partitions of raw operator state of all subtasks, each as bytes."""
         return self._read_raw(uid, RAW_OPERATOR)
 
-    def read_raw_keyed_state(self, uid: Uid) -> DataStream:
+    def read_raw_keyed_state(self, uid: Uid) -> S:
         """Read raw keyed state, as pairs of a key group and its bytes."""
         return self._read_raw(uid, RAW_KEYED)
 
-    def _read_raw(self, uid: Uid, kind: str) -> DataStream:
+    def _read_raw(self, uid: Uid, kind: str) -> S:
         stored = self._stored.operator(uid)
         info = next((info for info in stored.metadata.states if info.kind == kind), None)
         if info is None:
             raise StateError(f"operator {stored.label} has no {kind} state")
         return self._stream(RawStateSource(stored, info), f"{kind} state", None)
 
-    def window(self, assigner: WindowAssigner[Any, Any]) -> WindowSavepointReader:
+    def window(self, assigner: WindowAssigner[Any, Any]) -> WindowSavepointReader[S]:
         """Read the windows of an operator that has this assigner."""
         check_instance("window", assigner, WindowAssigner)
         return WindowSavepointReader(self, assigner, None)
 
-    def _read_list(self, uid: Uid, name: str, type_info: TypeInformation | None, read_as: ReadAs) -> DataStream:
+    def _read_list(self, uid: Uid, name: str, type_info: TypeInformation | None, read_as: ReadAs) -> S:
         stored = self._stored.operator(uid)
         stored.state(name, of_subtask=True)
         source = OperatorStateSource(stored, ListStateDescriptor(name, type_info), read_as)
@@ -150,15 +165,17 @@ class SavepointReader:
         check_keys(stored.metadata.states, key_type, stored.label)
         return stored
 
-    def _stream(self, source: PartSource, name: str, type_info: TypeInformation | None) -> DataStream:
-        return self._env.from_source(source, WatermarkStrategy.no_watermarks(), name, type_info)
+    def _stream(self, source: PartSource, name: str, type_info: TypeInformation | None) -> S:
+        if isinstance(self._env, ExecutionEnvironment):
+            return cast(S, self._env.create_input(source, type_info).name(name))
+        return cast(S, self._env.from_source(source, WatermarkStrategy.no_watermarks(), name, type_info))
 
 
-class WindowSavepointReader:
+class WindowSavepointReader(Generic[S]):
     """Reads the windows of an operator. The trigger of the operator need not be known."""
 
     def __init__(
-        self, reader: SavepointReader, assigner: WindowAssigner[Any, Any], evictor: Evictor[Any, Any] | None
+        self, reader: SavepointReader[S], assigner: WindowAssigner[Any, Any], evictor: Evictor[Any, Any] | None
     ) -> None:
         self._reader = reader
         self._assigner = assigner
@@ -178,7 +195,7 @@ class WindowSavepointReader:
         key_type: TypeInformation | None = None,
         reduce_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> S:
         """Read windows that reduce their records. The reader gets the one reduced value.
 
         Args:
@@ -201,7 +218,7 @@ class WindowSavepointReader:
         key_type: TypeInformation | None = None,
         acc_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> S:
         """Read windows that aggregate their records. The reader gets the one result of the aggregate.
 
         The arguments are those of `reduce`; `acc_type` is the type of the records if the operator has an evictor.
@@ -217,7 +234,7 @@ class WindowSavepointReader:
         key_type: TypeInformation | None = None,
         state_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> S:
         """Read windows that keep their records, for `process` or `apply`. The reader gets the records.
 
         The arguments are those of `reduce`; `state_type` is the type of the records.
@@ -232,7 +249,7 @@ class WindowSavepointReader:
         key_type: TypeInformation | None,
         element_type: TypeInformation | None,
         out_type: TypeInformation | None,
-    ) -> DataStream:
+    ) -> S:
         check_function("window", function, WindowReaderFunction, None)
         reader = self._reader
         stored = reader._keyed(uid, key_type)
@@ -240,3 +257,9 @@ class WindowSavepointReader:
         spec = WindowSpec(assigner=self._assigner, trigger=trigger, contents=contents, evictor=self._evictor)
         source = WindowSource(stored, spec, function, on_rocksdb=reader._on_rocksdb, element_type=element_type)
         return reader._stream(source, f"windows of {stored.metadata.name}", out_type)
+
+
+def _signing_key_file(env: Environment) -> str | None:
+    if isinstance(env, StreamExecutionEnvironment):
+        return env.job_settings("SavepointReader").checkpoints.signing_key_file
+    return options.SIGNING_KEY_FILE.read(env.get_configuration())
