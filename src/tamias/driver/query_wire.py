@@ -18,21 +18,19 @@ from tamias.errors import QueryError, QueryRefused
 from tamias.types.by_value import dumps
 from tamias.types.composite_types import TupleTypeInfo
 from tamias.types.pojo import PojoTypeInfo
+from tamias.types.row import Row
 from tamias.types.type_information import TypeInformation
 
 __all__ = ["Answer", "Query", "decode_answer", "decode_keys", "decode_query", "encode_answer", "encode_query"]
 
 MOST_KEYS = 100_000  # in one query
-_VALUES = {("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")} | {
-    ("builtins", "complex"),
-    ("builtins", "frozenset"),
-    ("decimal", "Decimal"),
-    ("fractions", "Fraction"),
-    ("uuid", "UUID"),
-    ("uuid", "SafeUUID"),
-    ("tamias.types.row", "Row"),
-    ("tamias.types.row", "make_row"),
-    ("tamias.types.row", "_row_of_kind"),
+_VALUES = {
+    "builtins": {"complex", "frozenset"},
+    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
+    "decimal": {"Decimal"},
+    "fractions": {"Fraction"},
+    "uuid": {"SafeUUID", "UUID"},
+    Row.__module__: {"Row", "_row_of_kind", "make_row"},
 }
 
 
@@ -109,7 +107,7 @@ class _PlainValues(pickle.Unpickler):
         self._classes = {(each.__module__, each.__qualname__): each for each in classes}
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _VALUES:
+        if name in _VALUES.get(module, ()):
             return super().find_class(module, name)
         found = self._classes.get((module, name))
         if found is None:
