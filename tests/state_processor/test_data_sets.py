@@ -14,7 +14,8 @@ from tests.state_processor.savepoint_functions import ReadEverything, by_key, en
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_keyed_state_is_read_as_a_data_set(tmp_path, backend):
     path = savepoint_of(every_kind, tmp_path, backend=backend)
-    expected = by_key(collect_locally(SavepointReader.read(env(), path).read_keyed_state("every-kind", ReadEverything())))
+    stream = SavepointReader.read(env(), path).read_keyed_state("every-kind", ReadEverything())
+    expected = by_key(collect_locally(stream))
     data_sets = SavepointReader.read(ExecutionEnvironment.get_execution_environment(), path)
     found = data_sets.read_keyed_state("every-kind", ReadEverything())
     assert by_key(collect_locally(found)) == expected and len(expected) > 3
