@@ -37,7 +37,7 @@ __all__ = ["SavepointReader", "WindowSavepointReader"]
 
 Uid = OperatorIdentifier | str
 Environment = StreamExecutionEnvironment | ExecutionEnvironment
-S = TypeVar("S", DataStream, DataSet)
+S = TypeVar("S", bound=DataStream | DataSet)
 
 
 class SavepointReader(Generic[S]):
@@ -177,11 +177,11 @@ class WindowSavepointReader(Generic[S]):
     def __init__(
         self, reader: SavepointReader[S], assigner: WindowAssigner[Any, Any], evictor: Evictor[Any, Any] | None
     ) -> None:
-        self._reader = reader
+        self._reader: SavepointReader[S] = reader
         self._assigner = assigner
         self._evictor = evictor
 
-    def evictor(self, evictor: Evictor[Any, Any]) -> WindowSavepointReader:
+    def evictor(self, evictor: Evictor[Any, Any]) -> WindowSavepointReader[S]:
         """Say that the operator has an evictor, with which windows keep all records. Nothing is evicted here."""
         check_instance("evictor", evictor, Evictor)
         return WindowSavepointReader(self._reader, self._assigner, evictor)
