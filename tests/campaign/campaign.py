@@ -38,6 +38,7 @@ from tests.spark.processes import java_of, with_variable
 LIVES = 20
 SETTINGS = {f.name for f in fields(Run)} & {f.name for f in fields(Schedule)}  # settings that a schedule decides
 PER_SECOND = 600  # slow enough for some checkpoints in the shortest job
+FASTER = 2_000  # than the operator that holds up jobs with unaligned checkpoints
 HEARTBEAT_TIMEOUT_MS = 1_500
 
 STORAGE_FAULTS: dict[str, dict[str, Any]] = {
@@ -87,6 +88,7 @@ class Campaign:
         self._refused: set[Driver] = set()
         self._before: dict[Driver, set[Path]] = {}  # directories of jobs that existed when the driver started
         self._spark: SparkProcesses | None = None
+        self._per_second = FASTER if schedule.unaligned else PER_SECOND
         self._around = Surroundings(schedule, folder, services or Services(), PER_SECOND)
 
     def _where(self, s3: str | None) -> str:
@@ -193,7 +195,7 @@ class Campaign:
             restore=restore,
             parallelism=parallelism,
             heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
-            **(self._spark.settings() if self._spark is not None else {"per_second": PER_SECOND}),
+            **(self._spark.settings() if self._spark is not None else {"per_second": self._per_second}),
             host=self._host,
         )
         environment = {

@@ -28,7 +28,7 @@ from tamias.slot.deployment_codec import call_in_slots
 from tamias.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import CONTROL, register
 from tests.campaign.inputs import read_numbers
-from tests.campaign.jobs import ALL_KINDS
+from tests.campaign.jobs import ALL_KINDS, held_up
 from tests.campaign.outputs import write_files, write_in_two_phases, write_rows, write_topics
 from tests.campaign.places import ENOUGH
 
@@ -68,6 +68,8 @@ class Run:
     heartbeat_timeout_ms: int = 2_000
     stall_timeout_ms: int = 60_000
     execution: str = "epochs"
+    unaligned: bool = False
+    aligned_timeout_ms: int = 0
     host: str = "first-host"
     restarts: int = 40
 
@@ -94,6 +96,8 @@ def environment(run: Run) -> StreamExecutionEnvironment:
         "tamias.checkpoint.owner-lease": f"{LEASE_MS} ms",
         "tamias.epoch.target-ms": "100",
         "tamias.execution": run.execution,
+        "execution.checkpointing.unaligned.enabled": str(run.unaligned).lower(),
+        "execution.checkpointing.aligned-checkpoint-timeout": f"{run.aligned_timeout_ms} ms",
         **spark_settings(run),
     }
     configuration = Configuration()
@@ -111,7 +115,8 @@ def environment(run: Run) -> StreamExecutionEnvironment:
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(run.restarts, 10))
     if run.restore is not None:
         env.set_restore_path(run.restore)
-    streams = ALL_KINDS[run.kind].draw(read_numbers(env, run))
+    numbers = read_numbers(env, run)
+    streams = ALL_KINDS[run.kind].draw(held_up(numbers, run.kind) if run.unaligned else numbers)
     output = Path(run.output)
     match run.sink:
         case "two-phase":

@@ -9,6 +9,7 @@ epochs nor on parallelism. Then all lines are known, and a line too many or too 
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -71,6 +72,21 @@ class TallyWithTimers(Tally):
 
     def on_timer(self, timestamp, ctx):
         yield f"timer,{ctx.get_current_key()},{timestamp}"
+
+
+def held_up(numbers: DataStream, kind: str) -> DataStream:
+    """Return the numbers behind an operator that is slower than their source, so that some are always on their way.
+
+    Jobs whose output depends on the order of numbers with different keys have one subtask of it.
+    """
+
+    def slowly(number: int) -> int:
+        time.sleep(0.002)
+        return number
+
+    if kind in ("allround", "windows"):
+        return numbers.key_by(lambda n: n % KEYS).map(slowly, Types.LONG()).uid("slowly")
+    return numbers.global_().map(slowly, Types.LONG()).uid("slowly").set_parallelism(1)
 
 
 def tally_line(result: tuple[int, ...]) -> str:

@@ -52,6 +52,8 @@ SLOT_POINTS = (
 TWO_PHASE_POINTS = ("sink-recover",)
 # Of a job that runs continuously: the mark has come on every channel; it has come on some; it is acknowledged next.
 CONTINUOUS_POINTS = ("epoch", "ahead", "acknowledge")
+# Where the mark may overtake: it is passed on; blobs behind which it was to come are recorded; they are written next.
+UNALIGNED_POINTS = ("epoch", "overtaken", "in-flight")
 # Passed only during a restore.
 RESTORE_POINTS = ("restore", "restored", "sink-recover")
 # Where a process is stopped; it is continued when others have taken its place.
@@ -160,6 +162,8 @@ class Schedule:
     partitions: int = 1
     grows: bool = False  # the source has no end: the job is cancelled when its output is complete
     execution: str = "epochs"
+    unaligned: bool = False
+    aligned_timeout_ms: int = 0
 
     @property
     def on_spark(self) -> bool:
@@ -171,6 +175,7 @@ class Schedule:
         options = {"spark": "--spark ", "cluster": "--spark --cluster "}.get(self.engine, "")
         options += "".join(f"--{service} " for service in self.services)
         options += "--continuous " if self.execution == "continuous" else ""
+        options += "--unaligned " if self.unaligned else ""
         return f"python -m tests.campaign {options}{self.seed}"
 
     def __str__(self) -> str:
@@ -195,13 +200,32 @@ class Schedule:
 def continuous(made: Schedule) -> Schedule:
     """Return a schedule for a job that runs continuously. Some faults at a mark happen while marks are aligned."""
     points = {"epoch": CONTINUOUS_POINTS[made.seed % len(CONTINUOUS_POINTS)]}
+    return replace(made, execution="continuous", scenes=_moved(made.scenes, points))
+
+
+def unaligned(made: Schedule) -> Schedule:
+    """Return a schedule for a continuous job whose marks overtake: at once, or after some time. One at a time."""
+    points = {"epoch": UNALIGNED_POINTS[made.seed % len(UNALIGNED_POINTS)]}
+    if made.seed % 2:
+        points["snapshot"] = "in-flight"
+    return replace(
+        made,
+        execution="continuous",
+        unaligned=True,
+        aligned_timeout_ms=(0, 0, 5, 20)[made.seed // 2 % 4],
+        concurrent=1,
+        scenes=_moved(made.scenes, points),
+    )
+
+
+def _moved(scenes: tuple[Scene, ...], points: dict[str, str]) -> tuple[Scene, ...]:
+    """Let faults happen at other points."""
 
     def moved(fault: str) -> str:
         where, _, rest = fault.partition(":")
         return f"{points.get(where, where)}:{rest}"
 
-    scenes = tuple(replace(scene, faults=tuple(map(moved, scene.faults))) for scene in made.scenes)
-    return replace(made, execution="continuous", scenes=scenes)
+    return tuple(replace(scene, faults=tuple(map(moved, scene.faults))) for scene in scenes)
 
 
 KINDS = ("allround",) * 6 + ("windows", "connected", "broadcast", "loop", "async")

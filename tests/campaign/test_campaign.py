@@ -6,6 +6,7 @@ schedules, `campaign.py` plays them, `jobs.py` holds the jobs. These tests play 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,11 @@ from tests.campaign.schedules import (
     SLOT_POINTS,
     STORAGE_FAULTS,
     TWO_PHASE_POINTS,
+    UNALIGNED_POINTS,
+    Schedule,
     continuous,
     schedule,
+    unaligned,
 )
 from tests.campaign.zygote import Zygote
 from tests.s3_server import url_of
@@ -49,9 +53,13 @@ ACTS = {
 
 
 def play(
-    seed: int, folder: Path, zygote: Zygote, request: pytest.FixtureRequest, *, continuously: bool = False
+    seed: int,
+    folder: Path,
+    zygote: Zygote,
+    request: pytest.FixtureRequest,
+    edition: Callable[[Schedule], Schedule] = lambda plan: plan,
 ) -> None:
-    plan = continuous(schedule(seed)) if continuously else schedule(seed)
+    plan = edition(schedule(seed))
     s3 = None
     if plan.storage == "s3":
         s3 = url_of(request.getfixturevalue("s3_endpoint"), f"seed-{seed}-{folder.name}")
@@ -67,15 +75,33 @@ def test_faults_change_no_output(seed: int, tmp_path: Path, zygote: Zygote, requ
 def test_faults_change_no_output_of_a_continuous_job(
     seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
 ) -> None:
-    play(seed, tmp_path, zygote, request, continuously=True)
+    play(seed, tmp_path, zygote, request, continuous)
+
+
+@pytest.mark.parametrize("seed", EVERY_RUN[4:7])
+def test_faults_change_no_output_of_a_job_with_unaligned_checkpoints(
+    seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
+) -> None:
+    play(seed, tmp_path, zygote, request, unaligned)
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("edition", [continuous, unaligned])
 @pytest.mark.parametrize("seed", CAMPAIGN[:500])
 def test_five_hundred_schedules_change_no_output_of_a_continuous_job(
-    seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
+    seed: int,
+    edition: Callable[[Schedule], Schedule],
+    tmp_path: Path,
+    zygote: Zygote,
+    request: pytest.FixtureRequest,
 ) -> None:
-    play(seed, tmp_path, zygote, request, continuously=True)
+    play(seed, tmp_path, zygote, request, edition)
+
+
+def test_schedules_of_unaligned_checkpoints_have_faults_while_marks_overtake() -> None:
+    scenes = [scene for seed in CAMPAIGN[:500] for scene in unaligned(schedule(seed)).scenes]
+    killed = {fault.split(":")[0] for scene in scenes for fault in scene.faults if fault.endswith(":kill")}
+    assert killed >= {*DRIVER_POINTS, *SLOT_POINTS, *UNALIGNED_POINTS}
 
 
 def test_schedules_of_continuous_jobs_have_faults_while_marks_are_aligned() -> None:

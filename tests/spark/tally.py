@@ -7,6 +7,7 @@ the files.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -26,7 +27,14 @@ def record(number: int) -> tuple[str, int]:
 
 
 class Tally(KeyedProcessFunction):
-    """Counts and sums per key in two states, and counts the numbers' parities in a third."""
+    """Counts and sums per key in two states, and counts the numbers' parities in a third.
+
+    Args:
+        held_up_by: While this file exists, every record takes a millisecond.
+    """
+
+    def __init__(self, held_up_by: Path | None = None) -> None:
+        self.held_up_by = held_up_by
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -35,6 +43,8 @@ class Tally(KeyedProcessFunction):
 
     def process_element(self, value, ctx):
         key, number = value
+        if self.held_up_by is not None and self.held_up_by.exists():
+            time.sleep(0.001)
         count, total = (self.count.value() or 0) + 1, (self.total.value() or 0) + number
         self.count.update(count)
         self.total.update(total)
@@ -53,8 +63,9 @@ def build(
     restore: str | None = None,
     backend: str = "hashmap",
     execution: str = "epochs",
+    held_up_by: Path | None = None,
 ) -> StreamExecutionEnvironment:
-    """Build the job, which writes below `folder`."""
+    """Build the job, which writes below `folder`; `held_up_by` is a file that slows it down while it exists."""
     env = checkpointed_environment(
         folder,
         parallelism=parallelism,
@@ -69,7 +80,7 @@ def build(
         env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
         .uid("numbers")
         .key_by(lambda value: value[0])
-        .process(Tally(), output_type=Types.STRING())
+        .process(Tally(held_up_by), output_type=Types.STRING())
         .uid("tally")
         .sink_to(sink)
         .uid("files")

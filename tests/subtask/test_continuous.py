@@ -14,9 +14,10 @@ from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, run_continuously
 from tamias.subtask.subtask import Subtask
-from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame, ReceivedBlob
+from tamias.subtask.wire.frames import EPOCH, NO_MARK, RECORDS, WATERMARK, Blob, Frame, ReceivedBlob
 from tamias.types.by_value import dumps
 
 
@@ -36,6 +37,8 @@ class Surroundings:
         self.sent: list[Frame] = []
         self.acks: list[Ack] = []
         self.held: list[ReceivedBlob] = []
+        self.recorded: list[ReceivedBlob] = []
+        self.written: list[CapturedSubtask] = []
         self.taken_blobs = 0
         self.hold_error: Exception | None = None  # raised by `hold`
         self.capture_error: Exception | None = None  # raised by `capture`
@@ -55,10 +58,22 @@ class Surroundings:
     def released(self) -> None:
         self.held.clear()
 
-    def capture(self, subtask: Subtask, order: EpochOrder) -> None:
+    def record(self, blob: ReceivedBlob) -> ReceivedBlob:
+        self.recorded.append(blob)
+        return blob
+
+    def capture(self, subtask: Subtask, order: EpochOrder) -> CapturedSubtask | None:
         if self.capture_error is not None:
             raise self.capture_error
         assert not self.held or order.checkpoint_id is None or self.sent[-1] == (EPOCH, order)
+        if order.checkpoint_id is None:
+            return None
+        captured = subtask.snapshot(order.checkpoint_id)
+        assert isinstance(captured, CapturedSubtask)
+        return captured
+
+    def write(self, captured: CapturedSubtask) -> None:
+        self.written.append(captured)
 
     def acknowledge(self, ack: Ack) -> None:
         self.acks.append(ack)
@@ -71,9 +86,10 @@ class Surroundings:
 class Bench:
     """A subtask with two input channels and one output, on a clock of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unaligned: bool = False) -> None:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(2)
+        env.enable_checkpointing(1_000).get_checkpoint_config().enable_unaligned_checkpoints(unaligned)
         numbers = env.from_collection([1]).set_parallelism(1).rebalance().map(lambda v: v)
         alarms = numbers.key_by(lambda v: 0).process(Alarm()).name("alarm").set_parallelism(1)
         alarms.rebalance().map(lambda v: v).set_parallelism(1).print()
@@ -89,7 +105,8 @@ class Bench:
         self._sequences = [0, 0]
 
     def give(self, sender: int, *frames: Frame) -> None:
-        blob = Blob(self.exchange, sender, 0, self._sequences[sender], dumps(list(frames)))
+        mark = frames[-1][1].number if frames[-1][0] == EPOCH else NO_MARK
+        blob = Blob(self.exchange, sender, 0, self._sequences[sender], dumps(list(frames)), mark)
         self._sequences[sender] += 1
         self.subtask.give(blob)
 

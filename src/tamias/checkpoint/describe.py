@@ -59,6 +59,9 @@ def _operator(operator: OperatorMetadata) -> Iterator[str]:
         yield f"  keyed        {_amount(keyed)}"
     if listed:
         yield f"  operator     {_amount(listed)}"
+    in_flight = [f for part in operator.in_flight if part is not None for f in part.files]
+    if in_flight:
+        yield f"  in flight    {_amount(in_flight)}"
     if operator.states:
         yield from _table([("state", "kind", "type"), *(_row(info) for info in operator.states)])
     elif not operator.has_state:

@@ -81,10 +81,7 @@ def files_created_for(snapshot: SubtaskSnapshot, checkpoint_id: int) -> tuple[st
     """Return the files that a snapshot created. Nothing else refers to them while the checkpoint is not complete."""
     paths = []
     for operator in snapshot.operators:
-        files = list(operator.keyed.files) if operator.keyed is not None else []
-        if operator.operator_state is not None:
-            files.append(operator.operator_state)
-        paths += [f.path for f in files if f.path is not None and created_for(f.path) == checkpoint_id]
+        paths += [f.path for f in operator.files() if f.path is not None and created_for(f.path) == checkpoint_id]
     return tuple(dict.fromkeys(paths))
 
 

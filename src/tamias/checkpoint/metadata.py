@@ -20,7 +20,16 @@ from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError,
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.state.declared import merged
-from tamias.state.snapshots import CANONICAL, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
+from tamias.state.snapshots import (
+    CANONICAL,
+    InFlightFiles,
+    KeyedFiles,
+    OperatorSnapshot,
+    StateFile,
+    StateInfo,
+    StoredInput,
+    SubtaskSnapshot,
+)
 from tamias.storage.locations import check_path
 
 __all__ = [
@@ -36,8 +45,11 @@ __all__ = [
 
 # docs/formats/metadata.md
 MAGIC = "TAMIAS-CHECKPOINT"
-FORMAT_VERSION = 3
-_READABLE = (1, 2, 3)  # 1 has only one format of keyed state, 2 only version 1 of the canonical format
+FORMAT_VERSION = 4
+# 1 has only one format of keyed state, 2 only version 1 of the canonical format, 3 no blobs in flight. A checkpoint
+# without blobs in flight is written as version 3, which earlier releases read.
+_READABLE = (1, 2, 3, 4)
+_WITHOUT_IN_FLIGHT = 3
 _LONGEST_HEADER_BYTES = 100
 # The last field of a signed document. An older release ignores the field, and reads the file.
 _SIGNATURE = ',\n "hmac_sha256": "{}"\n}}'
@@ -64,7 +76,12 @@ class OperatorMetadata:
     @property
     def has_state(self) -> bool:
         """Whether any subtask stored state."""
-        return any(s is not None and (s.keyed or s.operator_state) for s in self.subtasks)
+        return any(s is not None and (s.keyed or s.operator_state or s.in_flight) for s in self.subtasks)
+
+    @property
+    def in_flight(self) -> tuple[InFlightFiles | None, ...]:
+        """The blobs that were on their way to each subtask."""
+        return tuple(None if s is None else s.in_flight for s in self.subtasks)
 
     @property
     def fully_finished(self) -> bool:
@@ -75,10 +92,7 @@ class OperatorMetadata:
         """Yield every state file of every subtask."""
         for snapshot in self.subtasks:
             if snapshot is not None:
-                if snapshot.keyed is not None:
-                    yield from snapshot.keyed.files
-                if snapshot.operator_state is not None:
-                    yield snapshot.operator_state
+                yield from snapshot.files()
 
     def label(self) -> str:
         """Return the name that errors use: ``'count' (uid 'u1', id 0ab…)``."""
@@ -97,7 +111,11 @@ class CheckpointMetadata:
     operators: tuple[OperatorMetadata, ...]
     kind: CheckpointKind = "checkpoint"
     term: int = 0  # the term of the driver that wrote it: see ownership.py
-    format_version: int = FORMAT_VERSION
+
+    @property
+    def format_version(self) -> int:
+        """The version that the metadata is written in: the oldest that has all of it."""
+        return FORMAT_VERSION if any(any(operator.in_flight) for operator in self.operators) else _WITHOUT_IN_FLIGHT
 
     def operator(self, operator_id: str) -> OperatorMetadata | None:
         """Return one operator's part, or None."""
@@ -236,7 +254,7 @@ def _encode_operator(operator: OperatorMetadata) -> dict[str, Any]:
 
 def _encode_snapshot(snapshot: OperatorSnapshot, numbers: dict[StateInfo, Any]) -> dict[str, Any]:
     keyed = snapshot.keyed
-    return {
+    document = {
         "keyed": None if keyed is None else _encode_keyed(keyed),
         "operator_state": None if snapshot.operator_state is None else _encode_file(snapshot.operator_state),
         # By number if the operator's list has the state; in full if subtasks disagree about it.
@@ -244,6 +262,17 @@ def _encode_snapshot(snapshot: OperatorSnapshot, numbers: dict[StateInfo, Any]) 
             numbers.get(_without_schema(info), [info.name, info.kind, info.type_text, info.ttl])
             for info in snapshot.states
         ],
+    }
+    if snapshot.in_flight is not None:
+        document["in_flight"] = _encode_in_flight(snapshot.in_flight)
+    return document
+
+
+def _encode_in_flight(in_flight: InFlightFiles) -> dict[str, Any]:
+    return {
+        "size": in_flight.size_bytes,
+        "inputs": [[i.source, i.input_index, i.tag, i.number] for i in in_flight.inputs],
+        "files": [_encode_file(file) for file in in_flight.files],
     }
 
 
@@ -383,6 +412,7 @@ def _decode_operator(document: dict[str, Any]) -> OperatorMetadata:
             states=tuple(
                 _decode_info(*s) if isinstance(s, list) else states[_number(s, at_least=0)] for s in part["states"]
             ),
+            in_flight=_decode_in_flight(part["in_flight"]) if "in_flight" in part else None,
         )
 
     return OperatorMetadata(
@@ -404,6 +434,23 @@ def _decode_info(name: Any, kind: Any, type_text: Any, ttl: Any, schema: Any = N
         raise TypeError(f"schema {schema!r}")
     text = "" if schema is None else json.dumps(schema)
     return StateInfo(name=_text(name), kind=_text(kind), type_text=_text(type_text), ttl=ttl, schema=text)
+
+
+def _decode_in_flight(document: dict[str, Any]) -> InFlightFiles:
+    return InFlightFiles(
+        inputs=tuple(_decode_input(*stored) for stored in document["inputs"]),
+        files=tuple(_decode_file(file) for file in document["files"]),
+        size_bytes=_number(document["size"], at_least=0),
+    )
+
+
+def _decode_input(source: Any, input_index: Any, tag: Any, number: Any) -> StoredInput:
+    return StoredInput(
+        _text(source),
+        _number(input_index, at_least=0),
+        None if tag is None else _text(tag),
+        _number(number, at_least=0),
+    )
 
 
 def _decode_keyed(document: dict[str, Any], max_parallelism: int) -> KeyedFiles:

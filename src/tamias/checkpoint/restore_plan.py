@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tamias.checkpoint.finished_subtasks import has_union_state, settled
+from tamias.checkpoint.in_flight_plan import plan_in_flight
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.errors import RestoreError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.keygroups import key_group_range
-from tamias.state.snapshots import KeyedFiles, OperatorRestore, RestorePlan, SubtaskRestore
+from tamias.state.snapshots import InFlightRestore, KeyedFiles, OperatorRestore, RestorePlan, SubtaskRestore
 
 __all__ = ["apply_max_parallelism", "plan_restore", "settled_subtasks"]
 
@@ -55,7 +56,12 @@ def _with_stored_maximum(vertex: Vertex, metadata: CheckpointMetadata) -> Vertex
 
 
 def plan_restore(
-    graph: JobGraph, metadata: CheckpointMetadata, directory: str, allow_non_restored_state: bool = False
+    graph: JobGraph,
+    metadata: CheckpointMetadata,
+    directory: str,
+    allow_non_restored_state: bool = False,
+    *,
+    ignored_in_flight_id: int | None = None,
 ) -> RestorePlan:
     """Return what every subtask of the job restores.
 
@@ -64,6 +70,7 @@ def plan_restore(
         metadata: The checkpoint.
         directory: The directory that the paths of the state files are relative to, in the form `open_files` takes.
         allow_non_restored_state: Drop the state of operators that the job no longer has.
+        ignored_in_flight_id: The number of a checkpoint whose blobs in flight are dropped.
 
     Raises:
         RestoreError: State would be left behind, or does not fit.
@@ -71,6 +78,9 @@ def plan_restore(
     if not allow_non_restored_state:
         _refuse_to_leave_state_behind(graph, metadata)
     finished = _finished(graph, metadata)
+    in_flight: dict[SubtaskId, tuple[InFlightRestore, ...]] = {}
+    if metadata.checkpoint_id != ignored_in_flight_id:
+        in_flight = plan_in_flight(graph, metadata, may_drop=allow_non_restored_state)
     subtasks: dict[SubtaskId, SubtaskRestore] = {}
     for vertex in graph.vertices:
         stored = _stored(vertex, metadata)
@@ -78,6 +88,7 @@ def plan_restore(
             subtasks[SubtaskId(int(vertex.id), index)] = SubtaskRestore(
                 operators=tuple(_plan_operator(vertex, index, part, metadata) for part in stored),
                 finished=finished[vertex.id][index],
+                in_flight=in_flight.get(SubtaskId(int(vertex.id), index), ()),
             )
     return RestorePlan(directory=directory, checkpoint_id=metadata.checkpoint_id, subtasks=subtasks)
 

@@ -16,7 +16,7 @@ from tamias.checkpoint.restore_point import RestorePoint, resolve
 from tamias.checkpoint.savepoint_files import check_unused
 from tamias.checkpoint.signing import SigningKey
 from tamias.errors import CheckpointError
-from tamias.state.snapshots import OperatorSnapshot, StateFile
+from tamias.state.snapshots import StateFile
 from tamias.state.state_files import hashed_state
 from tamias.storage.file_store import FileStore
 
@@ -77,16 +77,8 @@ def _with_digests(files: FileStore, metadata: CheckpointMetadata) -> CheckpointM
             known[file.path] = hashed_state(files, file).sha256
         return replace(file, sha256=known[file.path])
 
-    def of_subtask(snapshot: OperatorSnapshot) -> OperatorSnapshot:
-        keyed, state = snapshot.keyed, snapshot.operator_state
-        return replace(
-            snapshot,
-            keyed=None if keyed is None else replace(keyed, files=tuple(map(hashed, keyed.files))),
-            operator_state=None if state is None else hashed(state),
-        )
-
     def of_operator(operator: OperatorMetadata) -> OperatorMetadata:
-        subtasks = tuple(None if snapshot is None else of_subtask(snapshot) for snapshot in operator.subtasks)
+        subtasks = tuple(None if snapshot is None else snapshot.with_files(hashed) for snapshot in operator.subtasks)
         return replace(operator, subtasks=subtasks)
 
     return replace(metadata, operators=tuple(map(of_operator, metadata.operators)))

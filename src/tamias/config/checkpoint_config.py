@@ -202,9 +202,10 @@ class CheckpointConfig:
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Enable unaligned checkpoints.
 
-        The setting changes neither results nor speed: an epoch ends when all of its records are processed, so no
-        record is in flight at a checkpoint and no barrier is waited for. Flink's rules are checked: one checkpoint
-        at a time, and no `partition_custom` unless forced.
+        Where the job runs continuously, the marks of a checkpoint overtake the records on their way, which become part
+        of the checkpoint: under back-pressure it completes without waiting for them. In epochs no record is on its way
+        at a checkpoint, and the setting changes nothing. Flink's rules are checked: exactly once, one checkpoint at a
+        time, and no `partition_custom` unless forced.
         """
         return self._set(options.CHECKPOINT_UNALIGNED, bool(enabled))
 
@@ -221,11 +222,11 @@ class CheckpointConfig:
         return self._set(options.CHECKPOINT_UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """Return how long an unaligned checkpoint waits for alignment first."""
+        """Return how long an unaligned checkpoint is aligned before its marks overtake."""
         return Duration.of_millis(options.CHECKPOINT_ALIGNED_TIMEOUT.read(self._configuration))
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration | Time) -> CheckpointConfig:
-        """Set how long an unaligned checkpoint waits for alignment first."""
+        """Set how long an unaligned checkpoint is aligned before its marks overtake; 0: they overtake at once."""
         return self._set(
             options.CHECKPOINT_ALIGNED_TIMEOUT, _whole("alignment timeout", millis_of(alignment_timeout), 0)
         )
@@ -263,7 +264,7 @@ class CheckpointConfig:
     def set_checkpoint_id_of_ignored_in_flight_data(
         self, checkpoint_id_of_ignored_in_flight_data: int
     ) -> CheckpointConfig:
-        """Set the checkpoint whose in-flight data is dropped on restore. Checkpoints of tamias have none."""
+        """Set the checkpoint whose in-flight data is dropped on restore. Only unaligned checkpoints have any."""
         given = _whole("checkpoint id", checkpoint_id_of_ignored_in_flight_data, -1)
         self._ignored_in_flight = None if given == -1 else given
         return self

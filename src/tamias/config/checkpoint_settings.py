@@ -63,6 +63,7 @@ class CheckpointSettings:
     asynchronous: bool = True
     local_copies: LocalCopySettings = field(default_factory=LocalCopySettings)
     unaligned: bool = False
+    aligned_timeout_ms: int = 0  # where checkpoints are unaligned: how long they are aligned before
     after_tasks_finish: bool = True
     compression: bool = False
     prefer_checkpoint_for_recovery: bool = False
@@ -113,6 +114,7 @@ def checkpoint_settings(
         asynchronous=options.STATE_BACKEND_ASYNC.read(configuration),
         local_copies=_local_copies(configuration),
         unaligned=_unaligned(configuration),
+        aligned_timeout_ms=options.CHECKPOINT_ALIGNED_TIMEOUT.read(configuration),
         after_tasks_finish=options.CHECKPOINT_AFTER_TASKS_FINISH.read(configuration),
         compression=options.SNAPSHOT_COMPRESSION.read(configuration),
         prefer_checkpoint_for_recovery=options.PREFER_CHECKPOINT_FOR_RECOVERY.read(configuration),

@@ -67,15 +67,22 @@ class AttemptRunner:
         self._publish_running(attempt)
         pacer = EpochPacer(self._pacing())
         marks = None if self.engine.mark_interval_ms is None else MarkPacer(self.engine.mark_interval_ms)
+        finished = False
         while True:
             self.between.attend()
             if marks is None:
                 self.between.wait_for_reader()  # else marks go on, and the sources are held below
             stop = self.between.stop
-            if stop is not None and self.stop.perform(stop, pacer.pace.budget):
+            if stop is not None and not self.epochs.has_ordered and self.stop.perform(stop, pacer.pace.budget):
                 break
-            epoch = self.epochs.run(pacer.pace.budget, holds_sources=self.between.reader_is_behind)
-            if epoch.finished:
+            may_order_ahead = stop is None and not finished
+            epoch = self.epochs.run(
+                pacer.pace.budget, holds_sources=self.between.reader_is_behind, may_order_ahead=may_order_ahead
+            )
+            finished = epoch.finished
+            if self.epochs.has_ordered:
+                continue
+            if finished:
                 self.final_checkpoint.take(EpochPacer(self._pacing()).pace.budget)
                 break
             if marks is not None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 
 from tamias.driver.cuts import Cut
 from tamias.driver.interrupts import AttemptFailed, check_cancelled
 from tamias.driver.job import Job
-from tamias.driver.job_checkpoints import JobCheckpoints
+from tamias.driver.job_checkpoints import DueCheckpoint, JobCheckpoints
 from tamias.driver.job_output import JobOutput
 from tamias.driver.pacing import EpochBudget, EpochReport
-from tamias.engine.protocol import Engine, Failure
+from tamias.engine.protocol import Engine, Failure, OrdersAhead
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder
 
-__all__ = ["Epoch", "EpochRunner", "least_by_group"]
+__all__ = ["CROWDED_BYTES", "Epoch", "EpochRunner", "least_by_group"]
+
+CROWDED_BYTES = 16 << 20  # of blobs that wait in one subtask: sources read no more until there are fewer
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,13 @@ class EpochRunner:
         self._backlog = False  # whether a source had more to read at the end of the last epoch
         self._group_watermarks: dict[str, int] = {}
         self._open_loops: frozenset[int] | None = None
+        self._crowded = False  # more blobs wait in a subtask than one more checkpoint may add to
         self._failed_region: frozenset[SubtaskId] | None = None
+        self._ahead: deque[EpochOrder] = deque()  # orders whose marks are on their way already
+        self._budget: EpochBudget | None = None  # of a further epoch that may begin meanwhile; None: none may
+        self._most_ahead = job.settings.checkpoints.max_concurrent - 1
+        if self._most_ahead > 0 and isinstance(engine, OrdersAhead):
+            engine.next_order = self._next_order
 
     @property
     def next_number(self) -> int:
@@ -56,35 +65,84 @@ class EpochRunner:
         """Forget the watermarks and loops of the attempt before."""
         self._group_watermarks = {}
         self._open_loops = None
+        self._crowded = False
+        self._ahead.clear()
+
+    @property
+    def has_ordered(self) -> bool:
+        """Whether the marks of the next epoch are on their way already."""
+        return bool(self._ahead)
 
     def take_failed_region(self) -> frozenset[SubtaskId] | None:
         """Return and forget the subtasks that the next attempt restarts; None for all subtasks."""
         region, self._failed_region = self._failed_region, None
         return region
 
-    def run(self, budget: EpochBudget, *, holds_sources: bool = False, suspends: bool = False) -> Epoch:
+    def run(
+        self,
+        budget: EpochBudget,
+        *,
+        holds_sources: bool = False,
+        suspends: bool = False,
+        may_order_ahead: bool = False,
+    ) -> Epoch:
         """Run one epoch. It carries a checkpoint if one is due.
 
         Args:
             budget: How much the sources may read.
             holds_sources: Where jobs run continuously: the sources read nothing behind this epoch until the next one.
             suspends: Where jobs run continuously: nothing happens behind this epoch until the next one.
+            may_order_ahead: Where jobs run continuously: the marks of a checkpoint that comes due may follow before
+                this epoch has ended. The next call runs that epoch.
 
         Raises:
             AttemptFailed: A subtask or a slot failed.
             Cancelled: The job was cancelled while the epoch ran.
         """
-        due = self._checkpoints.start_due(Cut(self._number, self._output.records_read), backlog=self._backlog)
-        order = replace(self._order(budget), holds_sources=holds_sources, suspends=suspends)
-        if due is not None:
-            order = replace(
-                order,
-                checkpoint_id=due.checkpoint_id,
-                checkpoint_ms=self._job.clock.now_ms(),
-                settled=self._job.subtasks - due.participants,
-                savepoint=due.savepoint,
-            )
-        return self._run(order)
+        self._budget = budget if may_order_ahead else None
+        try:
+            return self._run(self._ahead.popleft() if self._ahead else self._ordered(budget, holds_sources, suspends))
+        finally:
+            self._budget = None
+
+    def _ordered(self, budget: EpochBudget, holds_sources: bool, suspends: bool) -> EpochOrder:
+        due = self._start_due()
+        order = replace(self._order(budget), holds_sources=holds_sources or self._crowded, suspends=suspends)
+        if self._job.graph.settings.unaligned and not suspends:
+            order = replace(order, overtakes_after_ms=self._overtakes_after_ms(due))
+        return order if due is None else self._carrying(order, due)
+
+    def _start_due(self) -> DueCheckpoint | None:
+        return self._checkpoints.start_due(Cut(self._number, self._output.records_read), backlog=self._backlog)
+
+    def _carrying(self, order: EpochOrder, due: DueCheckpoint) -> EpochOrder:
+        return replace(
+            order,
+            checkpoint_id=due.checkpoint_id,
+            checkpoint_ms=self._job.clock.now_ms(),
+            settled=self._job.subtasks - due.participants,
+            savepoint=due.savepoint,
+        )
+
+    def _next_order(self) -> EpochOrder | None:
+        """Return the order of a checkpoint that is due while the marks of another epoch are on their way.
+
+        A requested savepoint waits for the end of that epoch: the slots know the place of one savepoint at a time.
+        """
+        if self._budget is None or self._checkpoints.is_requested or len(self._ahead) >= self._most_ahead:
+            return None
+        due = self._start_due()
+        if due is None:
+            return None
+        self._ahead.append(self._carrying(self._order(self._budget), due))
+        return self._ahead[-1]
+
+    def _overtakes_after_ms(self, due: DueCheckpoint | None) -> int | None:
+        """Return when the mark of the next epoch overtakes blobs, where jobs run continuously; None: never."""
+        if due is None:
+            return 0  # there is nothing to store, and the next checkpoint need not wait behind the mark
+        # Flink: savepoints are always aligned.
+        return None if due.savepoint is not None else self._job.settings.checkpoints.aligned_timeout_ms
 
     def run_draining(self, budget: EpochBudget) -> Epoch:
         """Run one epoch in which the sources end, although there is more to read. It carries no checkpoint."""
@@ -116,6 +174,8 @@ class EpochRunner:
         self._open_loops = frozenset(loop for ack in result.acks for loop in ack.open_loops)
         if order.checkpoint_id is not None:
             self._checkpoints.barrier_passed(order.checkpoint_id)
+        # Each checkpoint that overtakes draws the blobs on their way into the receivers, which makes room for more.
+        self._crowded = any(ack.kept_bytes > CROWDED_BYTES for ack in result.acks)
         report = self._report(result.acks, (self._job.clock.monotonic() - started) * 1000)
         self._backlog = report.backlog
         self._publish(order, result.acks, report.wall_ms)

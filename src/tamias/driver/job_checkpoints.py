@@ -25,7 +25,7 @@ from tamias.engine.protocol import Engine
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import SavepointOrder
-from tamias.slot.slot_events import SnapshotWritten
+from tamias.slot.slot_events import SlotEvent, SnapshotWritten
 from tamias.state.snapshots import RestorePlan
 
 __all__ = ["DueCheckpoint", "JobCheckpoints", "patience_of"]
@@ -73,6 +73,8 @@ class JobCheckpoints:
         self._retained = retained
         self._output = output
         self._attempt: int | None = None
+        self._under_way: set[int] = set()  # checkpoints whose epochs have not ended
+        self._early: list[SlotEvent] = []  # what slots have reported of these
         self._first_id = recovery.highest_id() + 1
         self._coordinator = CheckpointCoordinator(
             job.subtasks, _coordinator_settings(job.settings.checkpoints), first_id=self._first_id
@@ -90,10 +92,10 @@ class JobCheckpoints:
             cuts=self._cuts,
             output=output,
         )
-        if job.settings.checkpoints.unaligned:
+        if job.settings.checkpoints.unaligned and engine.mark_interval_ms is None:
             _log.info(
-                "job %s asks for unaligned checkpoints: at the end of an epoch no record is in flight, so there is "
-                "nothing to align and nothing to store; checkpoints are taken as always",
+                "job %s asks for unaligned checkpoints, and runs in epochs: at the end of an epoch no record is in "
+                "flight, so there is nothing to align and nothing to store; checkpoints are taken as always",
                 job.name,
             )
 
@@ -102,6 +104,8 @@ class JobCheckpoints:
     def begin_attempt(self, attempt: int, plan: RestorePlan | None) -> None:
         """Start the schedule: all subtasks are deployed, and restored as the plan says."""
         self._attempt = attempt
+        self._under_way.clear()
+        self._early.clear()
         finished = settled_subtasks(plan) if plan is not None else frozenset()
         restored_id = plan.checkpoint_id if plan is not None else None
         cut = self._cuts.of_savepoint(restored_id)
@@ -180,6 +184,7 @@ class JobCheckpoints:
         due = None
         if start is not None:
             self._cuts.begin(start.checkpoint_id, cut)
+            self._under_way.add(start.checkpoint_id)
             is_savepoint = start.kind == "savepoint"
             order = self._savepoints.start(start.request_id, start.checkpoint_id) if is_savepoint else None
             due = DueCheckpoint(start.checkpoint_id, start.participants, order)
@@ -206,11 +211,16 @@ class JobCheckpoints:
     def taken_at(self, checkpoint_id: int, cut: Cut) -> None:
         """Note where a checkpoint was taken, after its epoch."""
         self._cuts.place(checkpoint_id, cut)
+        self._under_way.discard(checkpoint_id)
 
     def attend(self) -> None:
         """Handle what the slots have reported, handle timeouts, and renew the claim on the directory."""
-        for event in self._engine.events():
+        reported, self._early = [*self._early, *self._engine.events()], []
+        for event in reported:
             if event.attempt != self._attempt:
+                continue
+            if event.checkpoint_id in self._under_way:  # its completion commits output that is not known yet
+                self._early.append(event)
                 continue
             now_ms = self._job.steady.now_ms()
             if isinstance(event, SnapshotWritten):

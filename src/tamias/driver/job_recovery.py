@@ -103,6 +103,7 @@ class JobRecovery:
             origin.metadata,
             origin.files.address,
             allow_non_restored_state=self._settings.allow_non_restored_state,
+            ignored_in_flight_id=self._settings.checkpoints.ignored_in_flight_checkpoint_id,
         )
 
     def refuse(self, origin: RestorePoint, error: BaseException) -> bool:
@@ -177,7 +178,10 @@ class JobRecovery:
         elif mode == "LEGACY":
             _log.warning("claim mode LEGACY does what NO_CLAIM does: no checkpoint here refers to files of another job")
         if checkpoint_id == self._settings.checkpoints.ignored_in_flight_checkpoint_id:
-            _log.info("checkpoint %d holds no records in flight that could be ignored", checkpoint_id)
+            if any(any(operator.in_flight) for operator in origin.metadata.operators):
+                _log.warning("the records in flight of checkpoint %d are dropped, as the program asks", checkpoint_id)
+            else:
+                _log.info("checkpoint %d holds no records in flight that could be ignored", checkpoint_id)
         return origin
 
     def _is_in_own_directory(self, origin: RestorePoint) -> bool:

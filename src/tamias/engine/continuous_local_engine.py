@@ -2,7 +2,8 @@
 
 Every epoch the sources read once and then put the mark of the epoch into the stream, so the same records share an epoch
 as on `LocalEngine`. With `chance` given, subtasks take turns in an order that it draws, and sources read on behind the
-mark: channels get ahead of each other, and marks have to be aligned, as they are between processes.
+mark: channels get ahead of each other, and marks have to be aligned, as they are between processes. Where marks may
+overtake, subtasks get the order of an epoch at a moment that is drawn too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
@@ -32,6 +34,8 @@ from tamias.types.by_value import dumps
 __all__ = ["ContinuousLocalEngine"]
 
 _READ_AHEAD = 4  # turns that a source may take behind a mark that is on its way
+_ORDERS_AHEAD = 0.1  # how often the driver is asked for the next order while an epoch is on its way
+_ATTENDS = 0.5  # how often a subtask lets a mark overtake rather than process a blob
 
 
 class ContinuousLocalEngine(LocalEngine):
@@ -48,15 +52,20 @@ class ContinuousLocalEngine(LocalEngine):
         self._chance = chance
         self._targets = {e.id: e.target for e in graph.exchanges}
         self._running: dict[SubtaskId, ContinuousChannels | ContinuousSource] = {}  # level by level
-        self._acks: list[Ack] = []
+        self._acks: dict[int, list[Ack]] = {}  # by epoch
+        self._ordered = -1  # the newest epoch whose marks are on their way
+        self.next_order: Callable[[], EpochOrder | None] | None = None
         self._parts: list[OutputPart] = []  # since the last acknowledgement of their subtask
         self.held_blobs = 0  # blobs that had to wait for the marks of other channels
+        self.overtaken_blobs = 0  # blobs that marks have overtaken
+        self.orders_ahead = 0  # epochs that began before the one before had ended
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         failure = super().deploy(replace(deployment, continuous=True))
         if failure is not None:
             return failure
         self._running.clear()
+        self._acks.clear()
         self._parts = []
         for level in self._graph.levels:
             for vertex in level:
@@ -67,15 +76,19 @@ class ContinuousLocalEngine(LocalEngine):
         return None
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        self._acks = []
+        acks = self._acks.setdefault(order.number, [])
         step = self._take_turns if self._chance is None else self._take_turns_by_chance
         for subtask_id, subtask in self._running.items():
             failure = self._turn(subtask_id, subtask.advance_clock)
             if failure is not None:
                 return EpochResult(failure=failure)
-        return step(order)
+        failure = step(order)
+        if failure is not None:
+            return EpochResult(failure=failure)
+        del self._acks[order.number]
+        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)))
 
-    def _take_turns(self, order: EpochOrder) -> EpochResult:
+    def _take_turns(self, order: EpochOrder) -> Failure | None:
         for subtask_id, subtask in self._running.items():
 
             def run(subtask: ContinuousChannels | ContinuousSource = subtask) -> None:
@@ -89,20 +102,32 @@ class ContinuousLocalEngine(LocalEngine):
 
             failure = self._turn(subtask_id, run)
             if failure is not None:
-                return EpochResult(failure=failure)
-        return self._result()
+                return failure
+        return None
 
-    def _take_turns_by_chance(self, order: EpochOrder) -> EpochResult:
+    def _take_turns_by_chance(self, order: EpochOrder) -> Failure | None:
         assert self._chance is not None
         sources = {of: each for of, each in self._running.items() if isinstance(each, ContinuousSource)}
+        channels = {of: each for of, each in self._running.items() if isinstance(each, ContinuousChannels)}
         turns_left = dict.fromkeys(sources, _READ_AHEAD)
-        not_read = set(sources)
-        while len(self._acks) < len(self._running):
+        not_read = set(sources) if order.number > self._ordered else set()
+        self._ordered = max(self._ordered, order.number)
+        not_told = set(channels) if order.overtakes_after_ms is not None else set()
+        acks = self._acks[order.number]
+        while len(acks) < len(self._running) or any(each.is_recording for each in channels.values()):
+            if self.next_order is not None and not not_read and self._chance.random() < _ORDERS_AHEAD:
+                self._give_ahead(list(sources.values()))
             may_turn = [of for of, each in self._running.items() if each.has_input]
             may_turn += [of for of, each in sources.items() if turns_left[of] and not each.has_input]
-            chosen = self._chance.choice(may_turn)
+            may_attend = [of for of, each in channels.items() if of in not_told or each.attends]
+            chosen = self._chance.choice(may_turn + may_attend)
             subtask = self._running[chosen]
-            if subtask.has_input:
+            if chosen in may_attend and (chosen not in may_turn or self._chance.random() < _ATTENDS):
+                if chosen in not_told:
+                    not_told.discard(chosen)
+                    channels[chosen].give_order(order)
+                failure = self._turn(chosen, channels[chosen].attend)
+            elif subtask.has_input:
                 failure = self._turn(chosen, subtask.take)
             else:
                 source = sources[chosen]
@@ -112,10 +137,23 @@ class ContinuousLocalEngine(LocalEngine):
                     not_read.discard(chosen)
                     source.give(order)
             if failure is not None:
-                return EpochResult(failure=failure)
-        return self._result()
+                return failure
+        return None
 
-    def _turn(self, subtask_id: SubtaskId, call: Callable[[], None]) -> Failure | None:
+    def _give_ahead(self, sources: list[ContinuousSource]) -> None:
+        """Let the marks of the next epoch follow, if the driver wants that."""
+        ahead = self._ask_for_order()
+        if ahead is not None:
+            self._ordered = ahead.number
+            self.orders_ahead += 1
+            self._acks[ahead.number] = []
+            for source in sources:
+                source.give(ahead)
+
+    def _ask_for_order(self) -> EpochOrder | None:
+        return None if self.next_order is None else self.next_order()
+
+    def _turn(self, subtask_id: SubtaskId, call: Callable[[], object]) -> Failure | None:
         """Give a subtask a turn; return the failure if it raised an exception. Every subtask restarts then."""
         slot = self._graph.slot_of(self._graph.vertices[subtask_id.vertex], subtask_id.subtask)
         if self._cancelled:
@@ -127,8 +165,10 @@ class ContinuousLocalEngine(LocalEngine):
             return Failure(error, slot)
         return None
 
-    def _result(self) -> EpochResult:
-        return EpochResult(sorted(self._acks, key=lambda a: (a.vertex, a.subtask)))
+    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
+        for subtask in self._running.values():
+            subtask.abandon(checkpoint_id)
+        return super().notify_aborted(checkpoint_id)
 
     # ------------------------------------------------------------------------------------------ from the subtasks
 
@@ -147,7 +187,7 @@ class ContinuousLocalEngine(LocalEngine):
         self._parts = [part for part in self._parts if part not in mine]
         own: Ack = pickle.loads(dumps(ack))
         add_output([own], mine)
-        self._acks.append(own)
+        self._acks[own.epoch].append(own)
 
 
 class _Surroundings:
@@ -170,8 +210,15 @@ class _Surroundings:
     def released(self) -> None:
         """Do nothing: blobs wait in memory here."""
 
-    def capture(self, subtask: Subtask, order: EpochOrder) -> None:
-        self._host.capture(self._subtask_id, order)
+    def record(self, blob: ReceivedBlob) -> ReceivedBlob:
+        self._engine.overtaken_blobs += 1
+        return blob
+
+    def capture(self, subtask: Subtask, order: EpochOrder) -> CapturedSubtask | None:
+        return self._host.capture(self._subtask_id, order)
+
+    def write(self, captured: CapturedSubtask) -> None:
+        self._host.write(captured)
 
 
 def _read(source: ContinuousSource, order: EpochOrder) -> None:

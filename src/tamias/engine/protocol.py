@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
@@ -38,6 +39,18 @@ class EpochResult:
 
     acks: list[Ack] = field(default_factory=list)
     failure: Failure | None = None
+
+
+@runtime_checkable
+class OrdersAhead(Protocol):
+    """An engine on which an epoch may begin before the one before it has ended.
+
+    Attributes:
+        next_order: Asked again and again while `run_epoch` waits for the marks of an epoch. If it returns an order, the
+            marks of that epoch are sent at once, and `run_epoch` is called with the order next.
+    """
+
+    next_order: Callable[[], EpochOrder | None] | None
 
 
 class Engine(Protocol):

@@ -126,6 +126,7 @@ class ExecutionSettings:
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: tuple[CachedFile, ...] = ()
     checkpointing: bool = False
+    unaligned: bool = False  # marks may overtake the records on their way, where jobs run continuously
     record_error_limit: int | None = None  # how many records a subtask of an operator may skip; None: any number
     releases_at_once: bool = False  # AT_LEAST_ONCE: sinks do not wait for their checkpoint to complete
 

@@ -92,7 +92,8 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
     vertices, exchanges = _vertices(chains, sizes, partitionings, ids)
     policies = {ids[id_]: policy for id_, policy in record_error_policies(nodes, settings.on_record_error).items()}
     vertices = tuple(_with_policies(vertex, policies) for vertex in vertices)
-    execution = replace(settings.execution, batch=batch, checkpointing=checkpointing)
+    unaligned = checkpointing and settings.unaligned_checkpoints
+    execution = replace(settings.execution, batch=batch, checkpointing=checkpointing, unaligned=unaligned)
     return JobGraph(settings.name, vertices, exchanges, execution)
 
 

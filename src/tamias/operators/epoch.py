@@ -34,6 +34,7 @@ class EpochOrder:
     open_loops: frozenset[int] | None = None  # feedback loops that subtasks keep open; None: not known yet
     savepoint: SavepointOrder | None = None
     savepoint_apart: bool = False  # the checkpoint is a savepoint, and the slot has its `SavepointOrder` already
+    overtakes_after_ms: int | None = None  # where jobs run continuously: when the mark overtakes blobs; None: never
     drain: bool = False  # sources end now, even if there is more to read
     # Where jobs run continuously: what happens behind the mark, until the next order.
     holds_sources: bool = False  # sources read nothing
@@ -78,6 +79,7 @@ class Ack:
     blocked_ms: float = 0.0  # where jobs run continuously: how long the subtask waited because its output was full
     aligned_ms: float = 0.0  # and how long from the first mark of the epoch to the last
     held_blobs: int = 0  # and how many blobs waited meanwhile
+    kept_bytes: int = 0  # and the blobs that are not processed, beside those that the queue of the input holds
     bytes_out: int = 0
     output_bytes: int = 0  # of lines and collected records
     lines: list[str] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from tamias.config.checkpointing import ExternalizedCheckpointRetention
 from tamias.driver.statistics.checkpoint_statistics import CheckpointRecord, CheckpointStatistics, SnapshotRecord
@@ -34,9 +34,9 @@ def checkpoints(job: KnownJob) -> dict[str, Any]:
             "checkpointed_size": summary(record.written_bytes for record in done),
             "state_size": summary(record.state_bytes for record in done),
             "end_to_end_duration": summary(_duration(record, now_ms) for record in done),
-            "alignment_buffered": nothing,
+            "alignment_buffered": summary(_total(record, "held_bytes") for record in done),
             "processed_data": nothing,
-            "persisted_data": nothing,
+            "persisted_data": summary(_total(record, "in_flight_bytes") for record in done),
         },
         "latest": _latest(job, statistics, now_ms),
         "history": [record_answer(job, record, now_ms, with_vertices=False) for record in records],
@@ -119,12 +119,16 @@ def _parts(record: CheckpointRecord, subtasks: list[SubtaskId], now_ms: int) -> 
         "checkpointed_size": sum(part.written_bytes for part in arrived),
         "state_size": sum(part.state_bytes for part in arrived),
         "end_to_end_duration": until_ms - record.triggered_ms,
-        "alignment_buffered": 0,
+        "alignment_buffered": sum(part.alignment.held_bytes for part in arrived),
         "processed_data": 0,
-        "persisted_data": 0,
+        "persisted_data": sum(part.alignment.in_flight_bytes for part in arrived),
         "num_subtasks": len(subtasks),
         "num_acknowledged_subtasks": len(arrived),
     }
+
+
+def _total(record: CheckpointRecord, what: Literal["held_bytes", "in_flight_bytes"]) -> int:
+    return sum(getattr(part.alignment, what) for part in list(record.snapshots.values()))
 
 
 def _duration(record: CheckpointRecord, now_ms: int) -> int:
@@ -137,7 +141,6 @@ def subtasks_answer(job: KnownJob, record: CheckpointRecord, vertex: Vertex) -> 
     snapshots = dict(record.snapshots)
     parts = [snapshots.get(SubtaskId(vertex.id, index)) for index in range(vertex.parallelism)]
     arrived = [part for part in parts if part is not None]
-    nothing = summary(0 for _ in arrived)
     return vertex_answer(record, vertex, now_ms) | {
         "summary": {
             "checkpointed_size": summary(part.written_bytes for part in arrived),
@@ -147,8 +150,13 @@ def subtasks_answer(job: KnownJob, record: CheckpointRecord, vertex: Vertex) -> 
                 "sync": summary(part.sync_ms for part in arrived),
                 "async": summary(part.async_ms for part in arrived),
             },
-            "alignment": dict.fromkeys(("buffered", "processed", "persisted", "duration"), nothing),
-            "start_delay": nothing,
+            "alignment": {
+                "buffered": summary(part.alignment.held_bytes for part in arrived),
+                "processed": summary(0 for _ in arrived),
+                "persisted": summary(part.alignment.in_flight_bytes for part in arrived),
+                "duration": summary(part.alignment.duration_ms for part in arrived),
+            },
+            "start_delay": summary(part.alignment.start_delay_ms for part in arrived),
         },
         "subtasks": [_subtask(index, record, part) for index, part in enumerate(parts)],
     }
@@ -166,9 +174,14 @@ def _subtask(index: int, record: CheckpointRecord, part: SnapshotRecord | None) 
         "checkpointed_size": part.written_bytes,
         "state_size": part.state_bytes,
         "checkpoint": {"sync": round(part.sync_ms), "async": round(part.async_ms)},
-        "alignment": {"buffered": 0, "processed": 0, "persisted": 0, "duration": 0},
-        "start_delay": 0,
-        "unaligned_checkpoint": False,
+        "alignment": {
+            "buffered": part.alignment.held_bytes,
+            "processed": 0,
+            "persisted": part.alignment.in_flight_bytes,
+            "duration": round(part.alignment.duration_ms),
+        },
+        "start_delay": round(part.alignment.start_delay_ms),
+        "unaligned_checkpoint": part.alignment.unaligned,
         "aborted": False,
     }
 
@@ -192,7 +205,7 @@ def config(job: KnownJob) -> dict[str, Any]:
         "checkpoint_storage": checkpoints.storage,
         "unaligned_checkpoints": checkpoints.unaligned,
         "tolerable_failed_checkpoints": checkpoints.tolerable_failures,
-        "aligned_checkpoint_timeout": 0,
+        "aligned_checkpoint_timeout": checkpoints.aligned_timeout_ms,
         "checkpoints_after_tasks_finish": checkpoints.after_tasks_finish,
         "state_changelog_enabled": False,
         "changelog_periodic_materialization_interval": 0,

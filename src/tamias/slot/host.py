@@ -41,7 +41,7 @@ from tamias.state.snapshots import SubtaskRestore
 from tamias.state.state_queries import look_up
 from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.scratch_folders import LocalFolder
-from tamias.subtask.capture import Declined
+from tamias.subtask.capture import CapturedSubtask, Declined
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
 from tamias.subtask.wire.frames import ReceivedBlob
@@ -202,26 +202,36 @@ class SlotHost:
         subtask = self._subtasks[subtask_id]
         self._dirty.add(subtask_id)
         yield from subtask.run_epoch(order, blobs, send)
-        self._capture(subtask_id, order, savepoint)
+        captured = self._capture(subtask_id, order, savepoint)
+        if captured is not None:
+            self.write(captured)
         self._dirty.discard(subtask_id)
         yield subtask.ack
 
-    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> None:
+    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> CapturedSubtask | None:
         """Capture the state of a subtask that runs continuously, if the epoch that it has ended carries a checkpoint.
+
+        `write` is called with the snapshot once it is whole: the mark may have overtaken blobs that belong to it.
 
         Raises:
             SlotLostError: The slot was not told where a savepoint goes.
         """
-        self._capture(subtask_id, order, self._savepoint_of(order))
+        return self._capture(subtask_id, order, self._savepoint_of(order))
 
-    def _capture(self, subtask_id: SubtaskId, order: EpochOrder, savepoint: SavepointOrder | None) -> None:
+    def _capture(
+        self, subtask_id: SubtaskId, order: EpochOrder, savepoint: SavepointOrder | None
+    ) -> CapturedSubtask | None:
         if order.checkpoint_id is None or subtask_id in order.settled:
-            return
+            return None
         taken = self._subtasks[subtask_id].snapshot(order.checkpoint_id, savepoint, order.checkpoint_ms)
         if isinstance(taken, Declined):
             self._writer.decline(subtask_id, taken)
-        else:
-            self._writer.add(taken)
+            return None
+        return taken
+
+    def write(self, captured: CapturedSubtask) -> None:
+        """Write a snapshot, and report it."""
+        self._writer.add(captured)
 
     def _savepoint_of(self, order: EpochOrder) -> SavepointOrder | None:
         if not order.savepoint_apart:

@@ -68,10 +68,7 @@ class LocalCopies:
         """Remember the files of a subtask's snapshot, so that `completed` keeps their copies."""
         paths = self._of_checkpoint.setdefault(checkpoint_id, set())
         for operator in snapshot.operators:
-            files = list(operator.keyed.files) if operator.keyed is not None else []
-            paths.update(file.path for file in files if file.path is not None)
-            if operator.operator_state is not None and operator.operator_state.path is not None:
-                paths.add(operator.operator_state.path)
+            paths.update(file.path for file in operator.files() if file.path is not None)
 
     def completed(self, checkpoint_id: int) -> None:
         """Delete the copies of older checkpoints to which a completed checkpoint does not refer."""

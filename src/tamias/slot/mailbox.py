@@ -25,6 +25,7 @@ from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
 from tamias.slot.spool import Spool
 from tamias.slot.turn import Turn
 from tamias.slot.waiting_blobs import WaitingBlob
+from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
@@ -99,8 +100,13 @@ class Mailbox:
             raise SlotLostError(self._host.slot, f"it waits for no task of attempt {attempt} for {subtask_id}")
         desk.attach(link).receive_all(desk.give_blob)
 
+    def abandon(self, checkpoint_id: int) -> None:
+        """Record no more blobs for a checkpoint that was aborted. Called in the turn."""
+        for desk in self._desks.values():
+            desk.abandon(checkpoint_id)
+
     def order(self, order: EpochOrder) -> None:
-        """Let the sources put the mark of an epoch into the stream. Thread-safe."""
+        """Let the sources put the mark of an epoch into the stream, and other subtasks let it overtake. Thread-safe."""
         for desk in self._desks.values():
             desk.give_order(order)
         self.wake()
@@ -118,7 +124,8 @@ class Mailbox:
         """Report the end of a subtask's epoch to the driver."""
         if ack.epoch > self.epoch:
             self.epoch, self.answered = ack.epoch, frozenset()
-        self.answered |= {subtask_id}
+        if ack.epoch == self.epoch:
+            self.answered |= {subtask_id}
         self.reports.put(EpochAcknowledged(attempt, ack))
 
     def put_out(self, attempt: int, part: OutputPart) -> None:
@@ -208,6 +215,11 @@ class Desk:
     def give_order(self, order: EpochOrder) -> None:
         if isinstance(self._running, ContinuousSource):
             self._running.give(order)
+        else:
+            self._running.give_order(order)
+
+    def abandon(self, checkpoint_id: int) -> None:
+        self._running.abandon(checkpoint_id)
 
     def hold_source(self) -> None:
         if isinstance(self._running, ContinuousSource):
@@ -220,13 +232,14 @@ class Desk:
         running = self._running
         if self.conduit is None:
             return _LONGEST_SLEEP_S  # the call of the task wakes the mailbox
+        overtakes_s = running.attend()
         if self.conduit.is_full or (self._puts_out and self._mailbox.reports.is_full):
             self._full_since = self._full_since or now
-            return _LONGEST_SLEEP_S  # room in the queue wakes the mailbox
+            return min(_LONGEST_SLEEP_S, overtakes_s)  # room in the queue wakes the mailbox
         if self._full_since:
             running.blocked_s += now - self._full_since
             self._full_since = 0.0
-        pause_s = self._follow_clock(now)
+        pause_s = min(self._follow_clock(now), overtakes_s)
         if running.has_input:
             running.take()
             if running.has_input:
@@ -299,6 +312,14 @@ class Desk:
         if not isinstance(blob, Blob):
             return blob  # it waited for the last mark already
         point("ahead", self._host.slot)
+        return self._spooled(blob)
+
+    def record(self, blob: ReceivedBlob) -> ReceivedBlob:
+        assert isinstance(blob, Blob), "a blob is recorded as it arrives"
+        point("overtaken", self._host.slot)
+        return self._spooled(blob)
+
+    def _spooled(self, blob: Blob) -> WaitingBlob:
         if self._held is None:
             self._held = self._host.spool()
         return WaitingBlob(blob, self._held.add(*blob.encode()))
@@ -308,9 +329,12 @@ class Desk:
         if held is not None:
             held.close()
 
-    def capture(self, subtask: Subtask, order: EpochOrder) -> None:
+    def capture(self, subtask: Subtask, order: EpochOrder) -> CapturedSubtask | None:
         point("epoch", self._host.slot)
-        self._host.capture(self._id, order)
+        return self._host.capture(self._id, order)
+
+    def write(self, captured: CapturedSubtask) -> None:
+        self._host.write(captured)
 
     def acknowledge(self, ack: Ack) -> None:
         point("acknowledge", self._host.slot)

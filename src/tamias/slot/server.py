@@ -218,6 +218,7 @@ class SlotServer:
                     case Completed(checkpoint_id):
                         self._host.checkpoint_completed(checkpoint_id)
                     case Aborted(checkpoint_id):
+                        self._mailbox.abandon(checkpoint_id)
                         self._host.checkpoint_aborted(checkpoint_id)
                     case CloseSubtasks():
                         self._mailbox.end(in_order=True)

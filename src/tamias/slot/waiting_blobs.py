@@ -12,17 +12,22 @@ from tamias.subtask.wire.frames import Blob, Frame
 class WaitingBlob:
     """A blob in a spool: its header is in memory, and its frames are read when their turn comes."""
 
-    __slots__ = ("_stored", "channel", "exchange", "sender", "sequence")
+    __slots__ = ("_stored", "channel", "exchange", "mark", "sender", "sequence", "size_bytes")
 
     def __init__(self, header: Blob, stored: StoredMessage) -> None:
         self.exchange = header.exchange
         self.sender = header.sender
         self.sequence = header.sequence
         self.channel: ChannelId = header.channel
+        self.mark = header.mark
+        self.size_bytes = header.size_bytes
         self._stored = stored
 
     def frames(self) -> list[Frame]:
         return Blob.decode(self._stored.read()).frames()
+
+    def pickled(self) -> bytes | memoryview:
+        return Blob.decode(self._stored.read()).payload
 
 
 class WaitingBlobs:

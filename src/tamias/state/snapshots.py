@@ -5,7 +5,9 @@ State is addressed by operator id and key group, never by subtask: a subtask ind
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from tamias.errors import CorruptFileError
 from tamias.graph.addresses import SubtaskId
@@ -79,6 +81,25 @@ class StateInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredInput:
+    """An input of a vertex, by what stays the same when the job is drawn again: who sends, and to which input."""
+
+    source: str  # the id of the operator that emits
+    input_index: int = 0
+    tag: str | None = None  # of a side output
+    number: int = 0  # among the inputs that are alike in all this
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightFiles:
+    """The blobs that a mark has overtaken on their way to one subtask: they are not part of its state yet."""
+
+    inputs: tuple[StoredInput, ...]  # the blobs refer to them by number
+    files: tuple[StateFile, ...]  # docs/formats/in-flight.md; in the order in which the blobs are processed
+    size_bytes: int = 0  # of all blobs
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorSnapshot:
     """One operator's part of one subtask's snapshot."""
 
@@ -88,6 +109,55 @@ class OperatorSnapshot:
     keyed: KeyedFiles | None = None
     operator_state: StateFile | None = None
     states: tuple[StateInfo, ...] = ()
+    in_flight: InFlightFiles | None = None  # of the head of a chain
+
+    def files(self) -> Iterator[StateFile]:
+        """Yield every file of the snapshot."""
+        if self.keyed is not None:
+            yield from self.keyed.files
+        if self.operator_state is not None:
+            yield self.operator_state
+        if self.in_flight is not None:
+            yield from self.in_flight.files
+
+    def with_files(self, changed: Callable[[StateFile], StateFile]) -> OperatorSnapshot:
+        """Return the snapshot with every file replaced."""
+        keyed, in_flight = self.keyed, self.in_flight
+        return replace(
+            self,
+            keyed=None if keyed is None else replace(keyed, files=tuple(map(changed, keyed.files))),
+            operator_state=None if self.operator_state is None else changed(self.operator_state),
+            in_flight=None if in_flight is None else replace(in_flight, files=tuple(map(changed, in_flight.files))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentStats:
+    """How the mark of a checkpoint came to one subtask, where jobs run continuously.
+
+    Attributes:
+        start_delay_ms: From the trigger of the checkpoint to the first mark.
+        aligned_ms: From the first mark to the snapshot.
+        held_bytes: Blobs of channels that were ahead and waited meanwhile.
+        recorded_ms: From the snapshot to the last mark, if the mark has overtaken blobs.
+        in_flight_bytes: The blobs that the mark has overtaken, which are part of the snapshot.
+        unaligned: The snapshot was taken before the mark had come on all channels.
+    """
+
+    start_delay_ms: float = 0.0
+    aligned_ms: float = 0.0
+    held_bytes: int = 0
+    recorded_ms: float = 0.0
+    in_flight_bytes: int = 0
+    unaligned: bool = False
+
+    @property
+    def duration_ms(self) -> float:
+        """From the first mark to the last."""
+        return self.aligned_ms + self.recorded_ms
+
+
+NO_ALIGNMENT = AlignmentStats()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +171,7 @@ class SubtaskSnapshot:
     bytes_written: int = 0  # written for this checkpoint, without the shared files that it refers to
     sync_ms: float = 0.0
     async_ms: float = 0.0
+    alignment: AlignmentStats = NO_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +202,43 @@ class OperatorRestore:
                 raise CorruptFileError(where, f"format {part.format!r}", f"{CANONICAL!r} or {ROCKSDB!r}")
 
 
+class Share(Enum):
+    """Which of the stored records of an input one new subtask processes."""
+
+    ALL = "all"
+    OWN_KEYS = "those of its key groups"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightInput:
+    """What one new subtask does with the stored blobs of one input.
+
+    Attributes:
+        exchange: The exchange of this job that the input is.
+        keeps_watermarks: Neither side of the exchange was rescaled: every channel is what it was.
+    """
+
+    exchange: int
+    share: Share
+    keeps_watermarks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightRestore:
+    """The stored blobs of one old subtask, of which one new subtask processes its share before new input."""
+
+    files: tuple[StateFile, ...]
+    inputs: tuple[InFlightInput, ...]  # by the number that the blobs refer to
+
+
 @dataclass(frozen=True, slots=True)
 class SubtaskRestore:
     """The state that one new subtask starts from."""
 
     operators: tuple[OperatorRestore, ...] = ()
     finished: bool = False
+    in_flight: tuple[InFlightRestore, ...] = ()
 
     def of(self, operator_id: str) -> OperatorRestore | None:
         """Return the part of one operator, or None if the checkpoint has none."""

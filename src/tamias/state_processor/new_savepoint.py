@@ -90,12 +90,10 @@ class NewSavepoint:
         def of_subtask(snapshot: OperatorSnapshot | None) -> OperatorSnapshot | None:
             if snapshot is None:
                 return None
-            keyed, state = snapshot.keyed, snapshot.operator_state
-            return replace(
-                snapshot,
-                keyed=None if keyed is None else replace(keyed, files=tuple(pool.map(copy, keyed.files))),
-                operator_state=None if state is None else copy(state),
-            )
+            keyed, others = snapshot.keyed, replace(snapshot, keyed=None).with_files(copy)
+            if keyed is None:
+                return others
+            return replace(others, keyed=replace(keyed, files=tuple(pool.map(copy, keyed.files))))
 
         return replace(stored.metadata, subtasks=tuple(map(of_subtask, stored.metadata.subtasks)))
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tamias.codegen.blame import Blame
 from tamias.errors import UserFunctionError, may_be_retried
+from tamias.faults import point
 from tamias.graph.job_graph import Operator
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import SavepointOrder
 from tamias.operators.operator import RuntimeOperator
 from tamias.state.keyed_backend import CapturedState, KeyedStateBackend, SnapshotTarget
 from tamias.state.operator_state_files import encode_operator_state
-from tamias.state.snapshots import OperatorSnapshot, StateInfo, SubtaskSnapshot
+from tamias.state.snapshots import NO_ALIGNMENT, AlignmentStats, OperatorSnapshot, StateInfo, SubtaskSnapshot
+from tamias.subtask.in_flight import InFlight
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class CapturedSubtask:
     finished: bool
     sync_ms: float
     savepoint: SavepointOrder | None = None
+    alignment: AlignmentStats = NO_ALIGNMENT
+    in_flight: InFlight | None = None  # the blobs that the mark has overtaken
 
     def write(self, target: SnapshotTarget) -> SubtaskSnapshot:
         """Write the state files; return the description of the snapshot."""
@@ -56,6 +60,9 @@ class CapturedSubtask:
                     states=captured.infos,
                 )
             )
+        if self.in_flight is not None:
+            point("in-flight", self.environment.index)
+            operators[0] = replace(operators[0], in_flight=self.in_flight.write(target))
         return SubtaskSnapshot(
             vertex=self.environment.vertex.id,
             subtask=self.environment.index,
@@ -64,6 +71,7 @@ class CapturedSubtask:
             bytes_written=target.bytes_written,
             sync_ms=self.sync_ms,
             async_ms=(self.environment.clock.monotonic() - started) * 1000,
+            alignment=self.alignment,
         )
 
 

@@ -72,13 +72,23 @@ class ChannelInput:
         self._intake = intake
         self._time_flow = time_flow
         self._outbox = outbox
+        self._restored: list[ReceivedBlob] = []
 
     @property
     def watermark_ms(self) -> int:
         return self._channels.watermark_ms
 
+    def restore(self, restored: Iterable[ReceivedBlob]) -> None:
+        """Let blobs that were on their way when a snapshot was taken come before all others."""
+        self._restored.extend(restored)
+
+    def take_restored(self) -> list[ReceivedBlob]:
+        """Return the blobs that come before all others, once."""
+        restored, self._restored = self._restored, []
+        return restored
+
     def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Emitted]:
-        for blob in in_order(blobs, self._read_first):
+        for blob in (*self.take_restored(), *in_order(blobs, self._read_first)):
             self.take(blob)
             if not self.ended:
                 yield from self._outbox.take_full()

@@ -16,7 +16,7 @@ from tamias.graph.specs import Hash, Rebalance, Rescale, Shuffle
 from tamias.keygroups import key_group, state_key, subtask_of
 from tamias.operators.driver_output import DriverOutput
 from tamias.operators.epoch import OutputPart
-from tamias.subtask.wire.frames import END, RECORDS, Blob, Frame
+from tamias.subtask.wire.frames import END, EPOCH, NO_MARK, RECORDS, Blob, Frame
 from tamias.types.by_value import dumps_up_to, pickled_size, size_of
 
 FULL_RUN = 8192  # records that fill a blob, if they are small
@@ -147,7 +147,8 @@ class ExchangeWriter:
                 first, second = _halved(part, records // 2)
                 waiting += second, first
                 continue
-            blob = Blob(self.exchange.id, self.sender, channel.target, channel.sequence, payload)
+            mark = part[-1][1].number if part[-1][0] == EPOCH else NO_MARK
+            blob = Blob(self.exchange.id, self.sender, channel.target, channel.sequence, payload, mark)
             channel.sequence += 1
             self.bytes_taken += blob.size_bytes
             if records:

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tamias.codegen.blame import Blame
 from tamias.codegen.chain_compiler import compile_chain
+from tamias.codegen.key_code import key_function
 from tamias.codegen.record_errors import RecordErrors
 from tamias.functions.dead_letters import OnRecordError
+from tamias.graph.specs import Hash
+from tamias.keygroups import key_group_range
 from tamias.operators.driver_output import DriverOutput
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
@@ -22,6 +25,7 @@ from tamias.state.snapshots import SubtaskRestore
 from tamias.storage.file_store import FileStore
 from tamias.subtask.capture import CapturedSubtask, Declined, capture
 from tamias.subtask.epoch_input import ChannelInput, EpochInput, SourceInput
+from tamias.subtask.in_flight import KeyShare, restored_blobs
 from tamias.subtask.intake import Intake, held_in_batch
 from tamias.subtask.lifecycle import OperatorLifecycle
 from tamias.subtask.outbox import Emitted, Outbox
@@ -82,6 +86,21 @@ class Subtask:
             self.input = SourceInput(head, *parts, ended_before=self._ended_before)
         else:
             self.input = ChannelInput(*parts, first_input=head.first_input)
+            if restored is not None and restored.in_flight:
+                channels = self.input.channel_ids
+                blobs = restored_blobs(restored.in_flight, store, channels=channels, key_share=self._key_share)
+                self.input.restore(blobs)
+
+    def _key_share(self, exchange: int) -> KeyShare:
+        """Return which records of an exchange belong to this subtask by their keys."""
+        graph, vertex = self.environment.graph, self.environment.vertex
+        (found,) = (e for e in graph.inputs_of(vertex.id) if e.id == exchange)
+        key = vertex.operators[0].key_of(found.input_index)
+        if key is None:  # the records are partitioned by a key, and processed without
+            assert isinstance(found.partitioning, Hash), "the plan of a restore asks for keys of keyed exchanges"
+            key = found.partitioning.key
+        own = key_group_range(vertex.max_parallelism, vertex.parallelism, self.environment.index)
+        return KeyShare(key_function(key), vertex.max_parallelism, own)
 
     def _record_errors(self, number: int, running: RuntimeOperator) -> RecordErrors | None:
         """Return what decides about exceptions of single records; None if each of them fails the job."""

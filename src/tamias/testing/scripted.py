@@ -37,6 +37,7 @@ from tamias.program.stream_execution_environment import StreamExecutionEnvironme
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
+from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.wire.frames import ReceivedBlob
 from tamias.testing.drawn_job import drawn_job
@@ -156,6 +157,8 @@ class ScriptedEngine(LocalEngine):
         self.times_passed: Counter[str] = Counter()  # by point; and under "snapshot" the snapshots written
         self._dead = False
         self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which the event is reported
+        self._awaited = 0  # the newest checkpoint whose epoch has ended
+        self._early: list[SlotEvent] = []  # of checkpoints whose epochs have not ended
         self.handle: JobHandle | None = None
         self.epochs: list[EpochOrder] = []
         self.started_ms: list[int] = []  # the start of each epoch
@@ -221,13 +224,10 @@ class ScriptedEngine(LocalEngine):
     def _await_snapshots(self, order: EpochOrder) -> None:
         """Wait until all snapshots are written, so that the next step does not depend on threads."""
         if order.checkpoint_id is not None:
+            self._awaited = order.checkpoint_id
             everyone = {SubtaskId(v.id, i) for v in self._graph.vertices for i in range(v.parallelism)}
             for _ in everyone - order.settled:
-                event: SlotEvent | None
-                try:
-                    event = self._events.get(timeout=30)
-                except queue.Empty:
-                    raise AssertionError("a snapshot was neither written nor reported as failed") from None
+                event: SlotEvent | None = self._next_event(order.checkpoint_id)
                 if isinstance(event, SnapshotWritten):
                     self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
                     self.times_passed["snapshot"] += 1
@@ -240,6 +240,26 @@ class ScriptedEngine(LocalEngine):
                         self._late.append((len(self.epochs) + later, event))
                     else:
                         self._held.append(event)
+
+    def events(self) -> list[SlotEvent]:
+        found = super().events()
+        self._early += [event for event in found if event.checkpoint_id > self._awaited]
+        return [event for event in found if event.checkpoint_id <= self._awaited]
+
+    def _next_event(self, checkpoint_id: int) -> SlotEvent | None:
+        """Return the next event of a checkpoint. Those of later checkpoints wait for their epoch to end."""
+        mine = next((event for event in self._early if event.checkpoint_id == checkpoint_id), None)
+        if mine is not None:
+            self._early.remove(mine)
+            return mine
+        while True:
+            try:
+                event = self._events.get(timeout=30)
+            except queue.Empty:
+                raise AssertionError("a snapshot was neither written nor reported as failed") from None
+            if event is None or event.checkpoint_id <= checkpoint_id:
+                return event
+            self._early.append(event)
 
     def wait(self, timeout_s: float) -> None:
         """Advance the clock instead of waiting."""
@@ -270,6 +290,10 @@ class ContinuousScriptedEngine(ScriptedEngine, ContinuousLocalEngine):
         super().__init__(graph, clock, script)
         self._chance = Random(script.turns)
 
+    def _ask_for_order(self) -> EpochOrder | None:
+        self._clock.advance(CHECKPOINT_INTERVAL_MS)
+        return super()._ask_for_order()
+
 
 class _ScriptedHost(SlotHost):
     """A slot that fails in the middle of an epoch or of a notification."""
@@ -293,10 +317,11 @@ class _ScriptedHost(SlotHost):
                 raise SlotLostError(self.slot, "crashed in an epoch")
             yield item
 
-    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> None:
-        super().capture(subtask_id, order)
+    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> CapturedSubtask | None:
+        captured = super().capture(subtask_id, order)
         if self._passes("in-epoch"):
             raise SlotLostError(self.slot, "crashed at a mark")
+        return captured
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         super().checkpoint_completed(checkpoint_id)

@@ -141,7 +141,8 @@ CHECKPOINT_RETENTION = choice(
 CHECKPOINT_UNALIGNED = flag(
     "execution.checkpointing.unaligned.enabled",
     False,
-    "Accepted without effect; the end of an epoch aligns all inputs, so no record is in flight at a checkpoint.",
+    "Whether the marks of checkpoints overtake the records on their way, which become part of the checkpoint; with "
+    "tamias.execution: continuous (in epochs no record is on its way at a checkpoint).",
     "execution.checkpointing.unaligned",
 )
 CHECKPOINT_UNALIGNED_FORCED = flag(
@@ -152,7 +153,7 @@ CHECKPOINT_UNALIGNED_FORCED = flag(
 CHECKPOINT_ALIGNED_TIMEOUT = millis(
     "execution.checkpointing.aligned-checkpoint-timeout",
     0,
-    "Accepted without effect; see unaligned.enabled.",
+    "How long an unaligned checkpoint is aligned before its marks overtake; see unaligned.enabled.",
     "execution.checkpointing.alignment-timeout",
 )
 CHECKPOINT_AFTER_TASKS_FINISH = flag(

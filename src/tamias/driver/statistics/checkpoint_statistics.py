@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tamias.clock import Clock
 from tamias.graph.addresses import SubtaskId
-from tamias.state.snapshots import OperatorSnapshot, StateFile, SubtaskSnapshot
+from tamias.state.snapshots import NO_ALIGNMENT, AlignmentStats, SubtaskSnapshot
 
 __all__ = ["CheckpointRecord", "CheckpointStatistics", "RestoredRecord", "SnapshotRecord"]
 
@@ -25,6 +25,7 @@ class SnapshotRecord:
         acknowledged_ms: When its report arrived, in milliseconds since 1970.
         state_bytes: The size of all files that it refers to.
         written_bytes: The size of what was written for this checkpoint.
+        alignment: How the mark of the checkpoint came to the subtask.
     """
 
     acknowledged_ms: int
@@ -32,6 +33,7 @@ class SnapshotRecord:
     written_bytes: int
     sync_ms: float
     async_ms: float
+    alignment: AlignmentStats = NO_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class CheckpointStatistics:
             snapshot.bytes_written,
             snapshot.sync_ms,
             snapshot.async_ms,
+            snapshot.alignment,
         )
         # The dictionary grows in place: a new one for each of N parts would make N squared entries. Readers copy it.
         parts = pending.snapshots
@@ -202,11 +205,4 @@ class CheckpointStatistics:
 
 
 def _size_of(snapshot: SubtaskSnapshot) -> int:
-    return sum(file.size for operator in snapshot.operators for file in _files(operator))
-
-
-def _files(operator: OperatorSnapshot) -> Iterator[StateFile]:
-    if operator.keyed is not None:
-        yield from operator.keyed.files
-    if operator.operator_state is not None:
-        yield operator.operator_state
+    return sum(file.size for operator in snapshot.operators for file in operator.files())

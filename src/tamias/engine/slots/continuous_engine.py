@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
@@ -38,7 +39,9 @@ class ContinuousSlotEngine(SlotEngine):
     def __init__(self, graph: JobGraph, pool: SlotPool, stall_timeout_s: float) -> None:
         super().__init__(graph, pool, stall_timeout_s)
         self._subtasks = frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))
-        self._acks: dict[SubtaskId, Ack] = {}
+        self._acks: dict[int, dict[SubtaskId, Ack]] = {}  # by epoch
+        self._ordered = -1  # the newest epoch whose marks are on their way
+        self.next_order: Callable[[], EpochOrder | None] | None = None
         self._parts: dict[SubtaskId, list[OutputPart]] = {}  # since the last acknowledgement of the subtask
         self._output_bytes = 0  # of the parts, and of those that acknowledgements of the running epoch have taken
         self._failure: Failure | None = None  # of the attempt
@@ -76,19 +79,28 @@ class ContinuousSlotEngine(SlotEngine):
     def _run_levels(self, order: EpochOrder) -> EpochResult:
         """Order the mark of an epoch, and wait until it has passed through every subtask."""
         assert self._deployment is not None, "deploy comes before the first epoch"
-        failure = self.lost() or self._ask_each(OrderEpoch(self._deployment.attempt, order))
-        holds = False
-        while failure is None and len(self._acks) < len(self._subtasks):
+        failure = self.lost() or (self._send(order) if order.number > self._ordered else None)
+        acks, holds = self._acks.setdefault(order.number, {}), False
+        while failure is None and len(acks) < len(self._subtasks):
             self.wait(_POLL_S)
-            failure = self.lost()
+            failure = self.lost() or self._send_next()
             if failure is None and self._output_bytes >= _OUTPUT_BYTES and not holds:
                 holds, failure = True, self._ask_each(HoldSources(self._deployment.attempt))
         if failure is not None:
             return EpochResult(failure=failure)
-        acks = [self._acks.pop(subtask) for subtask in sorted(self._subtasks)]
+        del self._acks[order.number]
         self._output_bytes = sum(part.size_bytes for parts in self._parts.values() for part in parts)
-        assert all(ack.epoch == order.number for ack in acks), "a subtask acknowledges each mark once, in order"
-        return EpochResult(acks)
+        return EpochResult([acks[subtask] for subtask in sorted(self._subtasks)])
+
+    def _send(self, order: EpochOrder) -> Failure | None:
+        assert self._deployment is not None
+        self._ordered = order.number
+        return self._ask_each(OrderEpoch(self._deployment.attempt, order))
+
+    def _send_next(self) -> Failure | None:
+        """Send the marks of the next epoch too, if the driver wants that."""
+        order = None if self.next_order is None else self.next_order()
+        return None if order is None else self._send(order)
 
     def lost(self) -> Failure | None:
         if self._failure is not None:
@@ -113,7 +125,7 @@ class ContinuousSlotEngine(SlotEngine):
             case EpochAcknowledged(_, ack):
                 subtask = SubtaskId(ack.vertex, ack.subtask)
                 add_output([ack], self._parts.pop(subtask, ()))
-                self._acks[subtask] = ack
+                self._acks.setdefault(ack.epoch, {})[subtask] = ack
             case OutputLeft(_, part):
                 self._parts.setdefault(SubtaskId(part.vertex, part.subtask), []).append(part)
                 self._output_bytes += part.size_bytes

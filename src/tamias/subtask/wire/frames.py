@@ -30,7 +30,8 @@ EPOCH: Final = 4  # (EPOCH, order): the mark that ends an epoch, where jobs run 
 Frame = tuple[Any, ...]
 
 BLOB: Final = b"B"  # the first byte of an encoded blob: tells a blob from the other messages of a slot
-_HEADER = struct.Struct("<cIIII")  # BLOB, exchange, sender, target, sequence
+NO_MARK: Final = -1
+_HEADER = struct.Struct("<cIIIIi")  # BLOB, exchange, sender, target, sequence, mark
 
 
 class Destination(NamedTuple):
@@ -49,6 +50,7 @@ class Blob:
     target: int
     sequence: int
     payload: bytes | memoryview
+    mark: int = NO_MARK  # the number of the epoch whose mark is the last frame: known without reading the frames
 
     @property
     def channel(self) -> ChannelId:
@@ -64,15 +66,20 @@ class Blob:
         frames: list[Frame] = pickle.loads(self.payload)
         return frames
 
+    def pickled(self) -> bytes | memoryview:
+        """Return the frames as they were sent."""
+        return self.payload
+
     def encode(self) -> tuple[bytes, bytes | memoryview]:
         """Return header and payload: two parts of one message, so that the payload is not copied."""
-        return _HEADER.pack(BLOB, self.exchange, self.sender, self.target, self.sequence), self.payload
+        header = _HEADER.pack(BLOB, self.exchange, self.sender, self.target, self.sequence, self.mark)
+        return header, self.payload
 
     @staticmethod
     def decode(data: bytes) -> Blob:
         """Read the joined parts that `encode` returned. The payload is a view of `data`, not a copy."""
-        _, exchange, sender, target, sequence = _HEADER.unpack_from(data)
-        return Blob(exchange, sender, target, sequence, memoryview(data)[_HEADER.size :])
+        _, exchange, sender, target, sequence, mark = _HEADER.unpack_from(data)
+        return Blob(exchange, sender, target, sequence, memoryview(data)[_HEADER.size :], mark)
 
 
 class ReceivedBlob(Protocol):
@@ -90,8 +97,17 @@ class ReceivedBlob(Protocol):
     @property
     def channel(self) -> ChannelId: ...
 
+    @property
+    def mark(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
     def frames(self) -> list[Frame]:
         """Return the frames in the order in which they were sent."""
+
+    def pickled(self) -> bytes | memoryview:
+        """Return the frames, pickled."""
 
 
 _Received = TypeVar("_Received", bound=ReceivedBlob)
@@ -104,7 +120,7 @@ def is_blob(message: bytes) -> bool:
 
 def destination_of(data: bytes) -> Destination:
     """Read the destination of an encoded blob and nothing else."""
-    _, exchange, _, target, _ = _HEADER.unpack_from(data)
+    _, exchange, _, target, _, _ = _HEADER.unpack_from(data)
     return Destination(exchange, target)
 
 

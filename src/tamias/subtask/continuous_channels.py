@@ -1,0 +1,226 @@
+"""A subtask that reads channels, where jobs run continuously: it aligns the marks, or lets them overtake."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tamias.errors import DeploymentError
+from tamias.graph.addresses import ChannelId
+from tamias.graph.specs import Broadcast, Forward, Rescale
+from tamias.operators.epoch import Ack, EpochOrder
+from tamias.state.snapshots import AlignmentStats
+from tamias.subtask.alignment import Alignment
+from tamias.subtask.capture import CapturedSubtask
+from tamias.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings
+from tamias.subtask.epoch_input import ChannelInput
+from tamias.subtask.recording import Recording, pieces_of
+from tamias.subtask.subtask import Subtask
+from tamias.subtask.wire.frames import ReceivedBlob
+
+__all__ = ["ContinuousChannels"]
+
+_TURN_S = 0.01  # how long a mark that overtakes waits for the records that are being processed
+_FIRST_AT_ONCE = 256  # records that are processed in one turn, before it is known how long they take
+_LEAST_AT_ONCE = 16
+
+
+class ContinuousChannels(ContinuousSubtask):
+    """A subtask that reads the blobs of other subtasks. Blobs of a channel that is ahead wait for the others' marks.
+
+    Where checkpoints are unaligned, the mark of an order need not be waited for. The subtask ends the epoch before it
+    has processed what was sent before the mark, records these blobs for its snapshot, and goes on processing them.
+    """
+
+    def __init__(self, subtask: Subtask, surroundings: Surroundings) -> None:
+        super().__init__(subtask, surroundings)
+        assert isinstance(subtask.input, ChannelInput)
+        graph = subtask.environment.graph
+        self._input = subtask.input
+        # Flink: no mark overtakes on channels that stay between two subtasks, whose order users rely on, nor on
+        # broadcast ones: the copies of a record would be in the state of some subtasks and on their way to others.
+        in_step = {e.id for e in graph.exchanges if isinstance(e.partitioning, (Forward, Rescale, Broadcast))}
+        channels = self._input.channel_ids
+        self._alignment = Alignment(channels, [channel for channel in channels if channel.exchange in in_step])
+        # Flink: AT_LEAST_ONCE does not align. Records behind the mark of a channel that is ahead are in the snapshot
+        # already, and count twice after a failure.
+        self._aligns = not graph.settings.releases_at_once
+        self._overtakes = graph.settings.unaligned
+        self._at_once = _FIRST_AT_ONCE
+        self._sequences = dict.fromkeys(channels, 0)
+        self._arrived: deque[ReceivedBlob] = deque()
+        self._aligning_since: float | None = None
+        self._delayed_ms = self._aligned_s = 0.0  # of the last mark: until it came first, and until it had come
+        self._held_blobs = self._held_bytes = 0  # in the last alignment
+        self._waiting: deque[ReceivedBlob] = deque()  # of channels that are ahead, in the order of their arrival
+        # Blobs that are taken before new ones: from a snapshot, those that waited for the last mark, and those that a
+        # mark has overtaken.
+        self._released: deque[ReceivedBlob] = deque(self._input.take_restored())
+        self._orders: deque[EpochOrder] = deque()
+        self._overtaking: EpochOrder | None = None  # an order whose mark may overtake, from this moment on:
+        self._overtakes_at = NEVER
+        self._recording: Recording | None = None
+        self._overtaken: frozenset[ChannelId] = frozenset()  # channels on which the last mark had not come
+
+    @property
+    def has_input(self) -> bool:
+        return bool(self._arrived or self._released)
+
+    @property
+    def attends(self) -> bool:
+        """Whether a mark may overtake, or blobs are recorded."""
+        return bool(self._orders) or self._overtaking is not None or self.is_recording
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether blobs of a snapshot are still on their way."""
+        return self._recording is not None
+
+    def give(self, blob: ReceivedBlob) -> None:
+        """Let a blob wait for its turn. Thread-safe."""
+        self._arrived.append(blob)
+
+    def give_order(self, order: EpochOrder) -> None:
+        """Let the mark of an order overtake, if it does not come in time. Thread-safe."""
+        if order.overtakes_after_ms is not None:
+            self._orders.append(order)
+
+    def take(self) -> None:
+        if self._recording is not None:
+            self._record_arrivals(self._recording)  # before one of them is processed
+        if not self._released:
+            self._check_next(self._arrived[0])
+        super().take()
+
+    def _check_next(self, blob: ReceivedBlob) -> None:
+        """Check that no blob of a channel is missing: Spark's shuffle carries each once, in order."""
+        expected = self._sequences[blob.channel]
+        if blob.sequence != expected:
+            raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came in place of blob {expected}")
+        self._sequences[blob.channel] = expected + 1
+
+    def _take(self) -> None:
+        if self._released:
+            blob = self._released.popleft()
+        else:
+            blob = self._arrived.popleft()
+            self._surroundings.taken(blob)
+        channel = blob.channel
+        if self._aligns and self._alignment.is_ahead(channel):
+            self._held_blobs += 1
+            self._held_bytes += blob.size_bytes
+            self._waiting.append(self._surroundings.hold(blob))
+            return
+        with self.subtask.blame.operator():
+            order = self._take_part(blob) if self._overtakes else self._input.take(blob)
+        if order is not None:
+            self._take_mark(channel, order)
+
+    def _take_part(self, blob: ReceivedBlob) -> EpochOrder | None:
+        """Process a blob, or the part of it that takes a turn: a mark that overtakes does not wait for the rest."""
+        first, *rest = pieces_of(blob, self._at_once)
+        self._released.extendleft(reversed(rest))
+        clock, before = self.subtask.environment.clock, self.subtask.intake.record_count
+        started = clock.monotonic()
+        order = self._input.take(first)
+        took_s, records = clock.monotonic() - started, self.subtask.intake.record_count - before
+        if records:
+            self._at_once = max(_LEAST_AT_ONCE, int(_TURN_S * records / max(took_s, 1e-9)))
+        return order
+
+    # ------------------------------------------------------------------------------------------------------ marks
+
+    def _take_mark(self, channel: ChannelId, order: EpochOrder) -> None:
+        if order.number > self._alignment.ended:
+            self._begin_alignment(order)
+        if self._alignment.arrive(channel, order.number):
+            self._pass_mark(order)
+
+    def _begin_alignment(self, order: EpochOrder) -> None:
+        if self._aligning_since is None:
+            self._aligning_since = self.subtask.environment.clock.monotonic()
+            self._delayed_ms = self._delay_ms(order)
+
+    def _pass_mark(self, order: EpochOrder) -> None:
+        """End an epoch, aligned or not: what waited for its mark is processed next."""
+        self._begin_alignment(order)
+        assert self._aligning_since is not None
+        now = self.subtask.environment.clock.monotonic()
+        self._aligned_s, self._aligning_since = now - self._aligning_since, None
+        self._overtaken = self._alignment.end(order.number)
+        self._input.warn_if_held()
+        self._end_epoch(order)
+        self._held_blobs = self._held_bytes = 0
+        self._released.extendleft(reversed(self._waiting))  # each channel stays in its own order
+        self._waiting.clear()
+        self._surroundings.released()
+
+    def attend(self) -> float:
+        if not self._overtakes:
+            return NEVER
+        now = self.subtask.environment.clock.monotonic()
+        while self._orders:
+            self._overtaking = self._orders.popleft()
+            assert self._overtaking.overtakes_after_ms is not None, "give_order takes no others"
+            self._overtakes_at = now + self._overtaking.overtakes_after_ms / 1000
+        order = self._overtaking
+        if order is not None and order.number <= self._alignment.ended:
+            order, self._overtaking = None, None  # the mark has come on all channels in time
+        if order is not None and now >= self._overtakes_at and self._may_overtake(order):
+            self._overtaking = None
+            self._overtake(order)
+        if self._recording is not None:
+            self._record_arrivals(self._recording)
+        return NEVER if self._overtaking is None else max(0.0, self._overtakes_at - now)
+
+    def _may_overtake(self, order: EpochOrder) -> bool:
+        # Without a checkpoint nothing depends on where an epoch ends, and the mark overtakes on every channel.
+        return order.checkpoint_id is None or self._alignment.may_overtake(order.number)
+
+    def _overtake(self, order: EpochOrder) -> None:
+        """End an epoch although its mark has not come on all channels."""
+        self._pass_mark(order)
+        if self._recording is not None:
+            for blob in self._released:
+                self._recording.add(blob)
+
+    def _keep(self, captured: CapturedSubtask) -> None:
+        if not self._overtaken:
+            self._surroundings.write(captured)
+            return
+        now = self.subtask.environment.clock.monotonic()
+        self._recording = Recording(captured, self._alignment.ended, self._overtaken, now)
+
+    def _record_arrivals(self, recording: Recording) -> None:
+        """Take in what has arrived before its turn has come, so that a mark behind it arrives."""
+        while self._arrived:
+            self._check_next(self._arrived[0])
+            blob = self._arrived.popleft()
+            self._surroundings.taken(blob)
+            kept = self._surroundings.record(blob)
+            self._released.append(kept)
+            recording.add(kept)
+        if recording.is_complete:
+            self._recording = None
+            self._surroundings.write(recording.captured(self.subtask.environment.clock.monotonic()))
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Tell the slot that what was recorded is processed next, unless other blobs wait for a mark."""
+        if not self._waiting:
+            self._surroundings.released()
+
+    def abandon(self, checkpoint_id: int) -> None:
+        if self._recording is not None and self._recording.checkpoint_id == checkpoint_id:
+            self._recording = None
+            self._let_go()
+
+    def _emit_input_watermark(self) -> None:
+        """Do nothing: watermarks come with the blobs."""
+
+    def _fill(self, ack: Ack) -> None:
+        ack.aligned_ms, ack.held_blobs = self._aligned_s * 1000, self._held_blobs
+        if self._overtakes:
+            ack.kept_bytes = sum(blob.size_bytes for blob in (*self._waiting, *self._released))
+
+    def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
+        return AlignmentStats(self._delayed_ms, self._aligned_s * 1000, self._held_bytes)

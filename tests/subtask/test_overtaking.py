@@ -1,0 +1,169 @@
+"""Marks that overtake: what a subtask records for its snapshot, what it goes on with, and when it waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tamias.operators.epoch import EpochOrder
+from tamias.subtask.capture import CapturedSubtask
+from tamias.subtask.recording import pieces_of
+from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
+from tamias.types.by_value import dumps
+from tests.subtask.test_continuous import Bench, records
+
+
+def checkpoint(number: int, *, after_ms: int | None = 0) -> EpochOrder:
+    return EpochOrder(number, checkpoint_id=number, overtakes_after_ms=after_ms)
+
+
+def recorded(captured: CapturedSubtask) -> list[Any]:
+    """Return the values that a snapshot holds as in flight."""
+    assert captured.in_flight is not None
+    frames = [frame for blob in captured.in_flight.blobs for frame in blob.frames()]
+    return [value for frame in frames if frame[0] == RECORDS for value in frame[1]]
+
+
+def test_the_mark_overtakes_what_waits_and_what_comes_before_it() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(3)
+    bench.give(0, records(1))
+    bench.subtask.give_order(order)
+    bench.subtask.attend()
+    assert bench.around.take_sent() == [(EPOCH, order)], "the mark leaves before the record is processed"
+    assert [ack.epoch for ack in bench.around.acks] == [3]
+    assert bench.around.written == [], "more may come before the marks"
+    bench.give(1, records(2))
+    bench.give(0, records(3), (EPOCH, order))
+    bench.give(0, records(4))
+    bench.give(1, records(5), (EPOCH, order))
+    bench.give(1, records(6))
+    bench.subtask.attend()
+    (captured,) = bench.around.written
+    assert recorded(captured) == [1, 2, 3, 5]
+    assert captured.alignment.unaligned and captured.alignment.in_flight_bytes > 0
+    assert bench.run() == [1, 2, 3, 4, 5, 6]
+    assert len(bench.around.acks) == 1, "a mark that comes late ends nothing"
+    bench.host.shutdown()
+
+
+def test_a_blob_that_comes_between_two_looks_is_recorded_before_it_is_processed() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(0)
+    bench.subtask.give_order(order)
+    bench.subtask.attend()
+    bench.give(0, records(1), (EPOCH, order))
+    bench.subtask.take()
+    bench.give(1, records(2), (EPOCH, order))
+    bench.subtask.take()
+    assert bench.around.take_sent() == [(EPOCH, order), 1, 2]
+    assert recorded(bench.around.written[0]) == [1, 2]
+    bench.host.shutdown()
+
+
+def test_what_the_subtask_has_processed_before_the_order_is_not_recorded() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(1)
+    bench.give(0, records(1), (EPOCH, order))
+    bench.give(0, records(2))
+    assert bench.run() == [1]
+    bench.subtask.give_order(order)
+    bench.give(1, records(3), (EPOCH, order))
+    bench.subtask.attend()
+    assert recorded(bench.around.written[0]) == [3], "channel 0 was ahead: its next record is behind the mark"
+    assert bench.run() == [(EPOCH, order), 2, 3]
+    bench.host.shutdown()
+
+
+def test_what_is_still_waiting_belongs_to_the_next_checkpoint_too() -> None:
+    bench, first, second = Bench(unaligned=True), checkpoint(1), checkpoint(2)
+    bench.give(0, records(1), (EPOCH, first))
+    bench.give(1, (EPOCH, first))
+    bench.subtask.give_order(first)
+    bench.subtask.attend()
+    bench.give(0, records(2), (EPOCH, second))
+    bench.give(1, (EPOCH, second))
+    bench.subtask.give_order(second)
+    bench.subtask.attend()
+    assert [recorded(captured) for captured in bench.around.written] == [[1], [1, 2]]
+    assert bench.run() == [(EPOCH, first), (EPOCH, second), 1, 2]
+    bench.host.shutdown()
+
+
+def test_a_mark_that_comes_in_time_is_aligned() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(0, after_ms=100)
+    bench.subtask.give_order(order)
+    bench.give(0, records(1), (EPOCH, order))
+    assert bench.subtask.attend() > 0
+    assert bench.run() == [1]
+    bench.clock.advance(99)
+    bench.subtask.attend()
+    assert not bench.around.acks
+    bench.give(1, records(2), (EPOCH, order))
+    assert bench.run() == [2, (EPOCH, order)]
+    (captured,) = bench.around.written
+    assert captured.in_flight is None and not captured.alignment.unaligned
+    bench.clock.advance(10)
+    bench.subtask.attend()
+    assert len(bench.around.acks) == 1
+    bench.host.shutdown()
+
+
+def test_a_mark_that_does_not_come_in_time_overtakes() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(0, after_ms=100)
+    bench.subtask.give_order(order)
+    bench.give(0, records(1), (EPOCH, order))
+    bench.give(0, records(2))
+    bench.subtask.attend()
+    assert bench.run() == [1]
+    assert bench.around.held, "channel 0 is ahead"
+    bench.give(1, records(3))
+    bench.clock.advance(100)
+    bench.subtask.attend()
+    bench.give(1, (EPOCH, order))
+    assert bench.run() == [(EPOCH, order), 2, 3]
+    (captured,) = bench.around.written
+    assert recorded(captured) == [3]
+    assert (captured.alignment.aligned_ms, captured.alignment.held_bytes > 0) == (100, True)
+    bench.host.shutdown()
+
+
+def test_an_epoch_without_a_checkpoint_records_nothing() -> None:
+    bench, order = Bench(unaligned=True), EpochOrder(4, overtakes_after_ms=0)
+    bench.give(0, records(1))
+    bench.subtask.give_order(order)
+    bench.subtask.attend()
+    assert not bench.subtask.is_recording and not bench.around.recorded
+    assert [ack.epoch for ack in bench.around.acks] == [4]
+    bench.host.shutdown()
+
+
+def test_an_aborted_checkpoint_records_no_more() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(4)
+    bench.subtask.give_order(order)
+    bench.subtask.attend()
+    assert bench.subtask.is_recording
+    bench.subtask.abandon(3)
+    assert bench.subtask.is_recording
+    bench.subtask.abandon(4)
+    assert not bench.subtask.is_recording
+    bench.host.shutdown()
+
+
+def test_a_savepoint_waits_for_its_marks() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(0, after_ms=None)
+    bench.give(0, records(1))
+    bench.subtask.give_order(order)
+    bench.subtask.attend()
+    assert not bench.around.acks
+    assert bench.run() == [1]
+    bench.host.shutdown()
+
+
+def test_a_blob_is_cut_into_parts_in_order_and_the_last_one_has_the_mark() -> None:
+    order = EpochOrder(5)
+    frames: list[Frame] = [(RECORDS, [1, 2, 3], [10, 20, 30]), (WATERMARK, 30), (RECORDS, [4, 5], None), (EPOCH, order)]
+    parts = pieces_of(Blob(0, 1, 0, 7, dumps(frames), 5), 2)
+    assert [part.frames() for part in parts] == [
+        [(RECORDS, [1, 2], [10, 20])],
+        [(RECORDS, [3], [30]), (WATERMARK, 30)],
+        [(RECORDS, [4, 5], None), (EPOCH, order)],
+    ]
+    assert [part.mark for part in parts] == [-1, -1, 5]
+    assert {(part.channel, part.sequence) for part in parts} == {((0, 1), 7)}
