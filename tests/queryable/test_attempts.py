@@ -38,11 +38,11 @@ def deployed_job():
 def test_a_slot_refuses_the_query_of_another_attempt(deployed):
     engine, _ = deployed
     (state,) = [state for state in engine.queryable_states() if state.name == "value"]
-    query = StateQuery(SubtaskId(state.vertex, 0), RUNNING_ATTEMPT, "value", [1, 2], timeout_s=1.0)
-    assert engine.look_up(query) == [None, None]
+    subtask = SubtaskId(state.vertex, 0)
+    assert engine.look_up(StateQuery(subtask, RUNNING_ATTEMPT, "value", [1, 2], timeout_s=1.0)) == [None, None]
     for other in (RUNNING_ATTEMPT - 1, RUNNING_ATTEMPT + 1):
         with pytest.raises(StateNotServed, match="restarts"):
-            engine.look_up(query._replace(attempt=other))
+            engine.look_up(StateQuery(subtask, other, "value", [1, 2], timeout_s=1.0))
 
 
 def test_a_slot_refuses_the_query_of_a_subtask_that_it_does_not_have(deployed):
