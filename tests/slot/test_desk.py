@@ -240,7 +240,7 @@ def test_watermarks_are_emitted_at_their_interval_and_leave_at_once(benches: lis
     bench.attach()
     for number, now in enumerate((1.0, 1.1875, 1.25, 1.375, 1.5, 1.625)):
         waiting.append([number * 100])
-        assert bench.desk.step(now) == pytest.approx(0.001), "then the source is asked again"
+        assert bench.desk.step(now) == pytest.approx(0.004), "then the source is asked again"
     sent = [bench.receive() for _blob in range(8)]
     assert sent == [[0], [100], [(WATERMARK, 99)], [200], [300], [(WATERMARK, 299)], [400], [500]]
 
@@ -252,23 +252,18 @@ def test_a_subtask_with_nothing_to_do_sleeps_until_its_next_watermark(benches: l
     assert [bench.desk.step(now) for now in (1.0, 1.125, 1.25, 1.5, 1.625)] == [0.25, 0.125, 0.25, 0.25, 0.125]
 
 
-def test_a_source_with_nothing_to_read_is_asked_less_and_less_often(benches: list[Bench]) -> None:
+def test_a_source_without_a_backlog_is_asked_every_four_milliseconds(benches: list[Bench]) -> None:
     bench = bench_of(benches, SOURCE)
     bench.attach()
-    now, pauses = 0.0, []
-    for _look in range(5):
-        pauses.append(bench.desk.step(now))
+    for now in (0.0, 0.004, 0.008):
         asked = len(reads)
-        assert bench.desk.step(now) == pytest.approx(pauses[-1])
+        assert bench.desk.step(now) == pytest.approx(0.004)
+        assert len(reads) > asked
+        asked = len(reads)
+        assert bench.desk.step(now + 0.001) == pytest.approx(0.003)
         assert len(reads) == asked, "its time has not come"
-        now += pauses[-1]
-    assert pauses == pytest.approx([0.001, 0.002, 0.004, 0.004, 0.004])
-    waiting.append([7])
-    assert bench.desk.step(now) == pytest.approx(0.001), "records came, so more may come soon"
-    asked = len(reads)
-    assert bench.desk.step(now + 0.001) == pytest.approx(0.002)
-    assert len(reads) > asked
-    assert bench.receive() == [7]
+        waiting.append([now])
+    assert [bench.receive(), bench.receive()] == [[0.0], [0.004]]
 
 
 def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[Bench]) -> None:
@@ -280,7 +275,7 @@ def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[
     assert reads == []
     bench.desk.give_order(EpochOrder(0))
     assert bench.desk.step(2.0) == 0.0
-    assert bench.desk.step(3.0) == pytest.approx(0.001), "it was read, and is asked again"
+    assert bench.desk.step(3.0) == pytest.approx(0.004), "it was read, and is asked again"
     assert [bench.receive(), bench.receive()] == [[(EPOCH, EpochOrder(0))], [7]]
 
 

@@ -36,8 +36,7 @@ __all__ = ["Mailbox"]
 _POLL_RECORDS = 4096  # that a source reads in one step
 _POLL_BYTES = 1 << 20
 _POLL_MS = 5  # how long a source reads in one step
-_SHORTEST_PAUSE_S = 0.001  # before a source without a backlog is asked again
-_LONGEST_PAUSE_S = 0.004
+_POLL_PAUSE_S = 0.004  # before a source without a backlog is asked again: its records of that time leave together
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
 OnFailure = Callable[[SubtaskId, int, Exception], None]  # with the attempt of the subtask
@@ -182,7 +181,6 @@ class Desk:
         self._flush_s = _buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
         self._next_watermark = self._next_poll = self._next_clock = self._flushed = 0.0
         self._full_since = 0.0  # 0: the output is not full
-        self._poll_pause_s = _SHORTEST_PAUSE_S
         self._held: Spool | None = None  # the blobs of channels that are ahead
 
     @property
@@ -280,13 +278,7 @@ class Desk:
             self._flush_if_due(now)
         else:
             self._flushed = now  # `poll` has sent everything
-        if progress.backlog or progress.finished:
-            self._next_poll = 0.0
-            return 0.0
-        if progress.records:
-            self._poll_pause_s = _SHORTEST_PAUSE_S
-        self._next_poll = now + self._poll_pause_s
-        self._poll_pause_s = min(2 * self._poll_pause_s, _LONGEST_PAUSE_S)
+        self._next_poll = now if progress.backlog or progress.finished else now + _POLL_PAUSE_S
         return self._next_poll - now
 
     def _flush_if_due(self, now: float) -> None:
