@@ -154,6 +154,39 @@ def test_output_leaves_with_the_last_blob_that_waits_or_after_the_buffer_timeout
     assert [bench.receive(), bench.receive(), bench.receive()] == [["a", "b"], ["c", "d"], ["e", "f"]]
 
 
+def test_the_first_record_leaves_at_once_and_those_of_the_next_milliseconds_together(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    for value, now in (("a", 1.0), ("b", 1.001), ("c", 1.002)):
+        bench.give(value)
+        assert bench.desk.step(now) == 0.0
+    assert bench.desk.step(1.002) == pytest.approx(0.001)
+    bench.desk.step(1.003)
+    bench.give("d")
+    bench.desk.step(1.0065)
+    assert [bench.receive(), bench.receive(), bench.receive()] == [["a"], ["b", "c"], ["d"]]
+
+
+def test_a_buffer_timeout_of_nothing_gathers_nothing(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=0)
+    bench.attach()
+    for value, now in (("a", 1.0), ("b", 1.001)):
+        bench.give(value)
+        bench.desk.step(now)
+    assert [bench.receive(), bench.receive()] == [["a"], ["b"]]
+
+
+def test_a_mark_leaves_at_once_with_what_was_gathered(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    for value, now in (("a", 1.0), ("b", 1.001)):
+        bench.give(value)
+        bench.desk.step(now)
+    bench.give_mark()
+    bench.desk.step(1.0015)
+    assert [bench.receive(), bench.receive()] == [["a"], ["b", (EPOCH, EpochOrder(0))]]
+
+
 def test_the_buffer_timeout_begins_when_everything_has_left(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
@@ -219,7 +252,7 @@ def test_a_timer_fires_when_its_time_has_come_and_its_output_leaves_at_once(benc
 
 
 def test_timers_that_are_always_due_leave_time_for_records(benches: list[Bench]) -> None:
-    bench = bench_of(benches, MIDDLE)
+    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=0)
     bench.attach()
     bench.give(500)  # in the past
     bench.desk.step(0.0)
@@ -262,8 +295,8 @@ def test_a_source_without_a_backlog_is_asked_every_four_milliseconds(benches: li
         asked = len(reads)
         assert bench.desk.step(now + 0.001) == pytest.approx(0.003)
         assert len(reads) == asked, "its time has not come"
-        waiting.append([now])
-    assert [bench.receive(), bench.receive()] == [[0.0], [0.004]]
+        waiting.append([int(now * 1000)])
+    assert [bench.receive(), bench.receive()] == [[0], [4]]
 
 
 def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[Bench]) -> None:
