@@ -37,9 +37,7 @@ _POLL_RECORDS = 4096  # that a source reads in one step
 _POLL_BYTES = 1 << 20
 _POLL_MS = 5  # how long a source reads in one step
 _POLL_PAUSE_S = 0.004  # before a source without a backlog is asked again: its records of that time leave together
-_GATHER_S = (
-    0.003  # after output has left: what follows within it leaves together. Each blob costs some 0.5 ms of Spark's
-)
+_GATHER_S = 0.003  # after output has left: what follows within it leaves together, since Spark works by the blob
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
 OnFailure = Callable[[SubtaskId, int, Exception], None]  # with the attempt of the subtask
