@@ -20,8 +20,8 @@ from tamias.state_processor.stored_savepoint import open_savepoint
 from tamias.testing import collect_locally
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import Ask
-from tests.operators.test_checkpointed_functions import environment as plain_environment
-from tests.operators.test_checkpointed_functions import interrupted, numbers
+from tests.operators.interrupted_jobs import environment as plain_environment
+from tests.operators.interrupted_jobs import interrupted, numbers
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "raw"
 TOLD = sorted(f"{key}: {FILLED + 1}" for key in KEYS)

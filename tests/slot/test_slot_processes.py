@@ -72,7 +72,7 @@ def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, regi
 def test_slots_end_with_their_driver(registering: bool) -> None:
     program = f"""
         import time
-        from tests.slot.test_slot_processes import environment, sums
+        from tests.slot.summing_job import environment, sums
         from tamias.testing.process_engine import on_process_engine
         with on_process_engine(registering={registering}):
             env = environment()
