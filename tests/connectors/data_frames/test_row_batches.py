@@ -7,7 +7,7 @@ from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
 from tamias.errors import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
 from tests.connectors.data_frames.row_files import ROW_TYPE, Query, rows, write_part
 from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import SourceCase, SourceContract
+from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
 
 class BatchesCase(SourceCase):
@@ -40,7 +40,7 @@ class BatchesCase(SourceCase):
         return RowFilesDamaged, r"000000000006/part-00000.*found \d+ bytes, expected"
 
 
-class TestRowBatches(SourceContract):
+class TestRowBatches(FindsNewInput, RefusesBadInput):
     @pytest.fixture
     def case(self, tmp_path):
         return BatchesCase(tmp_path)

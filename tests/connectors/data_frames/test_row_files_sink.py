@@ -13,7 +13,7 @@ from tamias.storage.file_store import open_files
 from tamias.storage.local import LocalFiles
 from tamias.table import Row
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows_of
-from tests.connectors.sink_contract import SinkCase, SinkContract
+from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
 
 
@@ -49,7 +49,7 @@ class LoggedCase(RowsCase):
 
 
 @pytest.mark.parametrize("kind", [RowsCase, LoggedCase])
-class TestRowFilesSink(SinkContract):
+class TestRowFilesSink(SinkContract, RefusesBadRecords):
     fault_points = ("row-file-mark",)
 
     @pytest.fixture

@@ -9,7 +9,7 @@ from tamias.common import SerializationSchema, SimpleStringSchema
 from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from tamias.errors import KafkaError, KafkaTransactionLost
 from tests.connectors.kafka.with_broker.sinks import AT_LEAST_ONCE, NONE, writing
-from tests.connectors.sink_contract import SinkCase, SinkContract
+from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.broker import PASSWORD, USER
 from tests.services.kafka.certificates import KEY_PASSWORD
@@ -40,7 +40,7 @@ class TransactionsCase(SinkCase):
         return "x" * 2_000_000, KafkaError, "MSG_SIZE_TOO_LARGE"
 
 
-class TestTransactions(SinkContract):
+class TestTransactions(SinkContract, RefusesBadRecords):
     parallelisms = (3,)  # fewer subtasks than before: see below
     fault_points = ("kafka-flushed", "kafka-prepared")
 
