@@ -14,7 +14,7 @@ BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.ready
 DEMO    = .venvs/demo
 FLINK   = .venvs/flink
-CHECKED = src tests examples benchmarks
+CHECKED = src tests examples benchmarks docs/pictures
 FAST    = -q -n 2 -m 'not soak and not spark and not long and not heavy' --hypothesis-profile=fast
 # A file system in memory, if the machine has one with 4 GiB free.
 IN_MEMORY = $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4194304 2>/dev/null && echo /dev/shm)
@@ -24,7 +24,7 @@ test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
 # Every slot and every worker of Spark imports tamias, and pytest rewrites its tests: each file is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast unit on-spark postgres lint coverage bench soak soak-hour mutation matrix clean
+.PHONY: demo test test-fast unit on-spark postgres browser lint coverage bench soak soak-hour mutation matrix clean
 
 demo: $(DEMO)/.ready
 	@echo "demo: starting Spark and the job; the first start takes a few seconds"
@@ -33,13 +33,17 @@ demo: $(DEMO)/.ready
 test: lint unit on-spark
 
 # Tests of whole processes mostly wait: they run beside each other, but apart from those that keep the cores busy.
-unit: $(STAMP) postgres
+unit: $(STAMP) postgres browser
 	$(BIN)/python -m pytest -q -n 2 -m 'not soak and not spark and not long'
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'long and not spark and not soak'
 
 # Tests with Spark need both cores and run one at a time. Some spill gigabytes: their temporary files stay on disk.
 on-spark: $(STAMP) postgres
 	$(BIN)/python -m pytest -q -m 'spark and not soak'
+
+# The dashboard is tested in Debian's Chromium.
+browser:
+	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
 
 # The tests start a server of their own; only its binaries are installed, where they are missing.
 postgres:

@@ -48,6 +48,7 @@ def _add_jobs(routes: Routes, known: KnownJobs) -> None:
     get("/jobs/:jobid", of_job(jobs.job_details), "The details of a job")
     get("/jobs/:jobid/status", of_job(lambda job: {"status": job.status.name}), "The status of a job")
     get("/jobs/:jobid/plan", of_job(lambda job: {"plan": jobs.plan(job)}), "The plan of a job")
+    get("/jobs/:jobid/time-line", of_job(jobs.time_line), "The states that a job was in; not in Flink's API")
     get("/jobs/:jobid/config", of_job(jobs.job_config), "The configuration of a job")
     get("/jobs/:jobid/accumulators", of_job(jobs.accumulators), "The accumulators of a job")
 

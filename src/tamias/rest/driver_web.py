@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tamias.config.job_settings import JobSettings
 from tamias.config.web_settings import WebSettings
+from tamias.dashboard.pages import add_pages
 from tamias.driver.control import runtime_folder
 from tamias.driver.job_handle import JobHandle
 from tamias.rest.changing_api import add_changing_routes
@@ -29,6 +30,7 @@ def driver_routes(known: KnownJobs, *, read_only: bool = False) -> Routes:
     routes = Routes()
     add_reading_routes(routes, known, read_only=read_only)
     add_changing_routes(routes, known, Operations())
+    add_pages(routes)
     return routes
 
 

@@ -218,6 +218,12 @@ def exceptions(job: KnownJob, most: int | None) -> dict[str, Any]:
     return {"exceptionHistory": {"entries": entries, "truncated": history.count > len(entries)}}
 
 
+def time_line(job: KnownJob) -> dict[str, Any]:
+    """Answer `/jobs/:jobid/time-line`: the states that the job was in, the oldest first."""
+    changes = job.statistics.time_line
+    return {"changes": [{"status": change.status.name, "timestamp": change.at_ms} for change in changes]}
+
+
 def accumulators(job: KnownJob) -> dict[str, Any]:
     """Answer `/jobs/:jobid/accumulators`: the merged values, as text."""
     return {

@@ -13,7 +13,7 @@ from tamias.errors import DatabaseError
 from tamias.testing import collect_locally
 from tests.connectors.jdbc.stores import sqlite_store
 from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
+from tests.connectors.source_contract import SourceCase, SourceContract
 
 
 def builder(store, sql="SELECT * FROM orders"):
@@ -62,7 +62,7 @@ class OrdersCase(SourceCase):
         return DatabaseError, "cannot ask for the columns at jdbc:.*orders"
 
 
-class TestOrdersInSqlite(FindsNewInput, RefusesBadInput):
+class TestOrdersInSqlite(SourceContract):
     comparable = staticmethod(tuple)
     step = 5
 
@@ -71,7 +71,7 @@ class TestOrdersInSqlite(FindsNewInput, RefusesBadInput):
         return OrdersCase(sqlite_store(tmp_path), request.param)
 
 
-class TestOrdersInPostgresql(FindsNewInput, RefusesBadInput):
+class TestOrdersInPostgresql(SourceContract):
     comparable = staticmethod(tuple)
     step = 5
 

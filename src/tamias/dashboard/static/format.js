@@ -1,0 +1,34 @@
+// Writes numbers, times and sizes for people.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+const LEAST_WATERMARK = -9e15; // before the first watermark
+const LAST_WATERMARK = 9e15; // after the last record
+
+export function bytes(count) {
+  if (count === null || count === undefined || count < 0) return "-";
+  let unit = 0;
+  while (count >= 1024 && unit < UNITS.length - 1) [count, unit] = [count / 1024, unit + 1];
+  return `${unit === 0 ? count : count.toFixed(1)} ${UNITS[unit]}`;
+}
+
+export const count = (number) => (Number.isFinite(number) ? Math.round(number).toLocaleString("en") : "-");
+
+export const rate = (number) => (Number.isFinite(number) ? `${count(number)}/s` : "-");
+
+export function duration(ms) {
+  if (!Number.isFinite(ms) || ms < 0) return "-";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.floor(ms / 1000);
+  const [days, hours, minutes] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
+  if (days) return `${days} d ${hours} h`;
+  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`;
+}
+
+export const moment = (ms) => (ms > 0 ? new Date(ms).toLocaleString("sv") : "-");
+
+export function watermark(ms) {
+  if (ms === null || ms <= LEAST_WATERMARK) return "none yet";
+  if (ms >= LAST_WATERMARK) return "end of input";
+  return Math.abs(ms) < 8.64e15 && ms > 946_684_800_000 ? new Date(ms).toISOString().replace("T", " ") : String(ms);
+}

@@ -1,0 +1,44 @@
+// The job graph, and the subtasks of the vertex that was chosen.
+
+import { badge, el, table, timeBar, timeLegend } from "./dom.js";
+import { bytes, count, duration, rate, watermark } from "./format.js";
+import { graph } from "./graph.js";
+import { subtaskFigures, vertexFigures } from "./live.js";
+
+const COLUMNS = [
+  ["Subtask", "number"], ["State"], ["Attempt", "number"], ["Records in", "number"], ["Records out", "number"],
+  ["In", "number"], ["Out", "number"], ["Bytes out", "number"], ["Time"], ["Watermark"], ["Slot"], ["Duration", "number"],
+];
+
+// How unevenly records are spread over the subtasks: the greatest share against an even one.
+function skew(subtasks) {
+  const read = subtasks.map((each) => each.metrics["read-records"] || each.metrics["write-records"]);
+  const total = read.reduce((sum, each) => sum + each, 0);
+  return total ? (Math.max(...read) * read.length) / total : 1;
+}
+
+export async function graphTab(job, view) {
+  const live = await vertexFigures(job);
+  const chosen = job.vertices.find((vertex) => vertex.id === view.chosen) ?? job.vertices[0];
+  const choose = (id) => {
+    view.chosen = id;
+    view.refresh();
+  };
+  const subtasks = await subtaskFigures(job.jid, chosen.id, chosen.parallelism);
+  const rows = subtasks.map((each) => ({
+    cells: [
+      each.subtask, badge(each.status), each.attempt, count(each.metrics["read-records"]), count(each.metrics["write-records"]),
+      rate(each.recordsIn), rate(each.recordsOut), bytes(each.metrics["write-bytes"]), timeBar(each),
+      watermark(each.watermark), each["taskmanager-id"], duration(each.duration),
+    ],
+  }));
+  const uneven = skew(subtasks);
+  return [
+    timeLegend(),
+    el("div", { class: "wide" }, graph(job.plan.nodes, live, chosen.id, choose)),
+    el("h2", null, chosen.name),
+    subtasks.length > 1 &&
+      el("p", { class: uneven > 2 ? "bad" : "quiet" }, `The busiest subtask has ${uneven.toFixed(1)} times an even share of the records.`),
+    table(COLUMNS, rows, "This vertex has no subtasks."),
+  ].filter(Boolean);
+}

@@ -1,0 +1,37 @@
+// The list of jobs.
+
+import { badge, el, table } from "./dom.js";
+import { count, duration, moment } from "./format.js";
+import { get } from "./rest.js";
+
+const COLUMNS = [["Job"], ["State"], ["Started", "hide-narrow"], ["Duration", "number"], ["Tasks", "number"], ["Id", "hide-narrow"]];
+
+const card = (title, value) => el("div", { class: "card" }, title, el("b", null, value));
+
+export async function overview() {
+  const [totals, { jobs }] = await Promise.all([get("overview"), get("jobs/overview")]);
+  jobs.sort((one, other) => other["start-time"] - one["start-time"]);
+  const rows = jobs.map((job) => ({
+    cells: [
+      el("a", { href: `#/jobs/${job.jid}/graph` }, job.name),
+      badge(job.state),
+      moment(job["start-time"]),
+      duration(job.duration),
+      `${job.tasks.running}/${job.tasks.total}`,
+      job.jid,
+    ],
+  }));
+  return [
+    el("h1", null, "Jobs"),
+    el(
+      "div",
+      { class: "cards" },
+      card("Running", count(totals["jobs-running"])),
+      card("Finished", count(totals["jobs-finished"])),
+      card("Cancelled", count(totals["jobs-cancelled"])),
+      card("Failed", count(totals["jobs-failed"])),
+      card("Slots", count(totals["slots-total"])),
+    ),
+    table(COLUMNS, rows, "No job was submitted to this server yet."),
+  ];
+}
