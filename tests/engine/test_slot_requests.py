@@ -16,10 +16,13 @@ from tamias.datastream.connectors.datagen import DataGeneratorSource
 from tamias.datastream.functions import MapFunction
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.errors import DeploymentError
+from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.messages import Deploy, Discard
+from tamias.slot.slot_events import SubtaskFailed
 from tamias.testing.continuous_process_engine import ContinuousProcessEngine
 from tamias.testing.local_slots import InProcessSlots
+from tamias.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.slot.small_job import deployment, graph
 
@@ -176,5 +179,17 @@ def test_an_event_that_cannot_be_read_fails_the_attempt(make: Any, said: str) ->
         assert results[0].failure is not None and said in str(results[0].failure.error)
         assert engine.deploy(deployment(job, 1)) is None
         assert engine.lost() is None, "the failure was that of the attempt before"
+    finally:
+        engine.shutdown()
+
+
+def test_an_error_that_cannot_be_read_fails_the_attempt_all_the_same() -> None:
+    job = graph(lambda env: env.from_collection([1, 2, 3]).print())
+    engine = ContinuousProcessEngine(job, pool=InProcessSlots(1))
+    try:
+        assert engine.deploy(deployment(job)) is None
+        engine.pool.events.put(SubtaskFailed(0, SubtaskId(0, 0), dumps(Unreadable())))
+        failure = engine.run_epoch(EpochOrder(0)).failure
+        assert failure is not None and "its error cannot be read in the driver" in str(failure.error)
     finally:
         engine.shutdown()

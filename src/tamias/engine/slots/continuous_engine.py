@@ -129,8 +129,8 @@ class ContinuousSlotEngine(SlotEngine):
             case OutputLeft(_, part):
                 self._parts.setdefault(SubtaskId(part.vertex, part.subtask), []).append(part)
                 self._output_bytes += part.size_bytes
-            case SubtaskFailed(_, _, pickled):
-                self._fail(pickle.loads(pickled))
+            case SubtaskFailed(_, subtask, pickled):
+                self._fail(_error_of(subtask, pickled))
             case _:
                 assert_never(event)
 
@@ -157,3 +157,12 @@ class ContinuousSlotEngine(SlotEngine):
             self.wait(_POLL_S)
             failure = self._failure or failure
         return failure
+
+
+def _error_of(subtask: SubtaskId, pickled: bytes) -> BaseException:
+    """Unpickle the error of a subtask; whatever its class does then, the failure of the subtask is known."""
+    try:
+        error: BaseException = pickle.loads(pickled)
+    except Exception as problem:
+        return DeploymentError(f"{subtask} has failed, and its error cannot be read in the driver: {problem!r}")
+    return error
