@@ -114,6 +114,12 @@ def engines(make: Callable[[JobGraph], ProcessEngine]) -> Iterator[list[ProcessE
         yield made
 
 
+def doors(engine: ProcessEngine) -> list[tuple[str, int]]:
+    """Return the addresses on which the driver and its slots listen."""
+    pool: Any = engine.pool
+    return [pool.address, *(slot.address for slot in pool.slots)]
+
+
 # ------------------------------------------------------------------------------------------------- seen from outside
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -13,16 +11,7 @@ from tamias.datastream import StreamExecutionEnvironment
 from tamias.testing.by_epoch import by_epoch
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.scripted import run_scripted
-
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-
-
-def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.example_modules import example
 
 
 def test_clicks_become_visits_although_some_come_late() -> None:

@@ -1,5 +1,7 @@
 """The order of the rooms, as drawn in the style guide, and no import cycles within a room."""
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +93,15 @@ def test_only_the_spark_engine_the_batch_api_and_the_state_sources_know_of_spark
 def test_the_streaming_api_is_imported_without_spark():
     program = "import sys; sys.modules['pyspark'] = None; import tamias.datastream, tamias.common"
     subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(SOURCE.parent)})
+
+
+def test_no_test_file_imports_another():
+    tests = Path(__file__).parent
+    wrong = []
+    for path in sorted(tests.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and re.match(r"tests\..*\btest_", node.module):
+                wrong.append(
+                    f"{path.relative_to(tests)}:{node.lineno} imports {node.module}; move it to a module of its own"
+                )
+    assert not wrong, "\n".join(wrong)

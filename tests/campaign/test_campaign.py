@@ -29,13 +29,10 @@ from tests.campaign.schedules import (
     schedule,
     unaligned,
 )
+from tests.campaign.seeds import CAMPAIGN, EVERY_RUN
 from tests.campaign.zygote import Zygote
 from tests.s3_server import url_of
 
-# Short schedules. Together they had every kind of fault and setting when they were chosen.
-EVERY_RUN: tuple[int, ...] = (1072, 1126, 1157, 1163, 1176, 1194, 1209, 1214, 1221, 1224, 1232, 1253)
-EVERY_RUN += (1268, 1271, 1272, 1279, 1317, 1358, 1382, 1386, 1388, 1411, 1433)
-CAMPAIGN = range(1_000, 2_000)
 ON_SPARK = range(2_000, 2_100)  # tests/spark/test_campaign.py plays a few of them
 ON_A_CLUSTER = range(2_000, 2_020)
 ACTS = {

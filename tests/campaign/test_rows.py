@@ -9,8 +9,8 @@ import pytest
 
 from tests.campaign.campaign import run_schedule
 from tests.campaign.schedules import schedule
+from tests.campaign.seeds import CAMPAIGN, EVERY_RUN
 from tests.campaign.services import Services
-from tests.campaign.test_campaign import CAMPAIGN, EVERY_RUN
 from tests.campaign.zygote import Zygote
 from tests.services.postgres import PostgresServer, postgres_server
 

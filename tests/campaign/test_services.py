@@ -8,8 +8,8 @@ import pytest
 
 from tests.campaign.campaign import run_schedule
 from tests.campaign.schedules import SERVICE_POINTS, Service, schedule, with_services
+from tests.campaign.seeds import CAMPAIGN
 from tests.campaign.services import Services
-from tests.campaign.test_campaign import CAMPAIGN
 from tests.campaign.zygote import Zygote
 from tests.services.kafka.broker import Broker, kafka
 from tests.services.postgres import PostgresServer, postgres_server

@@ -23,7 +23,7 @@ REFUSED = {
     "paralelism.default": "did you mean 'parallelism.default'?",
     "state.backend.rocksd.block.blocksize": "did you mean 'state.backend.rocksdb.block.blocksize'?",
     "execution.nonsense": "docs/options.md lists the options",
-    "queryable-state.enable": "Tamias has no queryable state",
+    "queryable-state.server.ports": "slots answer queries over the connections of the driver",
     "taskmanager.memory.process.size": "set spark.executor.memory",
     "taskmanager.numberOfTaskSlots": "set parallelism.default",
     "high-availability.type": "continued by the next driver",
@@ -45,7 +45,7 @@ def test_a_key_that_nothing_reads_is_refused_with_what_to_do(key):
 
 
 FAMILIES = {
-    "Tamias has no queryable state": "enable proxy.ports proxy.network-threads server.ports client.network-threads",
+    "slots answer queries": "server.ports server.query-threads proxy.network-threads client.network-threads",
     "Spark provides the memory": "process.size flink.size managed.size managed.fraction task.heap.size network.min",
     "continued by the next driver": "type storageDir cluster-id zookeeper.quorum jobmanager.port",
     "Tamias has no REST server": "port address bind-port bind-address flamegraph.enabled server.numThreads",

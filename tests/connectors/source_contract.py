@@ -29,7 +29,7 @@ _PLAIN = (int, float, str, bytes, bool, type(None))
 
 
 class SourceCase(ABC):
-    """One source with its input. Only `bounded` and `records` are needed; the others enter the source in more tests."""
+    """One source with its input. `SourceContract` needs `bounded` and `records`, other contracts need more."""
 
     @abstractmethod
     def bounded(self) -> Source:
@@ -40,17 +40,17 @@ class SourceCase(ABC):
     def records(self) -> list[Any]:
         """The records of the present input, in any order."""
 
-    def unbounded(self) -> Source | None:
-        """Return the source that finds new input too, or None if the source has no such form."""
-        return None
+    def unbounded(self) -> Source:
+        """Return the source that finds new input too."""
+        raise AssertionError("a case of `FindsNewInput` has an unbounded source")
 
     def add_input(self) -> list[Any]:
         """Add input while an unbounded source reads; return its records."""
-        raise AssertionError("a case with an unbounded source adds input")
+        raise AssertionError("a case of `FindsNewInput` adds input")
 
-    def spoil(self) -> tuple[type[Exception], str] | None:
-        """Damage the input; return the error that reading must raise and a pattern of its message, or None."""
-        return None
+    def spoil(self) -> tuple[type[Exception], str]:
+        """Damage the input; return the error that reading must raise and a pattern of its message."""
+        raise AssertionError("a case of `RefusesBadInput` damages its input")
 
 
 class SourceContract:
@@ -108,10 +108,12 @@ class SourceContract:
         restored = SourceJob(source, 3, SourceJob(source, 2).snapshot())
         assert self.counted(restored.read_all()) == self.counted(case.records)
 
+
+class FindsNewInput(SourceContract):
+    """The contract of a source that has an unbounded form too."""
+
     def test_an_unbounded_source_finds_new_input_and_keeps_its_place(self, case: SourceCase) -> None:
         source = case.unbounded()
-        if source is None:
-            pytest.skip("this source has no unbounded form")
         assert source.boundedness is Boundedness.CONTINUOUS_UNBOUNDED
         job = SourceJob(source, 2)
         seen = job.read_available()
@@ -121,11 +123,12 @@ class SourceContract:
         job.discover()
         assert self.counted(job.read_available()) == self.counted(added)
 
+
+class RefusesBadInput:
+    """The contract of a source whose input can be damaged; a subclass has a fixture `case`."""
+
     def test_bad_input_is_an_error_that_says_where(self, case: SourceCase) -> None:
-        expected = case.spoil()
-        if expected is None:
-            pytest.skip("this source has no bad input")
-        error, says = expected
+        error, says = case.spoil()
         with pytest.raises(error, match=says):
             SourceJob(case.bounded(), 1).read_all()
 

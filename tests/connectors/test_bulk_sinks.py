@@ -30,7 +30,7 @@ from tamias.errors import CheckpointError, ConfigurationError, RecordFormatError
 from tamias.storage.file_store import open_files
 from tamias.table import DataTypes
 from tests.connectors.formats.files import read_source
-from tests.connectors.sink_contract import SinkCase, SinkContract
+from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines
 from tests.s3_server import s3_endpoint, s3_url  # noqa: F401 - fixtures
 
@@ -87,7 +87,7 @@ class BulkCase(SinkCase):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-class TestBulkFormats(SinkContract):
+class TestBulkFormats(SinkContract, RefusesBadRecords):
     fault_points = ("sink-file",)
 
     @pytest.fixture
@@ -97,7 +97,7 @@ class TestBulkFormats(SinkContract):
 
 @pytest.mark.parametrize("by_size", [False, True], ids=["on-checkpoint", "by-size"])
 @pytest.mark.parametrize("name", ["csv", "parquet"])
-class TestCompactedBulkFormats(SinkContract):
+class TestCompactedBulkFormats(SinkContract, RefusesBadRecords):
     fault_points = ("sink-file", "sink-compact")
 
     @pytest.fixture

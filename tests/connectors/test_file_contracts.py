@@ -10,7 +10,7 @@ from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.errors import ConfigurationError
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.sink_contract import SinkCase, SinkContract
-from tests.connectors.source_contract import SourceCase, SourceContract
+from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase, SourceContract
 from tests.connectors.writing import visible_lines
 
 
@@ -77,7 +77,7 @@ class TextCase(SourceCase):
 
 
 @pytest.mark.parametrize("range_bytes", [None, 8])
-class TestTextFiles(SourceContract):
+class TestTextFiles(FindsNewInput, RefusesBadInput):
     @pytest.fixture
     def case(self, tmp_path, range_bytes):
         return TextCase(tmp_path, FileEnumeratorProvider(range_bytes))

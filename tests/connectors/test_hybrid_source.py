@@ -11,7 +11,7 @@ from tamias.datastream.connectors.number_seq import NumberSequenceSource
 from tamias.errors import ConfigurationError
 from tamias.functions.source_contract import Boundedness
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tests.connectors.source_contract import SourceCase, SourceContract
+from tests.connectors.source_contract import RefusesBadInput, SourceCase, SourceContract
 
 FIRST = [[f"a{n}" for n in range(9)], [f"b{n}" for n in range(2)], ["c0"]]
 SECOND = [[f"d{n}" for n in range(3)], [f"e{n}" for n in range(4)]]
@@ -38,7 +38,7 @@ class FilesThenNumbers(SourceCase):
         return ConfigurationError, "cannot read '.*/x' as UTF-8"
 
 
-class TestFilesThenNumbers(SourceContract):
+class TestFilesThenNumbers(SourceContract, RefusesBadInput):
     @pytest.fixture
     def case(self, tmp_path):
         return FilesThenNumbers(tmp_path)

@@ -8,10 +8,8 @@ from tamias.batch.planner.plan_runner import run_on
 from tamias.batch.program.runner import plans_run_by
 from tamias.dataset import ExecutionEnvironment
 from tamias.testing.local_partitions import LocalPlace, LocalRdds
+from tests.dataset.generated_records import RECORDS
 from tests.dataset.models import CASES, same
-
-KEYS = st.sampled_from(["a", "b", "c", "d"]) | st.sampled_from([-2, -1, 0, 1, 1 << 70]) | st.just((1, "x"))
-RECORDS = st.lists(st.tuples(KEYS, st.integers(-5, 20)), max_size=30) | st.just([("a", 1)] * 40)  # the last is skew
 
 
 def on_partitions(memory_mb):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tamias.engine.spark.task_side.conduit_task import ConduitTask, gathered
-from tamias.engine.spark.task_side.level_task import HostedSubtask, Route
+from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask
 from tamias.engine.spark.task_side.rows import ShuffleRow
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
@@ -22,7 +22,7 @@ MINE, OTHERS = Blob(0, 0, 0, 0, b"mine"), Blob(7, 0, 0, 0, b"others")
 
 
 def task(*, passes_rows_on: bool) -> ConduitTask:
-    routes = {5: Route(2, 0)}
+    routes = {5: ExchangeTarget(2, 0)}
     return ConduitTask(1, (HOSTED,), 1, routes, b"", attempt=0, passes_rows_on=passes_rows_on)
 
 

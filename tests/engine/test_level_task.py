@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.engine.spark.task_side.level_task import HostedSubtask, LevelTask, Route
+from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask, LevelTask
 from tamias.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode, shuffle_pairs
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
@@ -59,7 +59,9 @@ class RecordingSlot:
 
 def level_task(address: str, first_partition: int = 0) -> LevelTask:
     hosted = HostedSubtask(SubtaskId(1, 0), 0, address, REGION)
-    return LevelTask(1, (hosted,), 2, {1: Route(2, first_partition)}, SECRET, 0, EpochOrder(3), repeatable=False)
+    return LevelTask(
+        1, (hosted,), 2, {1: ExchangeTarget(2, first_partition)}, SECRET, 0, EpochOrder(3), repeatable=False
+    )
 
 
 def encoded(level: int, partition: int, data: bytes = b"") -> bytes:

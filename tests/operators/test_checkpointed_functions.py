@@ -1,17 +1,14 @@
 """Functions that take part in checkpoints, in whole jobs: notifications, and restored state, also rescaled."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from tamias.common import RestartStrategies, Types, WatermarkStrategy
 from tamias.datastream import (
     CheckpointedFunction,
     CheckpointListener,
-    ExternalizedCheckpointRetention,
     ListCheckpointed,
-    StreamExecutionEnvironment,
 )
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction, ReduceFunction, SinkFunction, WindowFunction
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -19,13 +16,12 @@ from tamias.datastream.window import CountTumblingWindowAssigner
 from tamias.errors import InvalidProgramError, JobExecutionError, StateNotKeyed
 from tamias.testing.scripted import (
     Crash,
-    DriverDied,
     Script,
     ScriptedSource,
     run_scripted,
-    split_evenly,
     start_scripted,
 )
+from tests.operators.interrupted_jobs import environment, interrupted, numbers
 
 LOG = []
 
@@ -33,32 +29,6 @@ LOG = []
 @pytest.fixture(autouse=True)
 def clean_log():
     LOG.clear()
-
-
-def environment(directory=None, parallelism=1):
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
-    env.set_parallelism(parallelism).set_max_parallelism(16)
-    env.enable_checkpointing(10)
-    if directory is not None:
-        env.get_checkpoint_config().set_checkpoint_storage_dir(str(directory))
-    env.get_checkpoint_config().set_externalized_checkpoint_retention(
-        ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
-    )
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 0))
-    return env
-
-
-def numbers(env, count=12, splits=1, run=2):
-    source = ScriptedSource(split_evenly(range(count), splits), [run])
-    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
-
-
-def interrupted(directory, draw, parallelism, epochs=3, **settings):
-    """Run a job until its driver dies after some epochs; return its newest checkpoint."""
-    with pytest.raises(DriverDied):
-        script = Script(crashes=[Crash("after-epoch", epochs)], driver_dies=True)
-        start_scripted(draw(environment(directory, parallelism)), script, **settings)
-    return str(max(Path(directory).glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])).parent)
 
 
 class Keeps(MapFunction, CheckpointedFunction):

@@ -6,12 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from raw_program import FILLED, KEYS, RUNS, TELLING, draw, environment
+from raw_program import FILLED, KEYS, RUNS, TELLING, OwnCounts, draw, environment
 
 from tamias.datastream import CheckpointedFunction
 from tamias.datastream.functions import MapFunction
 from tamias.errors import JobExecutionError, StateError
 from tamias.functions.raw_state import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
+from tamias.keygroups import key_group, key_group_range
 from tamias.state.operator_state_files import redistribute
 from tamias.state_processor import SavepointReader
 from tamias.state_processor.savepoint_inspection import summaries
@@ -19,8 +20,8 @@ from tamias.state_processor.stored_savepoint import open_savepoint
 from tamias.testing import collect_locally
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import Ask
-from tests.operators.test_checkpointed_functions import environment as plain_environment
-from tests.operators.test_checkpointed_functions import interrupted, numbers
+from tests.operators.interrupted_jobs import environment as plain_environment
+from tests.operators.interrupted_jobs import interrupted, numbers
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "raw"
 TOLD = sorted(f"{key}: {FILLED + 1}" for key in KEYS)
@@ -45,6 +46,28 @@ def test_raw_state_is_restored_at_any_parallelism(backend, parallelism, tmp_path
     path = checkpoint_of(tmp_path / "old", backend)
     restored = draw(environment(tmp_path / "new", parallelism))
     assert sorted(run_scripted(restored, restore_path=path, state_backend=backend).records) == TOLD
+
+
+class OwnGroups(OwnCounts):
+    """Notes which key groups are restored in which subtask."""
+
+    def open(self, runtime_context):
+        LOG.append((runtime_context.get_index_of_this_subtask(), self.restored))
+
+    def initialize_state(self, context):
+        super().initialize_state(context)
+        self.restored = [piece.get_key_group_id() for piece in context.get_raw_keyed_state_inputs()]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3, 4])
+def test_each_subtask_restores_its_own_key_groups_in_order(parallelism, tmp_path):
+    path = checkpoint_of(tmp_path / "old", "hashmap")
+    env = environment(tmp_path / "new", parallelism)
+    run_scripted(draw(env, OwnGroups()), restore_path=path)
+    groups = sorted({key_group(key, 16) for key in KEYS})
+    ranges = [key_group_range(16, parallelism, index) for index in range(parallelism)]
+    expected = [(index, [g for g in groups if first <= g <= last]) for index, (first, last) in enumerate(ranges)]
+    assert sorted(LOG)[:parallelism] == expected
 
 
 @pytest.mark.parametrize("native", [False, True])

@@ -13,19 +13,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from tamias.testing.process_engine import ProcessEngine
 from tamias.testing.slot_processes import slot_processes
-from tests.live_jobs import PickleBomb, engines, environment, expected_tally, generated, tallied, until
+from tests.live_jobs import PickleBomb, doors, engines, environment, expected_tally, generated, tallied, until
 
 KEYS = 7
-
-
-def doors(engine: ProcessEngine) -> list[tuple[str, int]]:
-    """Return the addresses on which the driver and its slots listen."""
-    pool: Any = engine.pool
-    return [pool.address, *(slot.address for slot in pool.slots)]
 
 
 def visit(address: tuple[str, int], say: Callable[[bytes], bytes]) -> bytes:
@@ -78,10 +71,9 @@ DRIVER = """
 import resource
 import sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
-from tests.reliability.test_strangers import doors
 from tamias.testing.process_engine import ProcessEngine
 from tamias.testing.slot_processes import slot_processes
-from tests.live_jobs import engines, environment, expected_tally, generated, tallied
+from tests.live_jobs import doors, engines, environment, expected_tally, generated, tallied
 env = environment(sys.argv[1], parallelism=2, restarts=10)
 stream = tallied(generated(env, 2_000, per_second=250), 7)
 with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:

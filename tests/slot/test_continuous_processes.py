@@ -18,7 +18,7 @@ from tamias.errors import JobExecutionError
 from tamias.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.live_jobs import Tracks, comes_to_rest, until
-from tests.slot.test_slot_processes import EXPECTED_TOTALS, RECORDS, environment, sums, totals
+from tests.slot.summing_job import EXPECTED_TOTALS, RECORDS, environment, sums, totals
 from tests.spark import every_kind, slow_sink, tally
 
 pytestmark = pytest.mark.long

@@ -154,6 +154,39 @@ def test_output_leaves_with_the_last_blob_that_waits_or_after_the_buffer_timeout
     assert [bench.receive(), bench.receive(), bench.receive()] == [["a", "b"], ["c", "d"], ["e", "f"]]
 
 
+def test_the_first_record_leaves_at_once_and_those_of_the_next_milliseconds_together(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    for value, now in (("a", 1.0), ("b", 1.001), ("c", 1.002)):
+        bench.give(value)
+        assert bench.desk.step(now) == 0.0
+    assert bench.desk.step(1.002) == pytest.approx(0.001)
+    bench.desk.step(1.003)
+    bench.give("d")
+    bench.desk.step(1.0065)
+    assert [bench.receive(), bench.receive(), bench.receive()] == [["a"], ["b", "c"], ["d"]]
+
+
+def test_a_buffer_timeout_of_nothing_gathers_nothing(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=0)
+    bench.attach()
+    for value, now in (("a", 1.0), ("b", 1.001)):
+        bench.give(value)
+        bench.desk.step(now)
+    assert [bench.receive(), bench.receive()] == [["a"], ["b"]]
+
+
+def test_a_mark_leaves_at_once_with_what_was_gathered(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.attach()
+    for value, now in (("a", 1.0), ("b", 1.001)):
+        bench.give(value)
+        bench.desk.step(now)
+    bench.give_mark()
+    bench.desk.step(1.0015)
+    assert [bench.receive(), bench.receive()] == [["a"], ["b", (EPOCH, EpochOrder(0))]]
+
+
 def test_the_buffer_timeout_begins_when_everything_has_left(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
@@ -219,7 +252,7 @@ def test_a_timer_fires_when_its_time_has_come_and_its_output_leaves_at_once(benc
 
 
 def test_timers_that_are_always_due_leave_time_for_records(benches: list[Bench]) -> None:
-    bench = bench_of(benches, MIDDLE)
+    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=0)
     bench.attach()
     bench.give(500)  # in the past
     bench.desk.step(0.0)
@@ -240,7 +273,7 @@ def test_watermarks_are_emitted_at_their_interval_and_leave_at_once(benches: lis
     bench.attach()
     for number, now in enumerate((1.0, 1.1875, 1.25, 1.375, 1.5, 1.625)):
         waiting.append([number * 100])
-        assert bench.desk.step(now) == pytest.approx(0.001), "then the source is asked again"
+        assert bench.desk.step(now) == pytest.approx(0.004), "then the source is asked again"
     sent = [bench.receive() for _blob in range(8)]
     assert sent == [[0], [100], [(WATERMARK, 99)], [200], [300], [(WATERMARK, 299)], [400], [500]]
 
@@ -252,23 +285,18 @@ def test_a_subtask_with_nothing_to_do_sleeps_until_its_next_watermark(benches: l
     assert [bench.desk.step(now) for now in (1.0, 1.125, 1.25, 1.5, 1.625)] == [0.25, 0.125, 0.25, 0.25, 0.125]
 
 
-def test_a_source_with_nothing_to_read_is_asked_less_and_less_often(benches: list[Bench]) -> None:
+def test_a_source_without_a_backlog_is_asked_every_four_milliseconds(benches: list[Bench]) -> None:
     bench = bench_of(benches, SOURCE)
     bench.attach()
-    now, pauses = 0.0, []
-    for _look in range(5):
-        pauses.append(bench.desk.step(now))
+    for now in (0.0, 0.004, 0.008):
         asked = len(reads)
-        assert bench.desk.step(now) == pytest.approx(pauses[-1])
+        assert bench.desk.step(now) == pytest.approx(0.004)
+        assert len(reads) > asked
+        asked = len(reads)
+        assert bench.desk.step(now + 0.001) == pytest.approx(0.003)
         assert len(reads) == asked, "its time has not come"
-        now += pauses[-1]
-    assert pauses == pytest.approx([0.001, 0.002, 0.004, 0.004, 0.004])
-    waiting.append([7])
-    assert bench.desk.step(now) == pytest.approx(0.001), "records came, so more may come soon"
-    asked = len(reads)
-    assert bench.desk.step(now + 0.001) == pytest.approx(0.002)
-    assert len(reads) > asked
-    assert bench.receive() == [7]
+        waiting.append([int(now * 1000)])
+    assert [bench.receive(), bench.receive()] == [[0], [4]]
 
 
 def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[Bench]) -> None:
@@ -280,7 +308,7 @@ def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[
     assert reads == []
     bench.desk.give_order(EpochOrder(0))
     assert bench.desk.step(2.0) == 0.0
-    assert bench.desk.step(3.0) == pytest.approx(0.001), "it was read, and is asked again"
+    assert bench.desk.step(3.0) == pytest.approx(0.004), "it was read, and is asked again"
     assert [bench.receive(), bench.receive()] == [[(EPOCH, EpochOrder(0))], [7]]
 
 

@@ -10,43 +10,15 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tamias.common import Types, WatermarkStrategy
 from tamias.common.job_status import JobStatus
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.errors import ConfigurationError
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
-from tests import live_jobs
 from tests.live_jobs import is_running, until
-
-RECORDS = 2_000
-
-
-def environment(parallelism: int = 2, *, heartbeat_ms: int = 100, timeout_ms: int = 1_500) -> Any:
-    heartbeat: dict[str, Any] = {"heartbeat__interval": f"{heartbeat_ms} ms", "heartbeat__timeout": f"{timeout_ms} ms"}
-    return live_jobs.environment(parallelism=parallelism, restarts=10, **heartbeat)
-
-
-def sums(env: Any, per_second: float = 1e9):
-    """Sum numbers by key. All results differ, and the last result of a key depends on all its records."""
-    source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(per_second))
-    return (
-        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
-        .map(lambda n: (n % 7, n))
-        .key_by(lambda v: v[0])
-        .reduce(lambda a, b: (a[0], a[1] + b[1]))
-    )
-
-
-EXPECTED_TOTALS = {key: sum(range(key, RECORDS, 7)) for key in range(7)}
-
-
-def totals(records) -> dict[int, int]:
-    return {key: max(total for k, total in records if k == key) for key in {k for k, _ in records}}
+from tests.slot.summing_job import EXPECTED_TOTALS, RECORDS, environment, sums, totals
 
 
 def added(records) -> dict[int, list[int]]:
@@ -100,7 +72,7 @@ def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, regi
 def test_slots_end_with_their_driver(registering: bool) -> None:
     program = f"""
         import time
-        from tests.slot.test_slot_processes import environment, sums
+        from tests.slot.summing_job import environment, sums
         from tamias.testing.process_engine import on_process_engine
         with on_process_engine(registering={registering}):
             env = environment()

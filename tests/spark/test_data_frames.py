@@ -14,7 +14,7 @@ from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.engine.spark.data_frames.result_frames import row_type_for
 from tamias.table import Row
-from tests.test_examples import example
+from tests.example_modules import example
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,14 @@ from tamias.storage.remote import RemoteFiles
 S3 = pytest.param("s3", marks=pytest.mark.heavy)
 
 
-@pytest.fixture(params=["local", "memory", "below", "fsspec objects", "fsspec tree", "arrow tree", S3])
+EXCLUSIVE = [
+    "local",
+    "memory",
+    "below",
+]  # of several publishers to the others the last one wins: checkpoint/ownership.py
+
+
+@pytest.fixture(params=[*EXCLUSIVE, "fsspec objects", "fsspec tree", "arrow tree", S3])
 def store(request, tmp_path):
     match request.param:
         case "local":
@@ -64,13 +71,20 @@ def test_an_empty_file_is_a_file(store):
     assert store.read("a") == b""
 
 
-@pytest.mark.parametrize("method", ["write", "publish"])
-def test_a_name_is_used_once(store, method):
-    if method == "write" and not store.exclusive:
-        pytest.skip("names of state files are never used twice; this store does not look")
-    getattr(store, method)("a", b"first")
+def test_a_published_name_is_used_once(store):
+    store.publish("a", b"first")
     with pytest.raises(FileExistsError):
-        getattr(store, method)("a", b"second")
+        store.publish("a", b"second")
+    assert store.read("a") == b"first"
+    assert store.list() == ["a"]
+
+
+@pytest.mark.parametrize("store", EXCLUSIVE, indirect=True)
+def test_a_name_is_used_once_where_the_store_looks(store):
+    assert store.exclusive
+    store.write("a", b"first")
+    with pytest.raises(FileExistsError):
+        store.write("a", b"second")
     assert store.read("a") == b"first"
     assert store.list() == ["a"]
 
@@ -146,9 +160,9 @@ def test_a_path_that_could_leave_the_root_is_refused(store, path):
             call(path, b"x")
 
 
+@pytest.mark.parametrize("store", EXCLUSIVE, indirect=True)
 def test_of_many_publishers_one_wins(store):
-    if not store.exclusive:
-        pytest.skip("the last one wins: see checkpoint/ownership.py")
+    assert store.exclusive
     outcomes = []
 
     def publish(number):

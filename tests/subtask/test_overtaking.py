@@ -9,7 +9,7 @@ from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.recording import pieces_of
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
 from tamias.types.by_value import dumps
-from tests.subtask.test_continuous import Bench, records
+from tests.subtask.bench import Bench, records
 
 
 def checkpoint(number: int, *, after_ms: int | None = 0) -> EpochOrder:

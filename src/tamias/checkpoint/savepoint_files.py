@@ -25,7 +25,7 @@ from tamias.storage.file_store import FileStore, open_files
 from tamias.storage.locations import split_last
 
 __all__ = [
-    "Found",
+    "FoundCheckpoint",
     "SavepointPlace",
     "check_unused",
     "delete_checkpoint",
@@ -202,7 +202,7 @@ def _paths_of_others(files: FileStore, checkpoint_id: int) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCheckpoint:
     """A directory that holds a savepoint or a completed checkpoint, readable or not."""
 
     path: str  # relative to the directory that was searched
@@ -210,7 +210,7 @@ class Found:
     why: str = ""
 
 
-def find_checkpoints(directory: str, *, depth: int = 2, key: SigningKey | None = None) -> Iterator[Found]:
+def find_checkpoints(directory: str, *, depth: int = 2, key: SigningKey | None = None) -> Iterator[FoundCheckpoint]:
     """Yield every savepoint and completed checkpoint in a directory or the directories below it, by name.
 
     Args:
@@ -221,13 +221,13 @@ def find_checkpoints(directory: str, *, depth: int = 2, key: SigningKey | None =
     yield from _find(open_files(directory), "", depth, key)
 
 
-def _find(files: FileStore, path: str, depth: int, key: SigningKey | None) -> Iterator[Found]:
+def _find(files: FileStore, path: str, depth: int, key: SigningKey | None) -> Iterator[FoundCheckpoint]:
     where = f"{path}/{METADATA}" if path else METADATA
     if files.exists(where):
         try:
-            yield Found(path or ".", decode_metadata(files.read(where), f"{files.url}/{where}", key))
+            yield FoundCheckpoint(path or ".", decode_metadata(files.read(where), f"{files.url}/{where}", key))
         except (TamiasError, OSError) as error:
-            yield Found(path or ".", None, str(error))
+            yield FoundCheckpoint(path or ".", None, str(error))
         return
     if depth > 0:
         for name in files.list(path):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tamias.checkpoint.describe import describe, size_text
 from tamias.checkpoint.restore_point import resolve
-from tamias.checkpoint.savepoint_files import Found, dispose_savepoint, find_checkpoints
+from tamias.checkpoint.savepoint_files import FoundCheckpoint, dispose_savepoint, find_checkpoints
 from tamias.checkpoint.savepoint_signing import sign_savepoint, verify_savepoint
 from tamias.checkpoint.signing import SigningKey, read_signing_key
 from tamias.config import options
@@ -42,7 +42,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _row(found: Found) -> tuple[str, str, str, str, str, str]:
+def _row(found: FoundCheckpoint) -> tuple[str, str, str, str, str, str]:
     metadata = found.metadata
     if metadata is None:
         return found.path, "unreadable", "", "", "", found.why

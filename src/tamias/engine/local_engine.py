@@ -39,6 +39,7 @@ class LocalEngine:
         self._held: list[SlotEvent] = []
         self.hosts = [self._make_host(n, clock or SystemClock(), self._events.put) for n in range(graph.slot_count)]
         self._attempt = 0
+        self._queryable: tuple[QueryableState, ...] = ()  # states of the last deployment
         self._cancelled = False
 
     def _make_host(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None]) -> SlotHost:
@@ -86,14 +87,15 @@ class LocalEngine:
                     host.deploy(own_copy, subtasks)
             except Exception as error:
                 return Failure(error, number)
+        self._queryable = tuple(dict.fromkeys(state for host in self.hosts for state in host.queryable_states()))
         try:
-            check_names(self.queryable_states())
+            check_names(self._queryable)
         except QueryableNameTwice as error:
             return Failure(error)
         return None
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
-        return tuple(dict.fromkeys(state for host in self.hosts for state in host.queryable_states()))
+        return self._queryable
 
     def look_up(self, query: StateQuery) -> list[bytes | None]:
         slot = self._graph.slot_of(self._graph.vertices[query.subtask.vertex], query.subtask.subtask)

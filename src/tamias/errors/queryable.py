@@ -46,7 +46,7 @@ class UnknownQueryableState(QueryError):
     def __str__(self) -> str:
         return (
             f"the job has no queryable state {self.args[0]!r}; it has {self.args[1]}. "
-            "A state is known once its function has asked for it"
+            "A function makes a state known by asking for it in open()"
         )
 
 

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 _STOP_S = 2.0  # the time that cancelled requests have to end
 
 
-class Request:
+class AsyncRequest:
     """One request to another system: for one record, or for a batch of records."""
 
     __slots__ = ("argument", "error", "left", "records", "results", "settled", "timer")
@@ -59,14 +59,14 @@ class Requests:
     """Makes requests. Finished requests, successful or failed, are added to `done`."""
 
     def __init__(self, calls: Calls, timeout_ms: int, retry: AsyncRetryStrategy[Any], name: str) -> None:
-        self.done: deque[Request] = deque()
+        self.done: deque[AsyncRequest] = deque()
         self._calls = calls
         self._timeout_s = timeout_ms / 1000
         self._retry = retry
         predicate = retry.get_retry_predicate()
         self._retry_result = predicate.result_predicate()
         self._retry_exception = predicate.exception_predicate()
-        self._outgoing: deque[Request] = deque()
+        self._outgoing: deque[AsyncRequest] = deque()
         self._called = False  # the loop was told that a request is outgoing
         self._news = threading.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,7 +78,7 @@ class Requests:
 
     # ------------------------------------------------------------------------------- on the subtask's thread
 
-    def send(self, request: Request) -> None:
+    def send(self, request: AsyncRequest) -> None:
         """Hand a request to the event loop."""
         request.left = len(request.records)
         request.argument = self._calls.argument([loaded(pending.kept) for pending in request.records])
@@ -139,7 +139,7 @@ class Requests:
             if self._timeout_s > 0:
                 request.timer = self._loop.call_later(self._timeout_s, self._expire, request, task)
 
-    async def _attend(self, request: Request) -> None:
+    async def _attend(self, request: AsyncRequest) -> None:
         """Make attempts until one succeeds or no retry is left."""
         attempts = 0
         try:
@@ -155,7 +155,7 @@ class Requests:
         except BaseException as failure:  # raised by the user's retry strategy
             self._settle(request, None, failure)
 
-    async def _attempt(self, request: Request) -> tuple[Any, BaseException | None]:
+    async def _attempt(self, request: AsyncRequest) -> tuple[Any, BaseException | None]:
         try:
             return await self._calls.invoke(request.argument), None
         except BaseException as error:  # any exception is the outcome of the attempt, and is reported nowhere else
@@ -189,7 +189,7 @@ class Requests:
         for pause in self._pauses:
             _end_pause(pause)
 
-    def _expire(self, request: Request, task: asyncio.Task[None]) -> None:
+    def _expire(self, request: AsyncRequest, task: asyncio.Task[None]) -> None:
         """Settle a request whose time is up with the result of `timeout`, and cancel its coroutine."""
         if request.settled:
             return
@@ -199,7 +199,7 @@ class Requests:
             self._settle(request, None, error)
         task.cancel()
 
-    def _settle(self, request: Request, results: Any, error: BaseException | None) -> None:
+    def _settle(self, request: AsyncRequest, results: Any, error: BaseException | None) -> None:
         if request.settled:
             return
         if error is None:

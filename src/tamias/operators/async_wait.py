@@ -22,7 +22,7 @@ from tamias.functions.state_descriptors import ListStateDescriptor
 from tamias.graph.job_graph import Operator
 from tamias.graph.specs import AsyncSpec
 from tamias.operators.async_queue import OrderedQueue, PendingRecord, Queue, UnorderedQueue
-from tamias.operators.async_requests import Calls, Request, Requests
+from tamias.operators.async_requests import AsyncRequest, Calls, Requests
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import loaded, stored
@@ -41,7 +41,7 @@ class AsyncWaitOperator(RuntimeOperator):
         self._spec = spec
         self._function = spec.function
         self._queue: Queue = OrderedQueue() if spec.ordered else UnorderedQueue()
-        self._filling: Request | None = None  # the batch that is being filled
+        self._filling: AsyncRequest | None = None  # the batch that is being filled
         self._due: float | None = None  # on the monotonic clock: when the batch is sent even if it is not full
         self._sent = 0  # requests whose results have not all left
         self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
@@ -72,7 +72,7 @@ class AsyncWaitOperator(RuntimeOperator):
         self._let_out()
         if self._filling is None:
             self._wait_while(lambda: self._sent >= self._spec.capacity)
-            self._filling = Request()
+            self._filling = AsyncRequest()
             self._sent += 1
             if self._spec.batch_timeout_ms is not None:
                 self._due = self.environment.clock.monotonic() + self._spec.batch_timeout_ms / 1000
@@ -129,7 +129,7 @@ class AsyncWaitOperator(RuntimeOperator):
         for result in compress(pending.results, self.relief):
             self.out(result, pending.time)
 
-    def _blame(self, request: Request, error: BaseException) -> BaseException:
+    def _blame(self, request: AsyncRequest, error: BaseException) -> BaseException:
         values = [loaded(pending.kept) for pending in request.records]
         record = values[0] if self._spec.batch_size is None else values
         frames = (

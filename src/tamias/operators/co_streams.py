@@ -9,12 +9,11 @@ from typing import Any
 from tamias.codegen.chain_operator import Emit, GenerateRecord
 from tamias.codegen.code_builder import CodeBuilder
 from tamias.graph.job_graph import Operator
-from tamias.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec
-from tamias.operators.element_context import Clocks, ElementContext
+from tamias.graph.specs import CoFlatMapSpec, CoMapSpec
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.keys import generate_key
 from tamias.operators.operator import RuntimeOperator
-from tamias.operators.process_operators import KeyedProcessOperator, generate_process_call
+from tamias.operators.process_operators import KeyedProcessOperator, ProcessOperator, generate_process_call
 from tamias.operators.results import generate_loop
 
 FIRST, SECOND = 0, 1
@@ -74,20 +73,8 @@ class CoFlatMapOperator(TwoInputOperator):
             emit(result, time)
 
 
-class CoProcessOperator(TwoInputOperator):
+class CoProcessOperator(ProcessOperator, TwoInputOperator):
     """`process` on two streams without keys: no timers, but the watermark and the processing time can be read."""
-
-    def __init__(self, operator: Operator, spec: CoProcessSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function = spec.function
-        self._clocks = Clocks(environment)
-        self._context = ElementContext(self._clocks, None)
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
-
-    def on_watermark(self, watermark_ms: int) -> None:
-        self._clocks.watermark_ms = watermark_ms
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_element1

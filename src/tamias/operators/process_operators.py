@@ -23,7 +23,7 @@ from tamias.operators.timers import Timers
 class ProcessOperator(RuntimeOperator):
     """`process` on a stream without keys: no timers, but the watermark and the processing time can be read."""
 
-    def __init__(self, operator: Operator, spec: ProcessSpec, environment: SubtaskEnvironment) -> None:
+    def __init__(self, operator: Operator, spec: ProcessSpec | CoProcessSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         self._function = spec.function
         self._clocks = Clocks(environment)

@@ -36,8 +36,8 @@ __all__ = ["Mailbox"]
 _POLL_RECORDS = 4096  # that a source reads in one step
 _POLL_BYTES = 1 << 20
 _POLL_MS = 5  # how long a source reads in one step
-_SHORTEST_PAUSE_S = 0.001  # before a source without a backlog is asked again
-_LONGEST_PAUSE_S = 0.004
+_POLL_PAUSE_S = 0.004  # before a source without a backlog is asked again: its records of that time leave together
+_GATHER_S = 0.003  # after output has left: what follows within it leaves together, since Spark works by the blob
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
 OnFailure = Callable[[SubtaskId, int, Exception], None]  # with the attempt of the subtask
@@ -181,8 +181,10 @@ class Desk:
         self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
         self._flush_s = _buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
         self._next_watermark = self._next_poll = self._next_clock = self._flushed = 0.0
+        self._gather_s = _GATHER_S if self._flush_s is None else min(_GATHER_S, self._flush_s)
+        self._gathers_until = 0.0
+        self._holds_output = False  # some may wait for that time
         self._full_since = 0.0  # 0: the output is not full
-        self._poll_pause_s = _SHORTEST_PAUSE_S
         self._held: Spool | None = None  # the blobs of channels that are ahead
 
     @property
@@ -241,15 +243,26 @@ class Desk:
             self._full_since = 0.0
         pause_s = min(self._follow_clock(now), overtakes_s)
         if running.has_input:
+            running.gathers = now < self._gathers_until
             running.take()
-            if running.has_input:
+            if running.has_input or running.gathers:
+                self._holds_output = True
                 self._flush_if_due(now)
             else:
-                self._flushed = now  # `take` has sent everything
+                self._all_left(now)
             return 0.0
+        if self._holds_output:
+            if now >= self._gathers_until:
+                running.flush()
+                self._all_left(now)
+            else:
+                pause_s = min(pause_s, self._gathers_until - now)
         if isinstance(running, ContinuousSource) and running.may_read:
             return min(pause_s, self._poll(running, now))
         return pause_s
+
+    def _all_left(self, now: float) -> None:
+        self._flushed, self._gathers_until, self._holds_output = now, now + self._gather_s, False
 
     def _follow_clock(self, now: float) -> float:
         """Fire timers and emit periodic watermarks, if they are due; return how long none is."""
@@ -280,13 +293,7 @@ class Desk:
             self._flush_if_due(now)
         else:
             self._flushed = now  # `poll` has sent everything
-        if progress.backlog or progress.finished:
-            self._next_poll = 0.0
-            return 0.0
-        if progress.records:
-            self._poll_pause_s = _SHORTEST_PAUSE_S
-        self._next_poll = now + self._poll_pause_s
-        self._poll_pause_s = min(2 * self._poll_pause_s, _LONGEST_PAUSE_S)
+        self._next_poll = now if progress.backlog or progress.finished else now + _POLL_PAUSE_S
         return self._next_poll - now
 
     def _flush_if_due(self, now: float) -> None:

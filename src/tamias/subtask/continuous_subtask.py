@@ -56,6 +56,7 @@ class ContinuousSubtask(ABC):
         self._busy_s = 0.0  # since the last mark
         self.blocked_s = 0.0  # how long the output was full since the last mark
         self._suspended = False  # the job stops with what the last mark has saved
+        self.gathers = False  # whether `take` leaves output that fills no blob to `flush`, though nothing more waits
         subtask.outbox.send = surroundings.send
 
     @property
@@ -88,12 +89,13 @@ class ContinuousSubtask(ABC):
         """Return how the mark of an order came to this subtask."""
 
     def take(self) -> None:
-        """Take what waits first; send what is full then, and everything once nothing waits any more."""
+        """Take what waits first; send what is full then, and everything once nothing waits any more or is gathered."""
         started = self.subtask.environment.clock.monotonic()
         self._take()
         with self.subtask.blame.operator():
             self._send(self.subtask.finish_if_over())
-            self._send(self.subtask.outbox.take_full() if self.has_input else self.subtask.outbox.take_all())
+            outbox, more = self.subtask.outbox, self.has_input or self.gathers
+            self._send(outbox.take_full() if more else outbox.take_all())
         self._busy_s += self.subtask.environment.clock.monotonic() - started
 
     def advance_clock(self) -> None:

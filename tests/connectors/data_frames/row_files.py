@@ -6,6 +6,9 @@ import pyarrow.parquet
 
 from tamias.connectors.data_frames.commit_log import CommitLog, path_of
 from tamias.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from tamias.connectors.data_frames.row_batches import RowBatches, batch_path
+from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
+from tamias.connectors.data_frames.written_rows import row_files_in
 from tamias.storage.file_store import open_files
 from tamias.table import DataTypes, Row
 
@@ -30,10 +33,34 @@ def write_part(folder, number, records):
 
 def committed_rows(folder, row_type):
     """Return the rows that a `RowFilesSink` has committed to a folder."""
-    found = []
-    for file in CommitLog(open_files(str(folder))).all_files():
-        read = ParquetRows(f"{folder}/{path_of(file)}", RowColumns(row_type), 0, size_bytes=file.size_bytes)
-        while part := read.read(10_000):
+    return rows_of(folder, CommitLog(open_files(str(folder))).all_files(), row_type)
+
+
+def rows_of(folder, files, row_type=ROW_TYPE):
+    columns, found = RowColumns(row_type), []
+    for file in files:
+        reader = ParquetRows(f"{folder}/{path_of(file)}", columns, 0, size_bytes=file.size_bytes)
+        while part := reader.read(100):
             found += part
-        read.close()
+        reader.close()
     return found
+
+
+class Query:
+    """Writes batches as a streaming query does."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.batches = RowBatches(open_files(str(folder)))
+
+    def batch(self, batch_id, *parts):
+        if self.batches.is_written(batch_id):
+            return False
+        for number, records in enumerate(parts):
+            write_part(self.folder / batch_path(batch_id), number, records)
+        files = row_files_in(open_files(str(self.folder)).below(batch_path(batch_id)))
+        self.batches.publish(batch_id, files)
+        return True
+
+    def source(self, lanes=2, bounded=False):
+        return RowBatchesSource(str(self.folder), ROW_TYPE, lanes=lanes, bounded=bounded, look_interval_ms=0)

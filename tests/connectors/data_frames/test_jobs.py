@@ -6,9 +6,7 @@ from tamias.connectors.data_frames.row_files_sink import RowFilesSink
 from tamias.datastream import MapFunction, StreamExecutionEnvironment
 from tamias.storage.file_store import open_files
 from tamias.testing import on_local_engine
-from tests.connectors.data_frames.row_files import ROW_TYPE, rows
-from tests.connectors.data_frames.test_row_batches import Query
-from tests.connectors.data_frames.test_row_files_sink import rows_of
+from tests.connectors.data_frames.row_files import ROW_TYPE, Query, rows, rows_of
 
 
 class FailsOnce(MapFunction):

@@ -2,34 +2,12 @@
 
 import pytest
 
-from tamias.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
+from tamias.connectors.data_frames.row_batches import Lane, batch_path
 from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
-from tamias.connectors.data_frames.written_rows import row_files_in
 from tamias.errors import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
-from tamias.storage.file_store import open_files
-from tests.connectors.data_frames.row_files import ROW_TYPE, rows, write_part
+from tests.connectors.data_frames.row_files import ROW_TYPE, Query, rows, write_part
 from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import SourceCase, SourceContract
-
-
-class Query:
-    """Writes batches as a streaming query does."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.batches = RowBatches(open_files(str(folder)))
-
-    def batch(self, batch_id, *parts):
-        if self.batches.is_written(batch_id):
-            return False
-        for number, records in enumerate(parts):
-            write_part(self.folder / batch_path(batch_id), number, records)
-        files = row_files_in(open_files(str(self.folder)).below(batch_path(batch_id)))
-        self.batches.publish(batch_id, files)
-        return True
-
-    def source(self, lanes=2, bounded=False):
-        return RowBatchesSource(str(self.folder), ROW_TYPE, lanes=lanes, bounded=bounded, look_interval_ms=0)
+from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
 
 class BatchesCase(SourceCase):
@@ -62,7 +40,7 @@ class BatchesCase(SourceCase):
         return RowFilesDamaged, r"000000000006/part-00000.*found \d+ bytes, expected"
 
 
-class TestRowBatches(SourceContract):
+class TestRowBatches(FindsNewInput, RefusesBadInput):
     @pytest.fixture
     def case(self, tmp_path):
         return BatchesCase(tmp_path)

@@ -6,26 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tamias.connectors.data_frames.commit_log import LOG, CommitLog, path_of
-from tamias.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from tamias.connectors.data_frames.commit_log import LOG, CommitLog
 from tamias.connectors.data_frames.row_files_sink import DATA, MARKS, RowFilesSink
 from tamias.errors import RecordTypeError, RowFilesDamaged, RowFilesGone
 from tamias.storage.file_store import open_files
 from tamias.storage.local import LocalFiles
 from tamias.table import Row
-from tests.connectors.data_frames.row_files import ROW_TYPE
-from tests.connectors.sink_contract import SinkCase, SinkContract
+from tests.connectors.data_frames.row_files import ROW_TYPE, rows_of
+from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
-
-
-def rows_of(folder, files):
-    columns, found = RowColumns(ROW_TYPE), []
-    for file in files:
-        reader = ParquetRows(f"{folder}/{path_of(file)}", columns, 0, size_bytes=file.size_bytes)
-        while rows := reader.read(100):
-            found += rows
-        reader.close()
-    return found
 
 
 class RowsCase(SinkCase):
@@ -60,7 +49,7 @@ class LoggedCase(RowsCase):
 
 
 @pytest.mark.parametrize("kind", [RowsCase, LoggedCase])
-class TestRowFilesSink(SinkContract):
+class TestRowFilesSink(SinkContract, RefusesBadRecords):
     fault_points = ("row-file-mark",)
 
     @pytest.fixture

@@ -17,7 +17,7 @@ from tamias.storage.file_store import open_files
 from tamias.table import DataTypes, Row
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows, write_part
 from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import SourceCase, SourceContract
+from tests.connectors.source_contract import RefusesBadInput, SourceCase, SourceContract
 
 
 class WrittenCase(SourceCase):
@@ -44,7 +44,7 @@ class WrittenCase(SourceCase):
         return RowFilesDamaged, r"part-00002.*found \d+ bytes, expected \d+ bytes"
 
 
-class TestWrittenRows(SourceContract):
+class TestWrittenRows(SourceContract, RefusesBadInput):
     @pytest.fixture
     def case(self, tmp_path):
         return WrittenCase(tmp_path)

@@ -22,7 +22,7 @@ from tamias.datastream.formats.parquet import (
 from tamias.errors import ConfigurationError
 from tamias.table import DataTypes
 from tests.connectors.formats.files import write_file
-from tests.connectors.source_contract import SourceCase, SourceContract
+from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
 CSV = (
     CsvSchema.builder()
@@ -138,9 +138,6 @@ class CsvCase(FilesCase):
     def write(self, path, records):
         write_file(path, CsvBulkWriters.for_schema(CSV), records)
 
-    def spoil(self):
-        return None  # a malformed line is no error of the reader
-
 
 class SingleLineCsvCase(CsvCase):
     def format(self):
@@ -217,7 +214,17 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-class TestFormats(SourceContract):
+class TestFormats(FindsNewInput):
+    @pytest.fixture
+    def case(self, name, tmp_path):
+        kind, range_bytes = CASES[name]
+        return kind(tmp_path, range_bytes)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("csv")])
+class TestBinaryFormats(RefusesBadInput):
+    """Files of another format are refused. A malformed line of CSV is no error of the reader."""
+
     @pytest.fixture
     def case(self, name, tmp_path):
         kind, range_bytes = CASES[name]

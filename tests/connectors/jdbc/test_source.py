@@ -13,7 +13,7 @@ from tamias.errors import DatabaseError
 from tamias.testing import collect_locally
 from tests.connectors.jdbc.stores import sqlite_store
 from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import SourceCase, SourceContract
+from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
 
 def builder(store, sql="SELECT * FROM orders"):
@@ -62,7 +62,7 @@ class OrdersCase(SourceCase):
         return DatabaseError, "cannot ask for the columns at jdbc:.*orders"
 
 
-class TestOrdersInSqlite(SourceContract):
+class TestOrdersInSqlite(FindsNewInput, RefusesBadInput):
     comparable = staticmethod(tuple)
     step = 5
 
@@ -71,7 +71,7 @@ class TestOrdersInSqlite(SourceContract):
         return OrdersCase(sqlite_store(tmp_path), request.param)
 
 
-class TestOrdersInPostgresql(SourceContract):
+class TestOrdersInPostgresql(FindsNewInput, RefusesBadInput):
     comparable = staticmethod(tuple)
     step = 5
 

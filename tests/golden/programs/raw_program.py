@@ -62,7 +62,7 @@ def environment(directory, parallelism):
     return env
 
 
-def draw(env):
+def draw(env, function=None):
     source = env.from_source(EpochSource([*RUNS, *TELLING]), WatermarkStrategy.no_watermarks(), "records")
     records = source.uid("records")
-    return records.key_by(lambda record: record[0]).process(OwnCounts()).uid("own").name("own")
+    return records.key_by(lambda record: record[0]).process(function or OwnCounts()).uid("own").name("own")

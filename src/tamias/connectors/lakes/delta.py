@@ -14,13 +14,13 @@ from tamias.connectors.formats.parquet_files import ParquetBulkWriters
 from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
 from tamias.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from tamias.connectors.lakes.delta_location import DeltaLocation, load_delta
+from tamias.connectors.lakes.lake_source import LakeSource
 from tamias.connectors.lakes.table_partitions import DeltaPartitions
 from tamias.errors import ConfigurationError
 from tamias.faults import point
 from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
-from tamias.functions.source_contract import Boundedness, Source, Split, SplitReader
+from tamias.functions.source_contract import Split, SplitReader
 from tamias.storage.locations import masked
-from tamias.types.composite_types import RowTypeInfo
 from tamias.types.data_type_info import checked_row_type
 from tamias.types.data_types import RowType
 
@@ -124,28 +124,14 @@ class _DeltaCommitter(GlobalCommitter[DataFile]):
         return AddAction(name, file["size_bytes"], partition, SystemClock().now_ms(), True, stats)
 
 
-class DeltaSource(Source):
+class DeltaSource(LakeSource):
     """Reads a version of a Delta table once. Files are read at the same time."""
 
     def __init__(self, table_path: str | os.PathLike[str], version: int | None = None) -> None:
         """List the files of a version of the table; None is the newest version."""
         self._location = DeltaLocation.of(table_path, "DeltaSource")
         dataset, self._version = _dataset(self._location, version)
-        self._type_info = row_type_of(dataset.schema)
-        self._files = sorted(fragment.path for fragment in dataset.get_fragments())
-
-    @property
-    def boundedness(self) -> Boundedness:
-        """Return BOUNDED."""
-        return Boundedness.BOUNDED
-
-    def get_produced_type(self) -> RowTypeInfo:
-        """Return rows with the names and types of the columns."""
-        return self._type_info
-
-    def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """Return one split for each file of the version."""
-        return [Split(path, path) for path in self._files]
+        super().__init__(row_type_of(dataset.schema), sorted(fragment.path for fragment in dataset.get_fragments()))
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a file at its first row, or behind the rows that an earlier reader has read."""

@@ -15,12 +15,12 @@ from tamias.connectors.formats.parquet_files import ParquetBulkWriters
 from tamias.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
 from tamias.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from tamias.connectors.lakes.data_folders import DataFolder, SharedFolder, TableFolder
+from tamias.connectors.lakes.lake_source import LakeSource
 from tamias.connectors.lakes.table_partitions import IcebergPartitions
 from tamias.errors import ConfigurationError
 from tamias.faults import point
 from tamias.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
-from tamias.functions.source_contract import Boundedness, Source, Split, SplitReader
-from tamias.types.composite_types import RowTypeInfo
+from tamias.functions.source_contract import Split, SplitReader
 from tamias.types.data_type_info import checked_row_type
 from tamias.types.data_types import RowType
 
@@ -138,7 +138,7 @@ class _IcebergCommitter(GlobalCommitter[DataFile]):
         point("lake-committed")
 
 
-class IcebergSource(Source):
+class IcebergSource(LakeSource):
     """Reads a snapshot of an Iceberg table once. Files are read at the same time."""
 
     def __init__(
@@ -156,21 +156,8 @@ class IcebergSource(Source):
             snapshot_id = table.current_snapshot().snapshot_id
         self._snapshot_id = snapshot_id
         scan = table.scan(snapshot_id=snapshot_id)
-        self._type_info = row_type_of(scan.projection().as_arrow())
-        self._files = sorted(task.file.file_path for task in scan.plan_files())
-
-    @property
-    def boundedness(self) -> Boundedness:
-        """Return BOUNDED."""
-        return Boundedness.BOUNDED
-
-    def get_produced_type(self) -> RowTypeInfo:
-        """Return rows with the names and types of the columns."""
-        return self._type_info
-
-    def discover_splits(self, parallelism: int) -> Sequence[Split]:
-        """Return one split for each file of the snapshot."""
-        return [Split(path, path) for path in self._files]
+        files = sorted(task.file.file_path for task in scan.plan_files())
+        super().__init__(row_type_of(scan.projection().as_arrow()), files)
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a file at its first row, or behind the rows that an earlier reader has read."""

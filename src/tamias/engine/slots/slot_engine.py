@@ -19,6 +19,7 @@ from tamias.errors import (
     EpochStalledError,
     QueryableNameTwice,
     SlotLostError,
+    StateNotServed,
     TamiasError,
     UserFunctionError,
 )
@@ -47,6 +48,7 @@ class SlotEngine(ABC):
         pool.on_lost = self._slot_lost
         pool.on_activity = self._slot_reported
         self._deployment: Deployment | None = None
+        self._queryable: tuple[QueryableState, ...] = ()  # states of the last deployment
         self._without_files: set[int] = set()  # slots that lack cached files; for slots that see no disk of the driver
         self._held: list[SlotEvent] = []  # events that `wait` took from the queue
         self._unreadable: Failure | None = None  # an event of this attempt could not be read
@@ -163,18 +165,22 @@ class SlotEngine(ABC):
 
     def _check_queryable_names(self) -> Failure | None:
         """Refuse two states of one name, which may be in different slots."""
+        self._queryable = tuple(dict.fromkeys(state for slot in self.pool.slots for state in slot.queryable))
         try:
-            check_names(self.queryable_states())
+            check_names(self._queryable)
         except QueryableNameTwice as error:
             return Failure(error)
         return None
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
-        return tuple(dict.fromkeys(state for slot in self.pool.slots for state in slot.queryable))
+        return self._queryable
 
     def look_up(self, query: StateQuery) -> list[bytes | None]:
         number = self._graph.slot_of(self._graph.vertices[query.subtask.vertex], query.subtask.subtask)
-        return self.pool.slots[number].queries.ask(query)
+        slot = next((slot for slot in self.pool.slots if slot.number == number), None)
+        if slot is None:
+            raise StateNotServed(query.name, "the slots of the job have ended")
+        return slot.queries.ask(query)
 
     def _send_files(self, started: list[int], deployment: Deployment) -> Failure | None:
         """Send the cached files to every slot that lacks them; return the failures of all slots as one."""

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from tamias.common import RestartStrategies
 from tamias.testing.local_run import on_local_engine
-from tests.connectors.kafka.with_broker.test_sink import writing
+from tests.connectors.kafka.with_broker.sinks import writing
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.cluster import running_cluster
 from tests.services.kafka.topics import new_topic, values, wait_until_nothing_is_open

@@ -18,8 +18,8 @@ from tamias.datastream.formats.avro import AvroRowDeserializationSchema, AvroRow
 from tamias.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from tamias.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from tamias.testing.local_run import on_local_engine
+from tests.example_modules import example
 from tests.services.kafka.topics import consume, new_topic, produce, values
-from tests.test_examples import example
 
 WORD = Types.ROW_NAMED(["id", "word"], [Types.INT(), Types.STRING()])
 WORDS = [(1, "hi"), (2, "hello"), (3, "hi")]

@@ -6,10 +6,10 @@ import time
 import pytest
 
 from tamias.common import SerializationSchema, SimpleStringSchema
-from tamias.datastream.connectors.base import DeliveryGuarantee
 from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from tamias.errors import KafkaError, KafkaTransactionLost
-from tests.connectors.sink_contract import SinkCase, SinkContract
+from tests.connectors.kafka.with_broker.sinks import AT_LEAST_ONCE, NONE, writing
+from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.broker import PASSWORD, USER
 from tests.services.kafka.certificates import KEY_PASSWORD
@@ -20,34 +20,6 @@ from tests.services.kafka.topics import (
     wait_until_nothing_is_open,
     wait_until_the_first_transaction_is_aborted,
 )
-
-EXACTLY_ONCE, AT_LEAST_ONCE, NONE = (
-    DeliveryGuarantee.EXACTLY_ONCE,
-    DeliveryGuarantee.AT_LEAST_ONCE,
-    DeliveryGuarantee.NONE,
-)
-
-
-def to_topic(topic):
-    return (
-        KafkaRecordSerializationSchema.builder()
-        .set_topic(topic)
-        .set_value_serialization_schema(SimpleStringSchema())
-        .build()
-    )
-
-
-def writing(kafka, topic, guarantee=EXACTLY_ONCE, **properties):
-    builder = (
-        KafkaSink.builder()
-        .set_bootstrap_servers(kafka.servers)
-        .set_record_serializer(to_topic(topic))
-        .set_delivery_guarantee(guarantee)
-        .set_transactional_id_prefix(f"p-{topic}")
-    )
-    for name, value in properties.items():
-        builder.set_property(name.replace("_", "."), value)
-    return builder
 
 
 class TransactionsCase(SinkCase):
@@ -68,7 +40,7 @@ class TransactionsCase(SinkCase):
         return "x" * 2_000_000, KafkaError, "MSG_SIZE_TOO_LARGE"
 
 
-class TestTransactions(SinkContract):
+class TestTransactions(SinkContract, RefusesBadRecords):
     parallelisms = (3,)  # fewer subtasks than before: see below
     fault_points = ("kafka-flushed", "kafka-prepared")
 

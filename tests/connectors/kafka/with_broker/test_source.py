@@ -20,7 +20,7 @@ from tamias.datastream.functions import ProcessFunction
 from tamias.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, KafkaPartitionLost
 from tamias.testing.local_run import collect_locally, on_local_engine
 from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import SourceCase, SourceContract
+from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 from tests.services.kafka.broker import PASSWORD, USER
 from tests.services.kafka.topics import (
     add_partitions,
@@ -71,7 +71,7 @@ class TopicCase(SourceCase):
         return KafkaError, "offset 0 of partition 1 of topic '.*': it is a tombstone"
 
 
-class TestTopic(SourceContract):
+class TestTopic(FindsNewInput, RefusesBadInput):
     step = 10
 
     @pytest.fixture

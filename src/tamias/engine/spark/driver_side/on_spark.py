@@ -22,7 +22,7 @@ from tamias.engine.spark.driver_side.session import (
     spark_context,
 )
 from tamias.engine.spark.driver_side.stage_bars import StageBars
-from tamias.engine.spark.task_side.level_task import HostedSubtask, Route
+from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
@@ -101,12 +101,12 @@ class OnSpark(SlotEngine):
         slot = self._graph.slot_of(vertex, index)
         return HostedSubtask(subtask, slot, self.pool.slots[slot].address, self._regions[subtask])
 
-    def _routes(self) -> dict[int, Route]:
-        first: dict[int, Route] = {}
+    def _routes(self) -> dict[int, ExchangeTarget]:
+        first: dict[int, ExchangeTarget] = {}
         for level, partitions in enumerate(self._partitions):
             for number, (vertex, index) in enumerate(partitions):
                 if index == 0:
-                    first[vertex.id] = Route(level, number)
+                    first[vertex.id] = ExchangeTarget(level, number)
         return {e.id: first[e.target] for e in self._graph.exchanges}
 
     def _level_of_source(self, exchange: int) -> int:

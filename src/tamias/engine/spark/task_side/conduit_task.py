@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tamias.engine.spark.task_side.level_task import HostedSubtask, Route
+from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask
 from tamias.engine.spark.task_side.rows import ShuffleRow, decode
 from tamias.errors import SlotLostError
 from tamias.slot.link import Link, connect
@@ -37,7 +37,7 @@ class ConduitTask:
     level: int
     subtasks: tuple[HostedSubtask, ...]  # by partition
     next_partitions: int  # partitions of the next level; 1 after the last level
-    routes: dict[int, Route]  # by exchange
+    routes: dict[int, ExchangeTarget]  # by exchange
     secret: bytes = field(repr=False)
     attempt: int
     passes_rows_on: bool  # whether rows for deeper levels come through this one

@@ -35,7 +35,7 @@ class HostedSubtask:
 
 
 @dataclass(frozen=True)
-class Route:
+class ExchangeTarget:
     """The destination of an exchange's blobs: the target's level, and the partition of the target's first subtask."""
 
     level: int
@@ -49,7 +49,7 @@ class LevelTask:
     level: int
     subtasks: tuple[HostedSubtask, ...]  # by partition
     next_partitions: int  # partitions of the next level; 1 after the last level
-    routes: dict[int, Route]  # by exchange
+    routes: dict[int, ExchangeTarget]  # by exchange
     secret: bytes = field(repr=False)
     attempt: int
     order: EpochOrder
