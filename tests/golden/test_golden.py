@@ -4,10 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import in_flight_program
 import pytest
 from golden_program import FILLED, draw, environment
 
-from tamias.testing.scripted import run_scripted
+from tamias.checkpoint.restore_point import resolve
+from tamias.testing.scripted import Script, run_scripted
 
 HERE = Path(__file__).parent
 GOLDEN = sorted(path.parent.relative_to(HERE) for path in HERE.glob("*/*/expected.json"))
@@ -33,3 +35,15 @@ def test_what_is_told_is_what_an_undisturbed_run_tells(tmp_path):
         missing = [line for line in expected if line not in told]
         assert not missing
         assert len(expected) > 100 and any("PROCESSING_TIME" in line for line in expected) and FILLED == 4
+
+
+@pytest.mark.parametrize("turns", [None, 3])
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_the_records_in_flight_of_an_old_checkpoint_are_restored(turns, parallelism, tmp_path):
+    (checkpoint,) = (HERE / "4" / "in-flight").glob("chk-*")
+    metadata = resolve(str(checkpoint)).metadata
+    in_flight = [part for operator in metadata.operators for part in operator.in_flight if part is not None]
+    assert metadata.format_version == 4 and in_flight
+    stream = in_flight_program.draw(environment(tmp_path, parallelism))
+    run = run_scripted(stream, Script(turns=turns), restore_path=str(checkpoint))
+    assert sorted(run.records) == json.loads((HERE / "4" / "in-flight" / "told.json").read_text())

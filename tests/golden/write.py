@@ -11,13 +11,16 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import in_flight_program
 from golden_program import FILLED, draw, environment
 
-from tamias.checkpoint.metadata import FORMAT_VERSION, decode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata
+from tamias.datastream import StreamExecutionEnvironment
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 
 HERE = Path(__file__).parent
 BACKENDS = ("hashmap", "rocksdb")
+IN_FLIGHT_TURNS = 2
 
 
 def write(target, backend):
@@ -26,23 +29,50 @@ def write(target, backend):
         script = Script(crashes=[Crash("after-epoch", FILLED + 1)], driver_dies=True)
         with contextlib.suppress(DriverDied):
             start_scripted(draw(environment(folder, 2)), script, state_backend=backend)
-        newest = max(Path(folder).glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])).parent
-        metadata = decode_metadata((newest / "_metadata").read_bytes(), str(newest))
-        for path in [f"{newest.name}/_metadata", *sorted(metadata.paths())]:
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(newest.parent / path, target / path)
+        newest, _ = keep_newest(Path(folder), target)
         told = run_scripted(draw(environment(folder, 2)), restore_path=str(newest), state_backend=backend).records
     (target / "expected.json").write_text(json.dumps(sorted(told), indent=1) + "\n")
 
 
+def keep_newest(folder: Path, target: Path) -> tuple[Path, CheckpointMetadata]:
+    """Copy the newest checkpoint of a job, with the files that it refers to."""
+    newest = max(folder.glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])).parent
+    metadata = decode_metadata((newest / "_metadata").read_bytes(), str(newest))
+    for path in [f"{newest.name}/_metadata", *sorted(metadata.paths())]:
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(newest.parent / path, target / path)
+    return newest, metadata
+
+
+def write_in_flight(target: Path) -> None:
+    """Keep an unaligned checkpoint, and what the program emits when it goes on from there."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Script(crashes=[Crash("after-epoch", 6)], driver_dies=True, turns=IN_FLIGHT_TURNS)
+        with contextlib.suppress(DriverDied):
+            start_scripted(in_flight_program.draw(unaligned(folder, 2)), script)
+        newest, metadata = keep_newest(Path(folder), target)
+        assert metadata.format_version == 4, "blobs are in flight"
+        told = run_scripted(in_flight_program.draw(unaligned(folder, 2)), restore_path=str(newest)).records
+    (target / "told.json").write_text(json.dumps(sorted(told), indent=1) + "\n")
+
+
+def unaligned(folder: str | Path, parallelism: int) -> StreamExecutionEnvironment:
+    env = environment(folder, parallelism)
+    env.get_checkpoint_config().enable_unaligned_checkpoints()
+    return env
+
+
 def main():
     for backend in BACKENDS:
-        target = HERE / str(FORMAT_VERSION) / backend
+        target = HERE / "3" / backend  # a checkpoint without blobs in flight has this version
         if target.exists():
             print(f"{target} exists; it stays as it is")
-            continue
-        write(target, backend)
-        print(f"wrote {target}: {sum(f.stat().st_size for f in target.rglob('*') if f.is_file())} bytes")
+        else:
+            write(target, backend)
+    if (HERE / "4" / "in-flight").exists():
+        print("the unaligned checkpoint exists; it stays as it is")
+    else:
+        write_in_flight(HERE / "4" / "in-flight")
 
 
 if __name__ == "__main__":
