@@ -2,9 +2,15 @@
 
 import pytest
 
-from tamias.driver.epoch_runner import least_by_group
-from tamias.operators.epoch import Ack
-from tamias.testing.scripted import run_scripted
+from tamias.common import WatermarkStrategy
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.driver.epoch_runner import CROWDED_BYTES, least_by_group
+from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.engine.local_engine import LocalEngine
+from tamias.engine.protocol import EpochResult
+from tamias.graph.job_graph import JobGraph
+from tamias.operators.epoch import Ack, EpochOrder
+from tamias.testing.scripted import ScriptedSource, run_scripted
 from tests.driver.savepoint_programs import environment, numbers
 
 
@@ -26,3 +32,32 @@ def test_an_epoch_takes_the_time_between_its_order_and_its_last_acknowledgement(
     assert progress.last_epoch_ms == pytest.approx(10), (
         "an epoch of a script takes ten milliseconds, however many came before it"
     )
+
+
+class Crowded(LocalEngine):
+    """Has too many blobs waiting after the second epoch, and as many as may wait after all others."""
+
+    def __init__(self, graph: JobGraph) -> None:
+        super().__init__(graph)
+        self.orders: list[EpochOrder] = []
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        self.orders.append(order)
+        result = super().run_epoch(order)
+        result.acks[0].kept_bytes = CROWDED_BYTES + (len(self.orders) == 2)
+        return result
+
+
+def test_sources_read_nothing_while_too_many_blobs_wait_in_a_subtask():
+    made: list[Crowded] = []
+
+    def make(graph: JobGraph) -> Crowded:
+        made.append(Crowded(graph))
+        return made[0]
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = ScriptedSource([[1, 2, 3, 4, 5]], [1])
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(lambda n: n)
+    with jobs_submitted_by(lambda graph, settings: submit(graph, settings, engine_for=lambda settings: make)):
+        assert list(stream.execute_and_collect()) == [1, 2, 3, 4, 5]
+    assert [order.holds_sources for order in made[0].orders[:5]] == [False, False, True, False, False]

@@ -75,19 +75,22 @@ class Alarm(KeyedProcessFunction):
 class Bench:
     """One subtask of source -> alarm -> print in a slot of its own, its clock, and the other end of its connection."""
 
-    def __init__(self, subtask: SubtaskId, *, watermark_ms: int = 0, buffer_timeout_ms: int = 125) -> None:
+    def __init__(
+        self, subtask: SubtaskId, *, watermark_ms: int = 0, buffer_timeout_ms: int = 125, unaligned: bool = False
+    ) -> None:
         waiting.clear()
         reads.clear()
 
         def draw(env: Any) -> None:
             env.get_config().set_auto_watermark_interval(watermark_ms)
+            env.get_checkpoint_config().enable_unaligned_checkpoints(unaligned)
             numbers = env.from_source(Scripted(), WatermarkStrategy.for_monotonous_timestamps(), "numbers")
             numbers.key_by(lambda v: 0).process(Alarm()).rebalance().map(lambda v: v).print()
 
         self.clock = ManualClock(1_000)
         self.host = SlotHost(0, self.clock, lambda event: None)
         self.reports = Reports()
-        deployed = deployment(graph(draw), continuous=True, buffer_timeout_ms=buffer_timeout_ms)
+        deployed = deployment(graph(draw, checkpoints=unaligned), continuous=True, buffer_timeout_ms=buffer_timeout_ms)
         self.host.deploy(deployed, [subtask])
         self.exchange = deployed.graph.inputs_of(LAST.vertex if subtask == LAST else MIDDLE.vertex)[0].id
         mailbox = Mailbox(self.host, Turn(), self.clock, self.reports)
@@ -320,6 +323,40 @@ def test_a_subtask_with_channels_is_neither_held_nor_ordered(benches: list[Bench
     bench.give("a")
     assert [bench.desk.step(now) for now in (0.0, 1.0)] == [0.0, 0.5]
     assert bench.receive() == ["a"]
+
+
+def fill_output(bench: Bench) -> None:
+    """Let a subtask with channels emit more than its connection and its queue take."""
+    conduit = bench.desk.conduit
+    assert conduit is not None
+    for number in range(2):
+        until(lambda: not conduit.is_full)
+        bench.give("x" * (5 * MEBIBYTE))
+        bench.desk.step(float(number))
+    assert conduit.is_full
+
+
+def test_a_mark_overtakes_though_the_output_is_full(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE, unaligned=True)
+    bench.attach()
+    fill_output(bench)
+    bench.give("a")
+    bench.desk.give_order(EpochOrder(3, overtakes_after_ms=0))
+    assert bench.desk.step(5.0) == 0.5
+    acknowledged = bench.reports.get(0.0)
+    assert isinstance(acknowledged, EpochAcknowledged)
+    assert acknowledged.ack.epoch == 3
+
+
+def test_a_subtask_whose_output_is_full_wakes_when_its_mark_is_to_overtake(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE, unaligned=True)
+    bench.attach()
+    fill_output(bench)
+    bench.desk.give_order(EpochOrder(3, overtakes_after_ms=120))
+    assert bench.desk.step(5.0) == pytest.approx(0.12)
+    bench.clock.advance(120)
+    bench.desk.step(5.12)
+    assert isinstance(bench.reports.get(0.0), EpochAcknowledged)
 
 
 @pytest.mark.parametrize(("subtask", "waits"), [(MIDDLE, False), (LAST, True)])
