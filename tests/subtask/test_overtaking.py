@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from tamias.clock import ManualClock
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.specs import Broadcast, Forward, Rescale
 from tamias.operators.epoch import EpochOrder
+from tamias.slot.deployment import Deployment
+from tamias.slot.host import SlotHost
 from tamias.subtask.capture import CapturedSubtask
+from tamias.subtask.continuous import ContinuousChannels, run_continuously
 from tamias.subtask.recording import pieces_of
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
 from tamias.types.by_value import dumps
-from tests.subtask.bench import Bench, records
+from tests.subtask.bench import Bench, Surroundings, records
 
 
 def checkpoint(number: int, *, after_ms: int | None = 0) -> EpochOrder:
@@ -154,6 +163,38 @@ def test_a_savepoint_waits_for_its_marks() -> None:
     assert not bench.around.acks
     assert bench.run() == [1]
     bench.host.shutdown()
+
+
+@pytest.mark.parametrize("partition", ["forward", "rescale", "broadcast"])
+def test_on_channels_that_stay_in_step_a_checkpoint_waits_for_its_mark(partition: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+    env.enable_checkpointing(1_000).get_checkpoint_config().enable_unaligned_checkpoints()
+    numbers = env.from_collection([1]).set_parallelism(1).rebalance().map(lambda v: v)
+    getattr(numbers, partition)().map(lambda v: v).name("last").start_new_chain().print()
+    graph = env.job_graph("in step")
+    vertex = next(v for v in graph.vertices if v.name.startswith("last"))
+    (exchange,) = graph.inputs_of(vertex.id)
+    assert isinstance(exchange.partitioning, (Forward, Rescale, Broadcast))
+    around, last = Surroundings(), SubtaskId(vertex.id, 0)
+    host = SlotHost(0, ManualClock(1_000), lambda event: None)
+    host.deploy(Deployment("a" * 32, graph, 0, continuous=True), [last])
+    subtask = run_continuously(host.subtasks[last], around)
+    assert isinstance(subtask, ContinuousChannels)
+    subtask.give_order(EpochOrder(1, overtakes_after_ms=0))
+    subtask.attend()
+    assert [ack.epoch for ack in around.acks] == [1], "without a checkpoint nothing depends on where the epoch ends"
+    order = checkpoint(2)
+    subtask.give_order(order)
+    subtask.attend()
+    assert [ack.epoch for ack in around.acks] == [1]
+    for sender in range(1 if partition != "broadcast" else 2):
+        subtask.give(Blob(exchange.id, sender, 0, 0, dumps([records(7), (EPOCH, order)]), 2))
+    while subtask.has_input:
+        subtask.take()
+    assert [ack.epoch for ack in around.acks] == [1, 2]
+    assert around.written[0].in_flight is None
+    host.shutdown()
 
 
 def test_a_blob_is_cut_into_parts_in_order_and_the_last_one_has_the_mark() -> None:

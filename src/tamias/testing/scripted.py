@@ -9,6 +9,7 @@ when. The job runs on a clock of its own, so delays cost no time.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 from collections import Counter
@@ -157,8 +158,7 @@ class ScriptedEngine(LocalEngine):
         self.times_passed: Counter[str] = Counter()  # by point; and under "snapshot" the snapshots written
         self._dead = False
         self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which the event is reported
-        self._awaited = 0  # the newest checkpoint whose epoch has ended
-        self._early: list[SlotEvent] = []  # of checkpoints whose epochs have not ended
+        self._reported: Counter[int] = Counter()  # events, by checkpoint
         self.handle: JobHandle | None = None
         self.epochs: list[EpochOrder] = []
         self.started_ms: list[int] = []  # the start of each epoch
@@ -223,50 +223,48 @@ class ScriptedEngine(LocalEngine):
 
     def _await_snapshots(self, order: EpochOrder) -> None:
         """Wait until all snapshots are written, so that the next step does not depend on threads."""
-        if order.checkpoint_id is not None:
-            self._awaited = order.checkpoint_id
-            everyone = {SubtaskId(v.id, i) for v in self._graph.vertices for i in range(v.parallelism)}
-            for _ in everyone - order.settled:
-                event: SlotEvent | None = self._next_event(order.checkpoint_id)
-                if isinstance(event, SnapshotWritten):
-                    self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
-                    self.times_passed["snapshot"] += 1
-                    if self.times_passed["snapshot"] in self._script.failed_snapshots:
-                        subtask = SubtaskId(event.snapshot.vertex, event.snapshot.subtask)
-                        event = SnapshotNotWritten(event.checkpoint_id, event.attempt, subtask, "lost by the script")
-                if event is not None:
-                    later = self._script.late_snapshots.get(self.times_passed["snapshot"], 0)
-                    if later:
-                        self._late.append((len(self.epochs) + later, event))
-                    else:
-                        self._held.append(event)
-
-    def events(self) -> list[SlotEvent]:
-        found = super().events()
-        self._early += [event for event in found if event.checkpoint_id > self._awaited]
-        return [event for event in found if event.checkpoint_id <= self._awaited]
-
-    def _next_event(self, checkpoint_id: int) -> SlotEvent | None:
-        """Return the next event of a checkpoint. Those of later checkpoints wait for their epoch to end."""
-        mine = next((event for event in self._early if event.checkpoint_id == checkpoint_id), None)
-        if mine is not None:
-            self._early.remove(mine)
-            return mine
-        while True:
+        if order.checkpoint_id is None:
+            return
+        everyone = {SubtaskId(v.id, i) for v in self._graph.vertices for i in range(v.parallelism)}
+        while self._reported[order.checkpoint_id] < len(everyone - order.settled):
             try:
-                event = self._events.get(timeout=30)
+                self._take(self._events.get(timeout=30))
             except queue.Empty:
                 raise AssertionError("a snapshot was neither written nor reported as failed") from None
-            if event is None or event.checkpoint_id <= checkpoint_id:
-                return event
-            self._early.append(event)
+
+    def _take(self, event: SlotEvent | None) -> None:
+        """Let the script decide about an event: reported as it is, as a failure, or later."""
+        if event is None:
+            return
+        self._reported[event.checkpoint_id] += 1
+        if isinstance(event, SnapshotWritten):
+            self.bytes_written[event.checkpoint_id] += event.snapshot.bytes_written
+            self.times_passed["snapshot"] += 1
+            if self.times_passed["snapshot"] in self._script.failed_snapshots:
+                subtask = SubtaskId(event.snapshot.vertex, event.snapshot.subtask)
+                event = SnapshotNotWritten(event.checkpoint_id, event.attempt, subtask, "lost by the script")
+        later = self._script.late_snapshots.get(self.times_passed["snapshot"], 0)
+        if later:
+            self._late.append((len(self.epochs) + later, event))
+        else:
+            self._held.append(event)
+
+    def _take_reported(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._take(self._events.get_nowait())
+
+    def events(self) -> list[SlotEvent]:
+        self._take_reported()
+        found, self._held = self._held, []
+        return found
 
     def wait(self, timeout_s: float) -> None:
         """Advance the clock instead of waiting."""
         if self._script.late_until_wait:
             self._held += [event for _, event in self._late]
             self._late.clear()
-        super().wait(0.0)
+        self._take_reported()
         self._clock.advance(1)
 
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
