@@ -1,0 +1,37 @@
+"""What the REST API tells about the alignment of a checkpoint, subtask by subtask."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from tamias.clock import ManualClock
+from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics
+from tamias.graph.addresses import SubtaskId
+from tamias.rest.checkpoint_answers import record_answer, subtasks_answer
+from tamias.state.snapshots import AlignmentStats, SubtaskSnapshot
+from tests.checkpoint.checkpoint_values import vertex
+
+COUNT = vertex(0, "count", parallelism=2)
+ALIGNED = AlignmentStats(start_delay_ms=3.0, aligned_ms=40.0, held_bytes=500)
+OVERTAKEN = AlignmentStats(start_delay_ms=5.0, aligned_ms=2.0, recorded_ms=9.0, in_flight_bytes=7_000, unaligned=True)
+
+
+def test_held_and_stored_bytes_and_the_phases_of_each_subtask_are_told() -> None:
+    statistics = CheckpointStatistics(ManualClock(1_000))
+    statistics.begin(7, frozenset({SubtaskId(0, 0), SubtaskId(0, 1)}))
+    for index, alignment in enumerate((ALIGNED, OVERTAKEN)):
+        statistics.acknowledge(7, SubtaskSnapshot(0, index, sync_ms=1.0, async_ms=6.0, alignment=alignment))
+    record = statistics.find(7)
+    assert record is not None
+    job: Any = SimpleNamespace(statistics=SimpleNamespace(clock=ManualClock(1_000)), vertices=[COUNT])
+    answer = subtasks_answer(job, record, COUNT)
+    first, second = answer["subtasks"]
+    assert first["alignment"] == {"buffered": 500, "processed": 0, "persisted": 0, "duration": 40}
+    assert second["alignment"] == {"buffered": 0, "processed": 0, "persisted": 7_000, "duration": 11}
+    assert (first["start_delay"], second["start_delay"]) == (3, 5)
+    assert (first["unaligned_checkpoint"], second["unaligned_checkpoint"]) == (False, True)
+    assert second["checkpoint"] == {"sync": 1, "async": 6}
+    assert answer["summary"]["alignment"]["persisted"]["max"] == 7_000
+    whole = record_answer(job, record, 1_000, with_vertices=False)
+    assert (whole["alignment_buffered"], whole["persisted_data"]) == (500, 7_000)
