@@ -115,6 +115,8 @@ def environment(run: Run) -> StreamExecutionEnvironment:
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(run.restarts, 10))
     if run.restore is not None:
         env.set_restore_path(run.restore)
+    if run.unaligned:
+        env.disable_operator_chaining()  # else chains differ at parallelism 1, and records to their middle are refused
     numbers = read_numbers(env, run)
     streams = ALL_KINDS[run.kind].draw(held_up(numbers, run.kind) if run.unaligned else numbers)
     output = Path(run.output)

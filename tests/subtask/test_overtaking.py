@@ -8,14 +8,15 @@ import pytest
 
 from tamias.clock import ManualClock
 from tamias.datastream import StreamExecutionEnvironment
-from tamias.graph.addresses import SubtaskId
+from tamias.graph.addresses import ChannelId, SubtaskId
 from tamias.graph.specs import Broadcast, Forward, Rescale
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, run_continuously
-from tamias.subtask.recording import pieces_of
+from tamias.subtask.in_flight import BlobPart
+from tamias.subtask.recording import Recording, pieces_of
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
 from tamias.types.by_value import dumps
 from tests.subtask.bench import Bench, Surroundings, records
@@ -92,6 +93,33 @@ def test_what_is_still_waiting_belongs_to_the_next_checkpoint_too() -> None:
     bench.subtask.attend()
     assert [recorded(captured) for captured in bench.around.written] == [[1], [1, 2]]
     assert bench.run() == [(EPOCH, first), (EPOCH, second), 1, 2]
+    bench.host.shutdown()
+
+
+def test_an_epoch_that_ends_while_blobs_are_recorded_adds_none_twice() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(1)
+    bench.give(0, records(1))
+    bench.subtask.give_order(order)
+    bench.subtask.attend()
+    bench.subtask.give_order(EpochOrder(2, overtakes_after_ms=0))
+    bench.subtask.attend()
+    bench.give(0, (EPOCH, order))
+    bench.give(1, (EPOCH, order))
+    bench.subtask.attend()
+    assert recorded(bench.around.written[0]) == [1]
+    bench.host.shutdown()
+
+
+def test_a_record_that_the_program_changes_is_stored_as_it_was() -> None:
+    bench = Bench(unaligned=True)
+    captured = bench.subtask.subtask.snapshot(1)
+    assert isinstance(captured, CapturedSubtask)
+    channel = ChannelId(bench.exchange, 0)
+    part = BlobPart(channel, [records(["as it was"])], 10)
+    recording = Recording(captured, 1, [channel], 0.0)
+    recording.add(part)
+    part.frames()[0][1][0].append("changed")
+    assert recorded(recording.captured(0.0)) == [["as it was"]]
     bench.host.shutdown()
 
 

@@ -42,7 +42,8 @@ def plan_in_flight(
                 continue
             raise RestoreError(
                 f"{metadata.kind} {metadata.checkpoint_id} holds records in flight to operator {operator.label()}, "
-                f"which no longer begins a chain; {_WHAT_TO_DO}"
+                f"which no longer begins a chain of operators at this parallelism; run it at parallelism "
+                f"{operator.parallelism} again, call start_new_chain() on it, or {_WHAT_TO_DO}"
             )
         for index in range(vertex.parallelism):
             planner = _Planner(graph, metadata, operator, vertex, index, may_drop=may_drop)

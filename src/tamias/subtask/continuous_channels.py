@@ -167,7 +167,7 @@ class ContinuousChannels(ContinuousSubtask):
             order, self._overtaking = None, None  # the mark has come on all channels in time
         if order is not None and now >= self._overtakes_at and self._may_overtake(order):
             self._overtaking = None
-            self._overtake(order)
+            self._pass_mark(order)
         if self._recording is not None:
             self._record_arrivals(self._recording)
         return NEVER if self._overtaking is None else max(0.0, self._overtakes_at - now)
@@ -176,19 +176,14 @@ class ContinuousChannels(ContinuousSubtask):
         # Without a checkpoint nothing depends on where an epoch ends, and the mark overtakes on every channel.
         return order.checkpoint_id is None or self._alignment.may_overtake(order.number)
 
-    def _overtake(self, order: EpochOrder) -> None:
-        """End an epoch although its mark has not come on all channels."""
-        self._pass_mark(order)
-        if self._recording is not None:
-            for blob in self._released:
-                self._recording.add(blob)
-
     def _keep(self, captured: CapturedSubtask) -> None:
         if not self._overtaken:
             self._surroundings.write(captured)
             return
         now = self.subtask.environment.clock.monotonic()
         self._recording = Recording(captured, self._alignment.ended, self._overtaken, now)
+        for blob in self._released:
+            self._recording.add(blob)
 
     def _record_arrivals(self, recording: Recording) -> None:
         """Take in what has arrived before its turn has come, so that a mark behind it arrives."""

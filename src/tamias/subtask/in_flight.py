@@ -19,7 +19,7 @@ from tamias.state.keyed_backend import SnapshotTarget
 from tamias.state.snapshots import InFlightFiles, InFlightInput, InFlightRestore, Share, StateFile, StoredInput
 from tamias.state.state_files import read_state
 from tamias.storage.file_store import FileStore
-from tamias.subtask.wire.frames import EPOCH, NO_MARK, RECORDS, WATERMARK, Frame, ReceivedBlob
+from tamias.subtask.wire.frames import EPOCH, NO_MARK, RECORDS, WATERMARK, Blob, Frame, ReceivedBlob
 from tamias.types.by_value import dumps
 
 __all__ = ["BlobPart", "InFlight", "KeyShare", "restored_blobs", "stored_inputs"]
@@ -54,6 +54,10 @@ class BlobPart:
 
     def pickled(self) -> bytes | memoryview:
         return dumps(self.unread)
+
+    def pickle(self) -> Blob:
+        """Return the part as a blob of its own."""
+        return Blob(self.exchange, self.sender, 0, self.sequence, self.pickled(), self.mark)
 
 
 # ----------------------------------------------------------------------------------------------------------- storing

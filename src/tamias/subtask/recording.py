@@ -39,7 +39,8 @@ class Recording:
     def add(self, blob: ReceivedBlob) -> None:
         """Take note of a blob in the order of its channel. Blobs behind the mark are left out."""
         if blob.channel in self._missing:
-            self._blobs.append(blob)
+            # Frames that are decoded already are pickled now: the program may change their records when it has them.
+            self._blobs.append(blob.pickle() if isinstance(blob, BlobPart) else blob)
             if blob.mark >= self._epoch:
                 self._missing.discard(blob.channel)
 
