@@ -99,7 +99,7 @@ def test_the_records_of_a_sender_that_is_gone_come_on_another_channel() -> None:
 
 
 @given(
-    runs=st.lists(st.lists(st.integers(), max_size=20), max_size=6),
+    runs=st.lists(st.lists(st.integers(-40, 40), max_size=8), max_size=4),
     parallelism=st.integers(1, MAXIMUM),
     payload_bytes=st.integers(1, 200),
 )
