@@ -102,9 +102,7 @@ def test_an_exchange_that_is_gone_is_named_and_may_be_dropped() -> None:
 
 def test_an_operator_that_no_longer_begins_a_chain_is_named() -> None:
     chained = graph(vertex(0, "sent", "count", source=True, parallelism=2, max_parallelism=8))
-    with pytest.raises(
-        RestoreError, match=r"'count'.*no longer begins a chain.*parallelism 2.*start_new_chain"):
-    ):
+    with pytest.raises(RestoreError, match=r"'count'.*no longer begins a chain.*parallelism 2.*start_new_chain"):
         plan_restore(chained, stored(2, HASH), "dir")
     assert plan_restore(chained, stored(2, HASH), "dir", allow_non_restored_state=True)
 
