@@ -132,8 +132,8 @@ def benches() -> Iterator[list[Bench]]:
         bench.close()
 
 
-def bench_of(benches: list[Bench], subtask: SubtaskId, **settings: int) -> Bench:
-    benches.append(Bench(subtask, **settings))
+def bench_of(benches: list[Bench], subtask: SubtaskId, *, unaligned: bool = False, **settings: int) -> Bench:
+    benches.append(Bench(subtask, unaligned=unaligned, **settings))
     return benches[-1]
 
 
