@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.datastream import (
@@ -24,6 +24,8 @@ from tamias.graph.job_graph import JobGraph
 from tamias.testing.process_engine import ProcessEngine
 
 WAIT_S = 60.0
+
+E = TypeVar("E", bound=ProcessEngine)
 
 
 def environment(
@@ -99,12 +101,12 @@ def expected_tally(records: int, keys: int, recent_count: int = 3) -> list[tuple
 
 
 @contextmanager
-def engines(make: Callable[[JobGraph], ProcessEngine]) -> Iterator[list[ProcessEngine]]:
+def engines(make: Callable[[JobGraph], E]) -> Iterator[list[E]]:
     """Run every job inside the block on an engine from `make`; list the engines that were made."""
-    made: list[ProcessEngine] = []
+    made: list[E] = []
 
-    def engine_for(settings: Any) -> Callable[[JobGraph], ProcessEngine]:
-        def one(graph: JobGraph) -> ProcessEngine:
+    def engine_for(settings: Any) -> Callable[[JobGraph], E]:
+        def one(graph: JobGraph) -> E:
             made.append(make(graph))
             return made[-1]
 
