@@ -121,10 +121,12 @@ __all__ = [
     "NoCurrentKey",
     "NoReadableCheckpoint",
     "OutputExistsError",
+    "OutputsPartlyVisibleError",
     "ProgramWarning",
     "QueryError",
     "QueryRefused",
     "QueryableNameTwice",
+    "RecomputedInputError",
     "RecordErrorLimitExceeded",
     "RecordFormatError",
     "RecordTooLargeError",
@@ -159,4 +161,9 @@ __all__ = [
     "preview",
     "warn",
 ]
-from tamias.errors.batch import MalformedInputError, OutputExistsError
+from tamias.errors.batch import (
+    MalformedInputError,
+    OutputExistsError,
+    OutputsPartlyVisibleError,
+    RecomputedInputError,
+)

@@ -1,18 +1,36 @@
-"""The outputs of a plan in the driver: checked before it runs, made visible together at the end, or removed."""
+"""The outputs of a plan in the driver: checked before it runs, made visible at the end, or removed.
+
+Outputs become visible one after another, when all of them have been written. Nothing makes that one step: they may be
+on different file systems, and a format of the program is asked to complete itself. Flink: promises nothing either.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tamias.batch.outputs.output import Output
-from tamias.batch.plan.operators import Plan
+from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.specs import OutputSpec
+from tamias.errors import OutputsPartlyVisibleError
 
 __all__ = ["PlanOutputs"]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _PlanOutput:
+    """What one sink writes to."""
+
+    number: int  # of the sink in its plan
+    sink: PlanOperator
+    output: Output
+
+    def __str__(self) -> str:
+        return f"{self.sink.name!r}" + (f" ({self.sink.call_site})" if self.sink.call_site else "")
 
 
 class PlanOutputs:
@@ -22,19 +40,19 @@ class PlanOutputs:
     """
 
     def __init__(self, plan: Plan, job_id: str) -> None:
-        self._sinks = [
-            (number, sink.spec.output, sink.parallelism)
+        self._outputs = [
+            _PlanOutput(number, sink, sink.spec.output)
             for number, sink in enumerate(plan.sinks)
             if isinstance(sink.spec, OutputSpec)
         ]
         self._job_id = job_id
-        self._begun: list[tuple[Output, int]] = []
+        self._begun: list[_PlanOutput] = []  # and not yet visible
 
     def __enter__(self) -> PlanOutputs:
         try:
-            for _, output, parallelism in self._sinks:
-                output.begin(parallelism)
-                self._begun.append((output, parallelism))
+            for each in self._outputs:
+                each.output.begin(each.sink.parallelism)
+                self._begun.append(each)
         except BaseException:
             self._abort()
             raise
@@ -45,17 +63,29 @@ class PlanOutputs:
 
         Args:
             records: What each sink of the plan sent to the driver.
+
+        Raises:
+            OutputsPartlyVisibleError: One of several outputs failed; the error names those that are visible.
         """
-        for number, output, parallelism in self._sinks:
-            output.commit(records[number], self._job_id, parallelism)
+        for place, each in enumerate(self._outputs):
+            try:
+                each.output.commit(records[each.number], self._job_id, each.sink.parallelism)
+            except Exception as error:
+                if len(self._outputs) == 1:
+                    raise
+                visible, missing = self._outputs[:place], self._outputs[place + 1 :]
+                raise OutputsPartlyVisibleError(
+                    str(each), f"{type(error).__name__}: {error}", tuple(map(str, visible)), tuple(map(str, missing))
+                ) from error
+            self._begun.remove(each)
 
     def __exit__(self, kind: Any, error: BaseException | None, frames: Any) -> None:
         if error is not None:
             self._abort()
 
     def _abort(self) -> None:
-        for output, parallelism in self._begun:
+        for each in self._begun:
             try:
-                output.abort(self._job_id, parallelism)
+                each.output.abort(self._job_id, each.sink.parallelism)
             except Exception as error:  # what failed before is the error to report
                 _log.warning("what a failed job wrote could not be removed: %s", error)
