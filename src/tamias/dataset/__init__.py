@@ -9,6 +9,7 @@ from tamias.batch.program.crosses import CrossOperator
 from tamias.batch.program.csv_reader import CsvReader
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet
+from tamias.batch.program.data_set_job_client import DataSetJobClient
 from tamias.batch.program.data_sink import DataSink
 from tamias.batch.program.execution_environment import ExecutionEnvironment
 from tamias.batch.program.grouping import Grouping, SortedGrouping
@@ -74,6 +75,7 @@ __all__ = [
     "CrossOperator",
     "CsvReader",
     "DataSet",
+    "DataSetJobClient",
     "DataSink",
     "DeltaIteration",
     "DoubleSumAggregator",

@@ -17,13 +17,11 @@ from tamias.types.data_types import RowType
 
 __all__ = ["LocalPlace", "LocalRdd", "LocalRdds", "run_in_process"]
 
-_JOB_ID = "0" * 32
-
 
 def run_in_process(plan: Plan, settings: RunSettings) -> PlanResult:
     """Run all sinks of a plan in this process."""
     try:
-        return run_on(LocalRdds(), LocalPlace(), plan, settings, _JOB_ID)
+        return run_on(LocalRdds(), LocalPlace(), plan, settings, settings.job_id)
     except Exception as error:
         raise error_of_function(error, settings.job_name, None) or error from None
 
@@ -72,7 +70,13 @@ class LocalRdds:
     def of_frame(self, frame: Any, row_type: RowType) -> NoReturn:
         raise UnsupportedOperationError("a DataFrame of Spark is read on Spark alone")
 
-    def frame(self, rdd: LocalRdd, row_type: RowType) -> NoReturn:
+    def in_order(self, rdd: LocalRdd) -> LocalRdd:
+        return rdd
+
+    def may_change(self, rdd: LocalRdd) -> bool:
+        return False  # nothing is lost
+
+    def frame(self, rdd: LocalRdd, row_type: RowType, *, copies: int) -> NoReturn:
         raise UnsupportedOperationError("to_data_frame() runs on Spark alone; use collect() in process")
 
     def staged(self, rdd: LocalRdd, task: Task, *, keeps_partitions: bool) -> LocalRdd:

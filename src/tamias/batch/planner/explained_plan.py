@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
@@ -20,12 +20,11 @@ from tamias.batch.plan.specs import (
     JoinSpec,
     OutputSpec,
 )
+from tamias.batch.planner.no_rdds import NoRdds
 from tamias.batch.planner.plan_translation import Translation
-from tamias.batch.planner.rdds import Task
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import CountExit, CustomExit, DealingExit, KeyedExit, RangeExit, ShuffleExit, StageExit
 from tamias.batch.tasks.task_context import TaskJobInfo
-from tamias.types.data_types import RowType
 
 __all__ = ["plan_as_json", "plan_as_text"]
 
@@ -115,7 +114,7 @@ class _PlanStages(Stages):
     """Stages that note what is shuffled, by the operator that asks for it."""
 
     def __init__(self) -> None:
-        super().__init__(_NoRdds(), TaskJobInfo("", ""))
+        super().__init__(NoRdds(), TaskJobInfo("", ""))
         self.current: PlanOperator | None = None
         self.moves: dict[PlanOperator, list[tuple[Flow, str]]] = {}
         self.flow_of: dict[PlanOperator, Flow] = {}
@@ -156,46 +155,3 @@ class _NoIterations:
         spec = operator.spec
         keys = spec.keys if isinstance(spec, DeltaIterationSpec) else None
         return Flow(None, "blobs", operator.parallelism, partitioning=None if keys is None else Partitioning(keys))
-
-
-class _NoRdds:
-    """RDDs without partitions."""
-
-    memory_mb = 0
-    local = True
-
-    def of_elements(self, partitions: Sequence[list[Any]]) -> None:
-        return None
-
-    def of_frame(self, frame: Any, row_type: RowType) -> tuple[None, int]:
-        return None, frame.rdd.getNumPartitions()
-
-    def frame(self, rdd: Any, row_type: RowType) -> None:
-        return None
-
-    def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> None:
-        return None
-
-    def shuffled(self, rdd: Any, partitions: int) -> None:
-        return None
-
-    def union(self, rdds: Sequence[Any]) -> None:
-        return None
-
-    def fewer(self, rdd: Any, partitions: int) -> None:
-        return None
-
-    def kept(self, rdd: Any) -> None:
-        return None
-
-    def collected(self, rdd: Any) -> list[bytes]:
-        return []
-
-    def broadcast(self, value: Any) -> None:
-        return None
-
-    def release(self) -> None:
-        pass
-
-    def drop_shuffles(self) -> None:
-        pass

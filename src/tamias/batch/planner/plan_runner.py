@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tamias.batch.iterations.iteration_runner import IterationRunner
 from tamias.batch.iterations.place import IterationPlace, SparkPlace
+from tamias.batch.plan.iteration_body import IterationSpec
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.specs import CountSpec, FrameSpec
 from tamias.batch.planner.outputs import PlanOutputs
@@ -28,13 +30,17 @@ from tamias.driver.failures import job_error
 from tamias.engine.spark.driver_side.cluster import ship_package
 from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, is_started_by_us, loss_of, spark_context
 from tamias.engine.spark.driver_side.worker_python import compare_pythons
-from tamias.errors import DeploymentError, JobExecutionError, SparkSessionLostError
+from tamias.errors import DeploymentError, JobExecutionError, RecomputedInputError, SparkSessionLostError
 from tamias.functions.accumulators import merge_accumulators
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.graph.job_graph import CachedFile
 
-__all__ = ["PlanResult", "RunSettings", "default_parallelism", "error_of_function", "run", "run_on"]
+__all__ = ["PlanResult", "RunSettings", "cancel", "default_parallelism", "error_of_function", "run", "run_on"]
 
+_log = logging.getLogger(__name__)
+
+_MOST_RUNS = 4
+_CANNOT_ROLL_BACK = "indeterminate output was failed and retried. However, Spark cannot rollback"  # of its scheduler
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -48,6 +54,7 @@ class RunSettings:
     cached_files: tuple[CachedFile, ...] = ()
     spark_session: Any = None
     restart: RestartStrategyConfiguration | None = None  # None leaves it to the configuration
+    job_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 @dataclass(frozen=True)
@@ -79,13 +86,22 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
     if not context.master.startswith("local"):
         ship_package(context)
         compare_pythons(context)
-    job_id = uuid.uuid4().hex
     place = SparkPlace(context, settings.configuration)
-    with _in_job_group(context, job_id, settings.job_name):
+    with _in_job_group(context, settings):
         try:
-            return run_on(SparkRdds(context), place, plan, settings, job_id)
+            return run_on(SparkRdds(context), place, plan, settings, settings.job_id)
         except Exception as error:
             raise explained(error, context, settings.job_name) from None
+
+
+def cancel(settings: RunSettings) -> None:
+    """Cancel the Spark jobs of a run that are active now. Called by another thread than that of the run."""
+    context = spark_context(settings.configuration, settings.spark_session)
+    context.cancelJobGroup(_group(settings))
+
+
+def _group(settings: RunSettings) -> str:
+    return f"tamias-{settings.job_id}"
 
 
 def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings, job_id: str) -> PlanResult:
@@ -100,9 +116,10 @@ def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings,
     )
     iterations = IterationRunner(place, facts)
     with PlanOutputs(plan, job_id) as outputs:
-        records, reports = _run_sinks(Stages(rdds, facts), plan, iterations)
-        while records is None:  # the result of an iteration was lost before all sinks had read it
-            records, reports = _run_sinks(Stages(rdds, facts), plan, iterations)
+        runs = PlanRuns()
+        records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
+        while records is None:  # results were lost before all sinks had read them, and cannot be computed again alone
+            records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
         outputs.commit(records)
     reports |= iterations.reports
     merged = merge_accumulators([*iterations.accumulators, *[report.accumulators for report in reports.values()]])
@@ -112,20 +129,38 @@ def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings,
 
 
 def _run_sinks(
-    stages: Stages, plan: Plan, iterations: IterationRunner
+    stages: Stages, plan: Plan, iterations: IterationRunner, runs: PlanRuns
 ) -> tuple[list[list[Any]] | None, dict[OperatorSubtask, OperatorReport]]:
     """Run all sinks; return what they sent to the driver, and all reports. None if the plan has to be run again."""
     try:
         flows = Translation(stages, plan, iterations=iterations).flows
         return [_result(stages, sink, flows[sink]) for sink in plan.sinks], stages.reports
     except Exception as error:
-        if not iterations.lost_a_result(error):
+        if not iterations.lost_a_result(error) and not runs.may_begin_anew(error):
             raise
         return None, {}
     finally:
         iterations.close()
         with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
             stages.release()
+
+
+class PlanRuns:
+    """Counts how often a plan has begun anew because Spark could not compute lost results again by themselves."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_RUNS
+
+    def may_begin_anew(self, error: Exception) -> bool:
+        """Return whether a failure means that the whole plan is to run again."""
+        carried = carried_error(str(error))
+        recomputed = carried is not None and carried.original_type == RecomputedInputError.__qualname__
+        if not recomputed and (carried is not None or _CANNOT_ROLL_BACK not in str(error)):
+            return False
+        self._left -= 1
+        if self._left > 0:
+            _log.warning("the job begins anew: an executor was lost with results that depend on the order of records")
+        return self._left > 0
 
 
 def explained(error: Exception, context: Any, job_name: str) -> Exception:
@@ -149,7 +184,8 @@ def error_of_function(error: Exception, job_name: str, log_path: str | None) -> 
 
 def _result(stages: Stages, sink: PlanOperator, flow: Flow) -> list[Any]:
     if isinstance(sink.spec, FrameSpec):
-        return [stages.frame(flow, sink.spec.row_type)]
+        from_slots = any(isinstance(each.spec, IterationSpec) for each in Plan((sink,)).operators())
+        return [stages.frame(flow, sink.spec.row_type, copies=2 if from_slots else 1)]  # slots end with the job
     return stages.collected(flow, _exit_of(sink))
 
 
@@ -158,11 +194,11 @@ def _exit_of(sink: PlanOperator) -> StageExit:
 
 
 @contextlib.contextmanager
-def _in_job_group(context: Any, job_id: str, job_name: str) -> Iterator[None]:
+def _in_job_group(context: Any, settings: RunSettings) -> Iterator[None]:
     """Let all Spark jobs of a run belong together, so that an interrupt cancels them."""
-    group = f"tamias-{job_id}"
+    group = _group(settings)
     before = {key: context.getLocalProperty(key) for key in _GROUP_PROPERTIES}
-    context.setJobGroup(group, job_name, interruptOnCancel=False)
+    context.setJobGroup(group, settings.job_name, interruptOnCancel=False)
     try:
         yield
     except BaseException:

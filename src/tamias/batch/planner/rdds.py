@@ -9,7 +9,7 @@ from tamias.batch.planner.frame_blobs import blobs_of_frame, frame_of_blobs, pas
 from tamias.engine.spark.driver_side.worker_python import DriverPythonContext
 from tamias.types.data_types import RowType
 
-__all__ = ["Rdds", "SparkRdds"]
+__all__ = ["Rdds", "SparkRdds", "worker_memory_mb"]
 
 Task = Callable[[int, Iterable[Any]], Iterator[bytes]]
 
@@ -31,8 +31,14 @@ class Rdds(Protocol):
         """Return an RDD of the blobs of a DataFrame's rows, and the number of its partitions."""
         ...
 
-    def frame(self, rdd: Any, row_type: RowType) -> Any:
-        """Run an RDD of blobs, keep it as long as the result is used, and return a DataFrame of its records."""
+    def frame(self, rdd: Any, row_type: RowType, *, copies: int) -> Any:
+        """Run an RDD of blobs, keep it as long as the result is used, and return a DataFrame of its records.
+
+        Args:
+            rdd: The blobs.
+            row_type: The columns.
+            copies: On how many executors each block is kept: 1, or 2 if Spark cannot compute a lost one again.
+        """
         ...
 
     def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> Any:
@@ -43,6 +49,18 @@ class Rdds(Protocol):
             task: Called with the number of a partition and its elements.
             keeps_partitions: Whether records stay where a shuffle has put them.
         """
+        ...
+
+    def in_order(self, rdd: Any) -> Any:
+        """Return an RDD of blobs whose order matters to what reads it.
+
+        If the order is not fixed, a lost result cannot be computed again by itself: it would not fit the other results.
+        Spark then computes all of them again, or fails the job if some were used already.
+        """
+        ...
+
+    def may_change(self, rdd: Any) -> bool:
+        """Return whether a partition that is lost, and computed again, may have other records on a cluster."""
         ...
 
     def shuffled(self, rdd: Any, partitions: int) -> Any:
@@ -78,17 +96,27 @@ class Rdds(Protocol):
         ...
 
 
+def worker_memory_mb(context: Any) -> int:
+    """Return the memory that a Python worker may use. Asks the JVM for the whole configuration."""
+    from pyspark.util import _parse_memory
+
+    return int(_parse_memory(context.getConf().get("spark.python.worker.memory", "512m")))
+
+
 class SparkRdds:
-    """RDDs of Spark."""
+    """RDDs of Spark.
 
-    def __init__(self, context: Any) -> None:
-        from pyspark.util import _parse_memory
+    Args:
+        context: Spark's context.
+        memory_mb: The memory that a Python worker may use; None to ask Spark.
+    """
 
+    def __init__(self, context: Any, memory_mb: int | None = None) -> None:
         self.local = context.master.startswith("local")
         self._context = DriverPythonContext(context) if self.local else context
         self._kept: list[Any] = []
         self._shuffles: list[Any] = []
-        self.memory_mb = int(_parse_memory(context.getConf().get("spark.python.worker.memory", "512m")))
+        self.memory_mb = worker_memory_mb(context) if memory_mb is None else memory_mb
 
     def of_elements(self, partitions: Sequence[list[Any]]) -> Any:
         rdd = self._context.parallelize(partitions, len(partitions))
@@ -100,11 +128,12 @@ class SparkRdds:
         rows.ctx = self._context
         return self.staged(rows, passed_on, keeps_partitions=True), rows.getNumPartitions()
 
-    def frame(self, rdd: Any, row_type: RowType) -> Any:
+    def frame(self, rdd: Any, row_type: RowType, *, copies: int) -> Any:
         from pyspark import StorageLevel
         from pyspark.sql import SparkSession
 
-        rdd.persist(StorageLevel.MEMORY_AND_DISK)  # Spark drops it when the DataFrame is gone
+        in_one, in_two = StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_AND_DISK_2
+        rdd.persist(in_two if copies > 1 and not self.local else in_one)  # Spark drops it when the DataFrame is gone
         rdd._jrdd.count()
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         return frame_of_blobs(session, rdd, row_type)
@@ -113,6 +142,14 @@ class SparkRdds:
         staged = rdd.mapPartitionsWithIndex(task, preservesPartitioning=keeps_partitions)
         staged._bypass_serializer = True  # what a stage yields are bytes
         return self._of_bytes(staged._jrdd)
+
+    def in_order(self, rdd: Any) -> Any:
+        # A sample of all elements passes each of them. To Spark the result of a sample depends on the order of its
+        # input, so it is indeterminate after a shuffle (`RDD.outputDeterministicLevel`).
+        return rdd if self.local else self._of_bytes(rdd._jrdd.sample(False, 1.0, 0))
+
+    def may_change(self, rdd: Any) -> bool:
+        return not self.local and rdd._jrdd.rdd().outputDeterministicLevel().toString() == "INDETERMINATE"
 
     def shuffled(self, rdd: Any, partitions: int) -> Any:
         jvm = self._context._jvm

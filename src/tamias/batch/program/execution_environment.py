@@ -11,12 +11,13 @@ from tamias.batch.planner.explained_plan import plan_as_json
 from tamias.batch.planner.plan_runner import RunSettings
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.data_set_core import DataSetCore
+from tamias.batch.program.data_set_job_client import DataSetJobClient
 from tamias.batch.program.data_set_kinds import DataSetKinds
 from tamias.batch.program.drawn_plan import drawn_plan
 from tamias.batch.program.drawn_sinks import DrawnSinks
 from tamias.batch.program.environment_inputs import EnvironmentInputs
 from tamias.batch.program.record_types import type_of_all
-from tamias.batch.program.runner import parallelism_of_runner, run_plan
+from tamias.batch.program.runner import cancel_plan, parallelism_of_runner, run_plan
 from tamias.batch.program.sources import CollectionInput, SequenceInput
 from tamias.config import options
 from tamias.config.configuration import Configuration
@@ -153,13 +154,24 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
             RuntimeError: There is no such sink.
             JobExecutionError: A function failed.
         """
-        sinks = self._sinks.take()
-        if not sinks:
-            raise RuntimeError(
-                "there is nothing to execute: no sink was drawn since the last execute(); "
-                "collect(), count() and print() run by themselves"
-            )
-        return self._run(sinks, job_name)[1]
+        return self._run(self._taken_sinks(), job_name)[1]
+
+    def execute_async(self, job_name: str | None = None) -> DataSetJobClient:
+        """Start all sinks that were drawn since the last `execute`, and return at once.
+
+        The plan is that of this moment: what is drawn or set later does not change it.
+
+        Raises:
+            RuntimeError: There is no such sink.
+        """
+        sinks = self._taken_sinks()
+        plan, settings = self.plan(sinks), self._settings(job_name)
+
+        def run() -> JobExecutionResult:
+            self._last_result = run_plan(plan, settings).job
+            return self._last_result
+
+        return DataSetJobClient(settings.job_id, settings.job_name, run, lambda: cancel_plan(settings))
 
     def get_execution_plan(self) -> str:
         """Return, as JSON, the operators that `execute` would run, and how records get from one to the next.
@@ -188,6 +200,16 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
     def plan(self, sinks: Iterable[DataSetCore] | None = None) -> Plan:
         """Return the plan of some sinks, or of all that `execute` would run. Nothing runs."""
         return drawn_plan(tuple(self._sinks.pending() if sinks is None else sinks), self._parallelism())
+
+    def _taken_sinks(self) -> tuple[DataSetCore, ...]:
+        """Return the sinks that are to run, which the next `execute` runs no more."""
+        sinks = self._sinks.take()
+        if not sinks:
+            raise RuntimeError(
+                "there is nothing to execute: no sink was drawn since the last execute(); "
+                "collect(), count() and print() run by themselves"
+            )
+        return sinks
 
     def _run(self, sinks: tuple[DataSetCore, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
         result = run_plan(self.plan(sinks), self._settings(job_name))

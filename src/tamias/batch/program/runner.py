@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tamias.batch.plan.operators import Plan
-from tamias.batch.planner.plan_runner import PlanResult, RunSettings, default_parallelism, run
+from tamias.batch.planner.plan_runner import PlanResult, RunSettings, cancel, default_parallelism, run
 from tamias.config.configuration import Configuration
 from tamias.config.restart_strategy import resolve
 from tamias.driver.failures import job_error
 from tamias.driver.restarts import restart_strategy
 from tamias.errors import JobExecutionError, may_be_retried
 
-__all__ = ["parallelism_of_runner", "plans_run_by", "run_plan"]
+__all__ = ["cancel_plan", "parallelism_of_runner", "plans_run_by", "run_plan"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +51,12 @@ def run_plan(plan: Plan, settings: RunSettings) -> PlanResult:
             restarts += 1
             _log.warning("job %r begins anew (restart %d): %s", settings.job_name, restarts, error.cause)
             time.sleep(decision.delay_ms / 1000)
+
+
+def cancel_plan(settings: RunSettings) -> None:
+    """Cancel what a run is doing on Spark now. In process a plan runs to its end."""
+    if _runner.get() is None:
+        cancel(settings)
 
 
 def parallelism_of_runner(settings: RunSettings) -> int:

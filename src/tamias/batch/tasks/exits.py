@@ -28,6 +28,7 @@ __all__ = [
     "PartitionOfKey",
     "RangeExit",
     "StageExit",
+    "StoringExit",
     "holds_none",
     "in_order",
     "refuse_none",
@@ -40,6 +41,8 @@ _SPREAD = 1 << 15  # key groups, so that the hash spreads evenly over any number
 
 class StageExit(Protocol):
     """The end of a stage."""
+
+    goes_by_order: bool
 
     def write(self, records: Iterator[Any]) -> Iterator[bytes]:
         """Yield the records as Spark reads them."""
@@ -115,16 +118,26 @@ class ShuffleExit(TaskOperator):
 class DealingExit(ShuffleExit):
     """Deals records to the partitions in turn. Tasks begin at different partitions, so short inputs spread too."""
 
-    start = 0  # set in the task
+    goes_by_order = True
+    index = 0  # of the task, which sets it
 
     def begin(self) -> None:
-        self._turn = self.start % self.partitions
+        self._turn = self.index % self.partitions
 
     def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
         count = len(buckets)
         for number in range(count):
             buckets[(self._turn + number) % count] += chunk[number::count]
         self._turn = (self._turn + len(chunk)) % count
+
+
+class StoringExit(ShuffleExit):
+    """Leaves records in their partition, in the files of a shuffle: Spark then knows which results go together."""
+
+    index = 0  # of the task, which sets it
+
+    def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
+        buckets[self.index] += chunk
 
 
 class KeyedExit(ShuffleExit):

@@ -13,6 +13,7 @@ from tamias.batch.tasks.blobs import FIRST, encode, in_chunks
 from tamias.batch.tasks.exits import ForwardExit
 from tamias.batch.tasks.sorting import SortedBy, Sorter
 from tamias.batch.tasks.task_operator import TaskOperator
+from tamias.errors import RecomputedInputError
 
 __all__ = [
     "KeySample",
@@ -36,9 +37,10 @@ class SortPartition(TaskOperator):
 
 
 class IndexedOperator(TaskOperator):
-    """An operator that works differently in each subtask."""
+    """An operator that works differently in each subtask, and goes by the position of records in it."""
 
     index = 0
+    goes_by_order = True
 
     def open(self, context: Any) -> None:
         self.index = context.get_index_of_this_subtask()
@@ -54,7 +56,11 @@ class Numbering(IndexedOperator):
         self.starts = starts
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        return zip(count(self.starts[self.index]), records)
+        first = self.starts[self.index]
+        numbers = count(first)
+        yield from zip(numbers, records, strict=False)
+        found = next(numbers) - first - 1  # `zip` has taken one number more than there are records
+        _compare(self.name, self.index, found, self.starts[self.index + 1] - first)
 
 
 class UniqueNumbering(IndexedOperator):
@@ -102,9 +108,17 @@ class PickNumbered(IndexedOperator):
         self.picks = picks
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        for number, record in enumerate(records, start=self.starts[self.index]):
+        first, number = self.starts[self.index], self.starts[self.index] - 1
+        for number, record in enumerate(records, start=first):
             for _ in range(self.picks.get(number, 0)):
                 yield record
+        _compare(self.name, self.index, number + 1 - first, self.starts[self.index + 1] - first)
+
+
+def _compare(operator: str, partition: int, found: int, counted: int) -> None:
+    """Raise if a partition has not the records that the job before has counted."""
+    if found != counted:
+        raise RecomputedInputError(operator, partition, counted, found)
 
 
 class KeySample(NamedTuple):

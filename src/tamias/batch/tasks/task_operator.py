@@ -25,7 +25,11 @@ class TaskOperator:
         number: Its number in the job: two operators of a job never share one.
         parameters: What `with_parameters` gave.
         shared: What every task reads whole, by name: in the driver Spark's broadcasts, in a task their values.
+        goes_by_order: Whether the result depends on the order of the input. The order of a shuffle's records is not
+            fixed, so a task that Spark repeats after a loss may then give another result than the first one.
     """
+
+    goes_by_order = False
 
     def __init__(self, name: str, *functions: Any, parameters: Mapping[str, str] | None = None) -> None:
         self.name = name

@@ -1,0 +1,66 @@
+"""A program that runs while the driver's program goes on."""
+
+import threading
+
+import pytest
+
+from tamias.common import JobStatus
+from tamias.dataset import ExecutionEnvironment
+from tamias.errors import JobExecutionError
+from tamias.testing import on_local_engine
+
+STARTED, GO_ON = threading.Event(), threading.Event()
+
+
+def waiting(value):  # a function of a module is pickled by its name, so these are the events of this process
+    STARTED.set()
+    assert GO_ON.wait(60)
+    return value
+
+
+@pytest.fixture
+def env():
+    with on_local_engine():
+        yield ExecutionEnvironment().set_parallelism(2)
+
+
+def test_the_job_runs_beside_the_program_and_its_future_has_the_result(env, tmp_path):
+    env.from_elements(1, 2).map(waiting).write_as_text(tmp_path / "out").set_parallelism(1)
+    client = env.execute_async("beside")
+    assert STARTED.wait(60)
+    assert client.get_job_status().result() is JobStatus.RUNNING
+    assert not client.get_job_execution_result().done()
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(RuntimeError, match="nothing to execute"):
+        env.execute()  # the sinks are taken
+    GO_ON.set()
+    result = client.get_job_execution_result().result(60)
+    assert result.get_job_id() == client.get_job_id()
+    assert client.get_job_status().result() is JobStatus.FINISHED
+    assert client.get_accumulators().result(60) == {}
+    assert (tmp_path / "out").read_text() == "1\n2\n"
+    assert env.get_last_job_execution_result() is result
+
+
+def test_the_future_of_a_failing_job_raises_what_ended_it(env, tmp_path):
+    env.from_elements(0).map(lambda x: 1 // x).name("risky").write_as_text(tmp_path / "out")
+    client = env.execute_async()
+    with pytest.raises(JobExecutionError, match="'risky'"):
+        client.get_job_execution_result().result(60)
+    with pytest.raises(JobExecutionError):
+        client.get_accumulators().result(60)
+    assert client.get_job_status().result() is JobStatus.FAILED
+    assert "FAILED" in repr(client)
+
+
+def test_a_job_that_ends_in_spite_of_a_cancel_is_finished(env, tmp_path):
+    env.from_elements(1).write_as_text(tmp_path / "out")
+    client = env.execute_async()
+    client.get_job_execution_result().result(60)
+    client.cancel().result(60)
+    assert client.get_job_status().result() is JobStatus.FINISHED
+
+
+def test_there_must_be_a_sink(env):
+    with pytest.raises(RuntimeError, match="nothing to execute"):
+        env.execute_async()
