@@ -9,6 +9,7 @@ import cloudpickle
 import pytest
 
 from tamias.batch.tasks.blobs import OperatorSubtask
+from tamias.batch.tasks.fused_loop import fused
 from tamias.batch.tasks.record_operators import MapRecords
 from tamias.batch.tasks.superstep import FunctionFields, Superstep, SuperstepContext, task_context
 from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
@@ -39,7 +40,8 @@ def superstep(function: Any, records: list[int], carried: bytes | None, number: 
     step = Superstep(number, fields={} if carried is None else {OperatorSubtask(7, 3): carried})
     fields = FunctionFields(step, operator, 3)
     operator.open(task_context(TaskJobInfo("0" * 32, "job", superstep=step), operator, 3, 4, 0))
-    results = list(operator.run(iter(records)))
+    (loop,) = fused([operator])
+    results = list(loop.run(iter(records)))
     operator.close()
     return results, fields.changed()
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from tamias.errors import preview
 from tamias.functions.record_functions import ReduceFunction
 
-__all__ = ["AggregateFields", "Aggregations", "Extreme", "FieldAggregation", "KeepFirst", "SumField"]
+__all__ = ["NUMBERS", "AggregateFields", "Aggregations", "Extreme", "FieldAggregation", "KeepFirst", "SumField"]
 
-_NUMBERS = frozenset({int, float, decimal.Decimal, fractions.Fraction, complex})
+NUMBERS = frozenset({int, float, decimal.Decimal, fractions.Fraction, complex})
 
 
 class Aggregations(enum.Enum):
@@ -48,7 +48,7 @@ class AggregateFields(ReduceFunction):
         for function, position in self.aggregations:
             one, other = value1[position], value2[position]
             if function is Aggregations.SUM:
-                if type(one) not in _NUMBERS or type(other) not in _NUMBERS:
+                if type(one) not in NUMBERS or type(other) not in NUMBERS:
                     raise TypeError(f"sum of field {position} cannot add {preview(one)} and {preview(other)}")
                 fields[position] = one + other
             elif (one < other) is (function is Aggregations.MIN):
@@ -71,7 +71,7 @@ class SumField(ReduceFunction):
         """Return the aggregate of two tuples."""
         position = self.position
         one, other = value1[position], value2[position]
-        if type(one) not in _NUMBERS or type(other) not in _NUMBERS:
+        if type(one) not in NUMBERS or type(other) not in NUMBERS:
             raise TypeError(f"sum of field {position} cannot add {preview(one)} and {preview(other)}")
         if position == 1 and len(value2) == 2:
             return (value2[0], one + other)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tamias.batch.iterations.carried_partitions import carry_partitioning
 from tamias.batch.iterations.iteration_tables import IterationTables, TableSource
 from tamias.batch.iterations.place import IterationPlace
 from tamias.batch.iterations.step_plan import StepPlan
@@ -93,7 +94,8 @@ class IterationRunner:
         self.accumulators += progress.accumulators
         splits = TableSource(tables, plan.result_table).splits(operator.parallelism, {})
         result = stages.source(splits, operator.parallelism, ReadSplits(operator.name))
-        return result.partitioned(Partitioning(spec.keys)) if isinstance(spec, DeltaIterationSpec) else result
+        known = Partitioning(spec.keys) if isinstance(spec, DeltaIterationSpec) else None
+        return result.partitioned(known or tables.partitionings.get(plan.result_table))
 
     def lost_a_result(self, error: Exception) -> bool:
         """Return whether a failure after an iteration means that the whole plan has to run again.
@@ -121,7 +123,7 @@ class IterationRunner:
         limits = spec.limits
         with self._place.starting_slots():
             tables.begin()
-        written, _ = self._run(plan.beginning, stages, given)
+        written, _ = self._run(plan.beginning(carry_partitioning(plan, tables, given)), stages, given)
         tables.commit(written)
         progress = _Progress()
         first_number = stages.next_number
@@ -130,7 +132,7 @@ class IterationRunner:
             number += 1
             superstep = Superstep(number, limits.aggregators, progress.aggregates, progress.fields)
             rdds = self._place.rdds(f"{operator.name}: superstep {number}")
-            step = Stages(rdds, replace(self._facts, superstep=superstep), first_number)
+            step = Stages(rdds, replace(self._facts, superstep=superstep), first_number).inside(stages, given.values())
             try:
                 written, reports = self._run(plan.superstep, step, given)
             finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tamias.batch.plan.partitioning import Partitioning
 from tamias.batch.plan.specs import InputSplit
 from tamias.batch.tasks.table_operators import TableSplit, Written
 from tamias.engine.slots.resident_tables import ResidentTables
@@ -17,11 +18,16 @@ __all__ = ["IterationTables", "TableSource"]
 
 
 class IterationTables:
-    """The tables of one iteration. Tables are added while the plan of a superstep is made, and start empty."""
+    """The tables of one iteration. Tables are added while the plan of a superstep is made, and start empty.
+
+    Attributes:
+        partitionings: What is known of the partitions of tables that are read as a source.
+    """
 
     def __init__(self) -> None:
         self._kinds: list[TableKind] = []
         self._resident: ResidentTables | None = None
+        self.partitionings: dict[int, Partitioning] = {}
 
     def add(self, kind: TableKind) -> int:
         """Add a table; return its number."""
@@ -66,6 +72,11 @@ class TableSource:
 
     tables: IterationTables
     table: int
+
+    @property
+    def partitioning(self) -> Partitioning | None:
+        """Return what is known of the table's partitions."""
+        return self.tables.partitionings.get(self.table)
 
     def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[InputSplit]:
         """Return one split for each partition of the table."""

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from tamias.batch.planner.rdds import Rdds, SparkRdds
+from tamias.batch.planner.rdds import Rdds, SparkRdds, worker_memory_mb
 from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.config.job_settings import heartbeat_timeout_ms
@@ -41,6 +41,7 @@ class SparkPlace:
     def __init__(self, context: Any, configuration: dict[str, str]) -> None:
         self._context = context
         self._configuration = Configuration.from_dict(configuration)
+        self._memory_mb: int | None = None  # asked for once, by the first superstep
 
     def slots(self, most: int) -> SlotPool:
         configuration = self._configuration
@@ -76,7 +77,9 @@ class SparkPlace:
 
     def rdds(self, description: str) -> Rdds:
         self._context.setLocalProperty(_DESCRIPTION, description)
-        return SparkRdds(self._context)
+        if self._memory_mb is None:
+            self._memory_mb = worker_memory_mb(self._context)
+        return SparkRdds(self._context, self._memory_mb)
 
 
 _GROUP = "spark.jobGroup.id"

@@ -36,9 +36,13 @@ class StepPlan:
         tables: Where its data will be.
 
     Attributes:
-        beginning: Writes the initial data and the indexes to tables.
-        superstep: Reads and writes tables. Both plans end in one sink, whose records are `Written`.
+        superstep: Reads and writes tables. It ends in one sink, whose records are `Written`.
         result_table: The table that holds the result.
+        data_table: The table that a superstep reads and replaces: the partial solution, or the work set.
+        next_data: The operator whose records become the data of the next superstep.
+        delta_keys: The keys of the solution set if the changes are the next work set too, which is then partitioned by
+            them; else None.
+        parallelism: The number of partitions of each table.
         work_table: The table whose emptiness ends the iteration; None for a bulk iteration.
     """
 
@@ -48,20 +52,36 @@ class StepPlan:
         self._operator = operator
         self._tables = tables
         self._made: dict[PlanOperator, PlanOperator] = {}
-        self._initial: list[PlanOperator] = []
+        self._initial: list[tuple[PlanOperator, WriteTarget]] = []
+        self.next_data: PlanOperator
+        self.delta_keys: Keys | None = None
+        self.parallelism = operator.parallelism
         self._solution = spec.solution if isinstance(spec, DeltaIterationSpec) else None
         self._inside = body_of(spec)
         self.result_table = tables.add(TableKind.BAG if self._solution is None else TableKind.SOLUTION)
         self.work_table: int | None = None if self._solution is None else tables.add(TableKind.BAG)
+        self.data_table = self.result_table if self.work_table is None else self.work_table
         ends = self._bulk(spec) if isinstance(spec, BulkIterationSpec) else self._delta(spec)
         self.superstep = self._collecting(ends)
-        self.beginning = self._collecting(self._initial)
+
+    def beginning(self, keys: Keys | None) -> Plan:
+        """Return the plan that writes the initial data and the indexes to tables.
+
+        Args:
+            keys: The keys by which the supersteps keep their data partitioned; None if they do not.
+        """
+        data = self._initial[0 if self.work_table is None else 1][1]
+        ends = []
+        for operator, target in self._initial:
+            ends.append(self._writing(operator, replace(target, placed_by=keys) if target is data else target))
+        return self._collecting(ends)
 
     def _bulk(self, spec: BulkIterationSpec) -> list[PlanOperator]:
         partial = WriteTarget(self.result_table)
-        self._initial.append(self._writing(self._operator.inputs[0], partial))
+        self._initial.append((self._operator.inputs[0], partial))
         self._made[spec.partial] = self._reading(spec.partial, self.result_table)
         self._rewrite_body()
+        self.next_data = self._in_step(spec.result)
         ends = [self._writing(self._in_step(spec.result), partial)]
         if spec.criterion is not None:
             ends.append(self._writing(self._in_step(spec.criterion)))  # only counts
@@ -70,11 +90,12 @@ class StepPlan:
     def _delta(self, spec: DeltaIterationSpec) -> list[PlanOperator]:
         assert self.work_table is not None
         solution, work = WriteTarget(self.result_table, spec.keys), WriteTarget(self.work_table)
-        self._initial.append(self._writing(self._operator.inputs[0], solution))
-        self._initial.append(self._writing(self._operator.inputs[1], work))
+        self._initial += [(self._operator.inputs[0], solution), (self._operator.inputs[1], work)]
         self._made[spec.work] = self._reading(spec.work, self.work_table)
         self._rewrite_body()
+        self.next_data = self._in_step(spec.next_work)
         if spec.delta is spec.next_work:  # as in most programs: the records are computed, and sent, once
+            self.delta_keys = spec.keys
             return [self._writing(self._in_step(spec.delta), solution, work)]
         return [
             self._writing(self._in_step(spec.delta), solution),
@@ -168,7 +189,7 @@ class StepPlan:
     def _index(self, constant: PlanOperator, keys: Keys) -> int:
         """Have an index made of data from outside, before the first superstep; return its table."""
         table = self._tables.add(TableKind.INDEX)
-        self._initial.append(self._writing(constant, WriteTarget(table, keys, drops_none=True)))
+        self._initial.append((constant, WriteTarget(table, keys, drops_none=True)))
         return table
 
     # ------------------------------------------------------------------------------ both ends

@@ -134,6 +134,7 @@ class WriteTarget:
     table: int
     keys: Keys | None = None
     drops_none: bool = False  # a record whose key is None is left out: no join finds it
+    placed_by: Keys | None = None  # of a table without keys: the keys whose hash chooses a record's partition
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from tamias.batch.plan.iteration_specs import (
     TableJoinSpec,
     WriteTablesSpec,
 )
+from tamias.batch.plan.partitioning import Partitioning
 from tamias.batch.plan.record_keys import FieldPath, Keys
 from tamias.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 from tamias.types.data_types import RowType
@@ -121,6 +122,11 @@ class InputSpec:
     """Reads an input."""
 
     input: Input
+
+    def partitioning(self) -> Partitioning | None:
+        """Return what is known of the partitions; nothing of most inputs."""
+        known: Partitioning | None = getattr(self.input, "partitioning", None)
+        return known
 
 
 @dataclass(frozen=True, eq=False)

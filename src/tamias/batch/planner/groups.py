@@ -11,6 +11,7 @@ from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, PairwiseR
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
 from tamias.batch.tasks.group_operators import (
+    CombineBeforeShuffle,
     CombineGroups,
     CombineReduce,
     GroupReduce,
@@ -56,14 +57,14 @@ def group_reduced(stages: Stages, operator: PlanOperator, spec: GroupReduceSpec,
         if spec.combinable:
             flow = stages.then(
                 flow,
-                CombineGroups(
+                CombineBeforeShuffle(
                     name,
                     spec.function,
                     spec.keys,
                     spec.sort,
                     parameters=parameters,
                     method_name=combine,
-                    passes_single=True,
+                    memory_mb=stages.memory_mb,
                 ),
             )
         flow = grouped(stages, operator, flow, spec.keys)

@@ -123,7 +123,8 @@ class Translation:
         match operator.spec:
             case InputSpec() as spec:
                 splits = spec.input.splits(operator.parallelism, parameters)
-                return self.stages.source(splits, operator.parallelism, ReadSplits(name))
+                flow = self.stages.source(splits, operator.parallelism, ReadSplits(name))
+                return flow.partitioned(spec.partitioning())
             case MapSpec() as spec:
                 return self._narrow(operator, MapRecords(name, spec.function, parameters))
             case FlatMapSpec() as spec:

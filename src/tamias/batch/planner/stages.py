@@ -9,8 +9,8 @@ from typing import Any
 
 from tamias.batch.plan.partitioning import Partitioning
 from tamias.batch.planner.rdds import Rdds
-from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, OperatorReport, OperatorSubtask
-from tamias.batch.tasks.exits import ForwardExit, ShuffleExit, StageExit
+from tamias.batch.tasks.blobs import FIRST, REPORTS, SECOND, BlobReader, OperatorReport, OperatorSubtask, SharedRecords
+from tamias.batch.tasks.exits import ForwardExit, ShuffleExit, StageExit, StoringExit
 from tamias.batch.tasks.stage_task import StageTask
 from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.batch.tasks.task_operator import TaskOperator
@@ -71,6 +71,14 @@ class Stages:
         self.memory_mb = rdds.memory_mb
         self.reports: dict[OperatorSubtask, OperatorReport] = {}
         self._variables: dict[str, Any] = {}
+        self._sent: list[tuple[Flow, Any]] = []  # flows that were broadcast, and their broadcasts
+        self._outside: Stages | None = None
+        self._outside_flows: tuple[Flow, ...] = ()
+
+    def inside(self, outside: Stages, flows: Iterable[Flow]) -> Stages:
+        """Let these be the stages of a superstep: flows from outside of the iteration are broadcast by its stages."""
+        self._outside, self._outside_flows = outside, tuple(flows)
+        return self
 
     @contextmanager
     def sharing(self, variables: dict[str, Any]) -> Iterator[None]:
@@ -91,9 +99,9 @@ class Stages:
         rdd, partitions = self._rdds.of_frame(frame, row_type)
         return Flow(rdd, "blobs", partitions)
 
-    def frame(self, flow: Flow, row_type: RowType) -> Any:
-        """Run a flow now, and return its records as a DataFrame."""
-        return self._rdds.frame(self.written(flow, ForwardExit()), row_type)
+    def frame(self, flow: Flow, row_type: RowType, *, copies: int) -> Any:
+        """Run a flow now, and return its records as a DataFrame, of which Spark keeps so many copies."""
+        return self._rdds.frame(self.written(flow, ForwardExit()), row_type, copies=copies)
 
     def then(self, flow: Flow, operator: TaskOperator) -> Flow:
         """Return a flow with one more operator in its stage. What is known of its partitions stays."""
@@ -151,21 +159,42 @@ class Stages:
         if _is_stored(flow):
             return flow
         cut = self._cut(flow)
+        if self._rdds.may_change(cut.rdd):
+            # A block of Spark's cache that is lost would be computed again, and would not fit the other blocks.
+            return self.exchanged(flow, StoringExit("keep", flow.partitions), flow.partitioning)
         return replace(cut, rdd=self._rdds.kept(cut.rdd), stored=True)
 
     def collected(self, flow: Flow, leaving: StageExit) -> list[Any]:
         """Run a flow now, and return what it sends to the driver."""
         reader = BlobReader(self._rdds.collected(self.written(flow, leaving)))
         records = list(reader.records(FIRST))
-        self.reports |= {report.source: report for report in reader.reports}
+        self._keep(reader.reports)
         return records
 
     def broadcast(self, flow: Flow, name: str) -> Any:
-        """Run a flow now, and return its records as a broadcast: a list, in the tasks."""
-        return self._rdds.broadcast(self.collected(flow, ForwardExit(name)))
+        """Run a flow now, and return its records as a broadcast: `SharedRecords`, in the tasks.
+
+        A flow from outside of an iteration is sent once for all supersteps.
+        """
+        if self._outside is not None and any(flow is each for each in self._outside_flows):
+            return self._outside.broadcast(flow, name)
+        for sent, shared in self._sent:
+            if sent is flow:
+                return shared
+        blobs = self._rdds.collected(self.written(flow, ForwardExit(name)))
+        reader = BlobReader([blob for blob in blobs if blob[0] == REPORTS])
+        reader.pass_over()
+        self._keep(reader.reports)
+        shared = self._rdds.broadcast(SharedRecords([blob for blob in blobs if blob[0] != REPORTS]))
+        self._sent.append((flow, shared))
+        return shared
+
+    def _keep(self, reports: list[OperatorReport]) -> None:
+        self.reports |= {report.source: report for report in reports}
 
     def release(self) -> None:
         """Drop what `kept` and `broadcast` keep."""
+        self._sent.clear()
         self._rdds.release()
 
     def drop_shuffles(self) -> None:
@@ -184,7 +213,11 @@ class Stages:
 
     def _staged(self, flow: Flow, leaving: StageExit, *, keeps_partitions: bool) -> Any:
         task = StageTask(self._facts, flow.reads, flow.chain, leaving, flow.partitions, flow.side)
-        return self._rdds.staged(flow.rdd, task, keeps_partitions=keeps_partitions)
+        rdd = flow.rdd
+        by_order = leaving.goes_by_order or any(each.goes_by_order for each in flow.chain)
+        if by_order and flow.reads != "splits":
+            rdd = self._rdds.in_order(rdd)
+        return self._rdds.staged(rdd, task, keeps_partitions=keeps_partitions)
 
 
 def _is_stored(flow: Flow) -> bool:

@@ -51,6 +51,8 @@ def written(stages: Stages, operator: PlanOperator, spec: WriteTablesSpec, flow:
     assert len(keyed) <= 1, "a record is in one partition"
     if keyed and keyed[0].keys is not None:
         flow = _by_keys(stages, operator, keyed[0].keys, flow, none_allowed=keyed[0].drops_none)
+    elif spec.targets and spec.targets[0].placed_by is not None:
+        flow = _by_keys(stages, operator, spec.targets[0].placed_by, flow, none_allowed=True)
     elif spec.targets:
         flow = in_partitions(stages, operator, flow)
     return stages.then(flow, WriteTables(operator.name, spec.tables.access(), spec.targets)).partitioned(None)

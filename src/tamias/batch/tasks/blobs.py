@@ -21,6 +21,7 @@ __all__ = [
     "BlobSize",
     "OperatorReport",
     "OperatorSubtask",
+    "SharedRecords",
     "encode",
     "encode_reports",
     "in_chunks",
@@ -87,6 +88,24 @@ def encode(side: int, records: list[Any]) -> bytes:
 def encode_reports(reports: list[OperatorReport]) -> bytes:
     """Return a blob of reports."""
     return _HEADS[REPORTS] + dumps(reports)
+
+
+class SharedRecords:
+    """Records that every task reads whole: blobs, of which a worker makes records once for all of its tasks.
+
+    The driver never makes records of them.
+    """
+
+    def __init__(self, blobs: list[bytes]) -> None:
+        self._blobs = blobs
+        self._records: list[Any] | None = None
+
+    def records(self) -> list[Any]:
+        """Return the records: the same list at each call in one process."""
+        if self._records is None:
+            self._records = [record for blob in self._blobs for record in pickle.loads(memoryview(blob)[1:])]
+            self._blobs = []
+        return self._records
 
 
 class BlobReader:

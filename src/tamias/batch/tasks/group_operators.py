@@ -14,13 +14,15 @@ from tamias.batch.plan.record_keys import Keys
 from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import in_chunks
 from tamias.batch.tasks.exits import holds_none, refuse_none
-from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
+from tamias.batch.tasks.folds import fold_of
+from tamias.batch.tasks.key_table import KeyTable, add_to, emptied, new_table
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
 from tamias.batch.tasks.task_operator import TaskOperator, method, results_of
 from tamias.batch.tasks.worker_memory import used_memory_mb
 
 __all__ = [
+    "CombineBeforeShuffle",
     "CombineGroups",
     "CombineReduce",
     "FirstInPartition",
@@ -34,6 +36,7 @@ __all__ = [
 
 _COMBINED_KEYS = 200_000  # of a combiner, before it sends what it has
 _COMBINED_RECORDS = 100_000
+_RECORDS_PER_COMBINE = 500_000  # of a combiner before a shuffle, unless the memory is full before
 
 
 class WholeReduce(FunctionOperator):
@@ -56,16 +59,12 @@ class CombineReduce(FunctionOperator):
         self.keys = keys
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        function = method(self.function, "reduce")
-        keys_of = self.keys.of
-        results: dict[Any, Any] = {}
+        fold = fold_of(self.function)
         for chunk in in_chunks(records):
-            for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
-                results[key] = function(results[key], record) if key in results else record
-            if len(results) > _COMBINED_KEYS:
-                yield from results.values()
-                results.clear()
-        yield from results.values()
+            fold.add(self.keys.of(chunk), chunk)
+            if len(fold) > _COMBINED_KEYS:
+                yield from fold.taken().values()
+        yield from fold.taken().values()
 
 
 class KeyedReduce(CombineReduce):
@@ -89,16 +88,14 @@ class KeyedReduce(CombineReduce):
         self.checks_keys = checks_keys
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        function = method(self.function, "reduce")
-        keys_of = self.keys.of
-        results: dict[Any, Any] = {}
+        fold = fold_of(self.function)
         chunks = in_chunks(records)
         for chunk in chunks:
-            for key, record in zip(keys_of(chunk), chunk, strict=True):  # hot
-                results[key] = function(results[key], record) if key in results else record
+            fold.add(self.keys.of(chunk), chunk)
             if used_memory_mb() > self.memory_mb:
-                yield from self._reduce_on_disk(results, chunks)
+                yield from self._reduce_on_disk(fold.taken(), chunks)
                 return
+        results = fold.taken()
         if self.checks_keys:
             for key, record in results.items():  # noqa: B007 - `user_error` shows the record
                 refuse_none(key)
@@ -160,7 +157,7 @@ class GroupReduce(FunctionOperator):
 
     def _in_table(self, records: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
         """Yield the groups from a table while it fits into memory: less work than sorting. Else sort them, on disk."""
-        table: KeyTable = {}
+        table = new_table()
         for chunk in in_chunks(records):
             add_to(table, self.keys, chunk)
             if used_memory_mb() > self.memory_mb:
@@ -175,10 +172,7 @@ class GroupReduce(FunctionOperator):
 
 
 class CombineGroups(FunctionOperator):
-    """Calls a function with the records of each key that came to this partition, some at a time.
-
-    With `passes_single` a record alone is passed on as it is: a combiner before a shuffle may be left out.
-    """
+    """Calls a function with the records of each key that came to this partition, some at a time."""
 
     def __init__(
         self,
@@ -189,33 +183,68 @@ class CombineGroups(FunctionOperator):
         *,
         parameters: Mapping[str, str],
         method_name: str = "combine",
-        passes_single: bool = False,
     ) -> None:
         super().__init__(name, function, parameters)
         self.keys = keys
         self.sort = SortedBy(None, sort) if sort else None
         self.method_name = method_name
-        self.passes_single = passes_single
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        groups: KeyTable = {}
+        groups = new_table()
         count = 0
         for chunk in in_chunks(records):
             add_to(groups, self.keys, chunk)
             count += len(chunk)
             if count >= _COMBINED_RECORDS:
-                yield from self._combined(groups)
+                yield from self.combined(groups)
                 groups.clear()
                 count = 0
-        yield from self._combined(groups)
+        yield from self.combined(groups)
 
-    def _combined(self, groups: KeyTable) -> Iterator[Any]:
+    def combined(self, groups: KeyTable) -> Iterator[Any]:
+        """Yield what the function makes of each group."""
         function = method(self.function, self.method_name)
         for key, group in groups.items():  # noqa: B007 - `user_error` shows the key
-            if self.passes_single and len(group) == 1:
-                yield group[0]
-                continue
             yield from results_of(function(iter(group if self.sort is None else self.sort.sort(group))))
+
+
+class CombineBeforeShuffle(CombineGroups):
+    """Calls a combiner with records of each key, and with its results again, so that few records leave the partition.
+
+    A record alone is passed on as it is: a combiner may be left out.
+    """
+
+    def __init__(self, *arguments: Any, memory_mb: int, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.memory_mb = memory_mb
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        groups = new_table()
+        added = 0
+        limit_mb: float = self.memory_mb
+        for chunk in in_chunks(records):
+            add_to(groups, self.keys, chunk)
+            added += len(chunk)
+            is_full = used_memory_mb() > limit_mb
+            if added < _RECORDS_PER_COMBINE and not is_full:
+                continue
+            groups = self._shrunk(groups)
+            added = 0
+            if is_full or len(groups) > _COMBINED_KEYS:
+                yield from chain.from_iterable(groups.values())
+                groups = new_table()
+                if is_full:  # Python may keep freed memory: the next records leave when the use grows again
+                    limit_mb = max(self.memory_mb, used_memory_mb() * 1.05)
+        yield from chain.from_iterable(self._shrunk(groups).values())
+
+    def _shrunk(self, groups: KeyTable) -> KeyTable:
+        """Return the results of the combiner, by key."""
+        shrunk = new_table()
+        shrunk.update({key: group for key, group in groups.items() if len(group) == 1})
+        several = new_table()
+        several.update({key: group for key, group in groups.items() if len(group) > 1})
+        add_to(shrunk, self.keys, list(self.combined(several)))
+        return shrunk
 
 
 class FirstRecords(TaskOperator):

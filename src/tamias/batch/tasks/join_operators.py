@@ -14,7 +14,7 @@ from typing import Any
 from tamias.batch.plan.specs import CoGroupSpec, JoinKind, JoinSpec
 from tamias.batch.tasks.blobs import BlobSize, in_chunks
 from tamias.batch.tasks.exits import holds_none, refuse_none
-from tamias.batch.tasks.key_table import KeyTable, add_to, emptied
+from tamias.batch.tasks.key_table import KeyTable, add_to, emptied, new_table
 from tamias.batch.tasks.record_operators import FunctionOperator
 from tamias.batch.tasks.sorting import Member, SortedBy, Sorter, members
 from tamias.batch.tasks.task_operator import method, results_of
@@ -69,7 +69,7 @@ class Join(FunctionOperator):
 
     def table(self, built: Iterable[list[Any]]) -> KeyTable:
         """Return records by key."""
-        table: KeyTable = {}
+        table = new_table()
         for chunk in built:
             add_to(table, self.built_keys, chunk)
         return table
@@ -105,7 +105,7 @@ class HashJoin(Join):
         yield from self.joined(self._pairs(first, second))
 
     def _pairs(self, built: Iterator[Any], probed: Iterator[Any]) -> Iterator[Pair]:
-        table: KeyTable = {}
+        table = new_table()
         size = BlobSize()
         for chunk in size.chunks(built):
             add_to(table, self.built_keys, chunk)
@@ -136,9 +136,9 @@ def merged_pairs(join: Join, built: Iterator[Any], probed: Iterator[Any]) -> Ite
         sorted_members(built, SortedBy(join.built_keys), join.memory_mb),
         sorted_members(probed, SortedBy(join.probed_keys), join.memory_mb),
     ):
-        table: KeyTable = {}
+        table = new_table()
         for _, key, record in ours:
-            table.setdefault(key, []).append(record)
+            table[key].append(record)
         yield from join.probed(table, (record for _, _, record in theirs))
 
 
@@ -219,7 +219,7 @@ def _groups_of_runs(first: Run, second: Run) -> Iterator[tuple[Any, Iterator[Any
     """Yield each key of two runs with its groups. They are streams, unless several keys share the token."""
     one, other = next(first, None), next(second, None)
     key = one[1] if one is not None else other[1] if other is not None else None
-    others: tuple[KeyTable, KeyTable] = ({}, {})
+    others = (new_table(), new_table())
     if one is None or other is None or one[1] == other[1]:
         left = _with_key(key, () if one is None else (one,), first, others[0])
         right = _with_key(key, () if other is None else (other,), second, others[1])
@@ -241,14 +241,14 @@ def _with_key(key: Any, head: Iterable[Member], run: Run, others: KeyTable) -> I
         if member[1] == key:
             yield member[2]
         else:
-            others.setdefault(member[1], []).append(member[2])
+            others[member[1]].append(member[2])
 
 
 def _set_aside(key: Any, run: Iterable[Member], others: KeyTable) -> None:
     """Keep the records of other keys, and pass over those of the key that its function has not read."""
     for member in run:
         if member[1] != key:
-            others.setdefault(member[1], []).append(member[2])
+            others[member[1]].append(member[2])
 
 
 def _built_first(builds_second: bool, first: Any, second: Any) -> tuple[Any, Any]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from tamias.batch.plan.record_keys import Keys
 
-__all__ = ["KeyTable", "add_to", "emptied"]
+__all__ = ["KeyTable", "add_to", "emptied", "new_table"]
 
-KeyTable = dict[Any, list[Any]]
+KeyTable = defaultdict[Any, list[Any]]
+
+
+def new_table() -> KeyTable:
+    """Return an empty table."""
+    return defaultdict(list)
 
 
 def add_to(table: KeyTable, keys: Keys, chunk: list[Any]) -> None:
     """Add records to a table by key."""
     for key, record in zip(keys.of(chunk), chunk, strict=True):  # hot
-        if key in table:
-            table[key].append(record)
-        else:
-            table[key] = [record]
+        table[key].append(record)
 
 
 def emptied(table: KeyTable) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
@@ -18,6 +18,7 @@ __all__ = [
     "MapRecords",
     "ProjectFields",
     "ReadSplits",
+    "RecordOperator",
     "TypeCheck",
 ]
 
@@ -43,55 +44,61 @@ def _read(split: InputSplit) -> Iterator[Any]:
     return split.read()
 
 
-class MapRecords(FunctionOperator):
-    def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        function = method(self.function, "map")
-        for record in records:  # hot
-            yield function(record)
+class RecordOperator(TaskOperator):
+    """An operator that takes records one by one. Neighbours of this kind are one loop: `fused_loop.py`.
+
+    Attributes:
+        kind: What a record becomes: one result ("map"), any number of them ("flat_map"), or itself or nothing
+            ("filter").
+    """
+
+    kind = "map"
+
+    def call(self) -> Callable[[Any], Any]:
+        """Return what is called with each record."""
+        raise AssertionError(f"{type(self).__name__} calls nothing")
 
 
-class FlatMapRecords(FunctionOperator):
-    def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        function = method(self.function, "flat_map")
-        for record in islice(records, 1):  # a function that returns one value does so for every record
-            yield from results_of(function(record))
-        for record in records:  # hot
-            results = function(record)
-            if results is not None:
-                yield from results
+class MapRecords(FunctionOperator, RecordOperator):
+    def call(self) -> Callable[[Any], Any]:
+        return method(self.function, "map")
 
 
-class FilterRecords(FunctionOperator):
-    def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        function = method(self.function, "filter")
-        for record in records:  # hot
-            if function(record):
-                yield record
+class FlatMapRecords(FunctionOperator, RecordOperator):
+    kind = "flat_map"
+
+    def call(self) -> Callable[[Any], Any]:
+        return method(self.function, "flat_map")
 
 
-class MapPartition(FunctionOperator):
-    """Calls its function once for each partition, also for an empty one."""
+class FilterRecords(FunctionOperator, RecordOperator):
+    kind = "filter"
 
-    def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        yield from results_of(method(self.function, "map_partition")(records))
+    def call(self) -> Callable[[Any], Any]:
+        return method(self.function, "filter")
 
 
-class ProjectFields(TaskOperator):
+class ProjectFields(RecordOperator):
     """Makes tuples of some fields."""
 
     def __init__(self, name: str, positions: tuple[int, ...]) -> None:
         super().__init__(name)
         self.positions = positions
 
+    def call(self) -> Callable[[Any], Any]:
+        if len(self.positions) > 1:
+            return itemgetter(*self.positions)
+        (position,) = self.positions
+        return lambda record: (record[position],)
+
+
+class MapPartition(FunctionOperator):
+    """Calls its function once for each partition, also for an empty one."""
+
+    goes_by_order = True
+
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        if len(self.positions) == 1:
-            position = self.positions[0]
-            for record in records:  # hot
-                yield (record[position],)
-        else:
-            project = itemgetter(*self.positions)
-            for record in records:  # hot
-                yield project(record)
+        yield from results_of(method(self.function, "map_partition")(records))
 
 
 class TypeCheck(TaskOperator):

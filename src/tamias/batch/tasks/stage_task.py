@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import cloudpickle
 
 from tamias.batch.tasks.blobs import FIRST, SECOND, BlobReader, OperatorReport, OperatorSubtask
-from tamias.batch.tasks.exits import DealingExit
+from tamias.batch.tasks.exits import DealingExit, StoringExit
+from tamias.batch.tasks.fused_loop import fused
 from tamias.batch.tasks.superstep import FunctionFields, task_context
 from tamias.batch.tasks.task_context import TaskJobInfo
 from tamias.batch.tasks.task_errors import TaskFailed, user_error
 from tamias.batch.tasks.task_operator import TaskOperator
 
 __all__ = ["StageTask"]
+
+_COLLECT_GARBAGE = (100_000, 20, 20)  # tables of records hold no cycles: Python need not walk them so often
 
 
 class StageTask:
@@ -53,19 +57,23 @@ class StageTask:
         """Yield what the stage writes for one partition."""
         chain: list[TaskOperator] = [cloudpickle.loads(each) for each in self._operators]
         for operator, shared in zip(chain, self._shared, strict=True):
-            operator.shared = {name: broadcast.value for name, broadcast in shared.items()}
+            operator.shared = {name: broadcast.value.records() for name, broadcast in shared.items()}
+        thresholds = gc.get_threshold()
+        gc.set_threshold(*_COLLECT_GARBAGE)
         try:
             yield from self._run(index, elements, chain)
         except Exception as error:
             raise TaskFailed(user_error(error, chain[0], index)) from error
+        finally:
+            gc.set_threshold(*thresholds)
 
     def _run(self, index: int, elements: Iterable[Any], chain: list[TaskOperator]) -> Iterator[bytes]:
         from pyspark import TaskContext
 
         leaving: Any
         *operators, leaving = chain
-        if isinstance(leaving, DealingExit):
-            leaving.start = index
+        if isinstance(leaving, DealingExit | StoringExit):
+            leaving.index = index
         spark = TaskContext.get()
         attempt = 0 if spark is None else spark.attemptNumber()  # a test runs tasks without Spark
         contexts = [task_context(self._facts, each, index, self._parallelism, attempt) for each in operators]
@@ -97,8 +105,8 @@ class StageTask:
             records = reader.records(self._side)
         else:
             records = iter(elements)
-        for operator in rest:
-            records = operator.run(records)
+        for each in fused(rest):
+            records = each.run(records)
         return records
 
 

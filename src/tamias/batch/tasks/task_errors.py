@@ -19,6 +19,8 @@ import cloudpickle
 
 import tamias
 from tamias.batch.plan.record_keys import FieldKeys, SelectorKeys
+from tamias.batch.tasks.folds import Fold
+from tamias.batch.tasks.fused_loop import FusedLoop
 from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.errors import InvalidKeyError, UserFunctionError, may_be_retried, preview
 
@@ -56,6 +58,14 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
         owner = variables.get("self")
         if isinstance(owner, TaskOperator):
             operator, activity = owner, None
+            record, key = variables.get("record", _NOTHING), variables.get("key", _NOTHING)
+            frames = frame.tb_next
+        elif isinstance(loop := variables.get("fused"), FusedLoop):
+            place = loop.place(frame.tb_lineno)
+            operator, activity = loop.operators[0 if place is None else place.operator], None
+            record, key = _NOTHING if place is None else variables[place.variable], _NOTHING
+            frames = frame.tb_next
+        elif isinstance(owner, Fold):  # of the operator in the frame before
             record, key = variables.get("record", _NOTHING), variables.get("key", _NOTHING)
             frames = frame.tb_next
         elif isinstance(owner, (FieldKeys, SelectorKeys)):

@@ -1,0 +1,70 @@
+"""What a reduce keeps of each key: folds, and combiners before a shuffle."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamias.batch.plan.record_keys import FieldKeys
+from tamias.batch.tasks.folds import Fold, fold_of
+from tamias.batch.tasks.group_operators import CombineBeforeShuffle
+from tamias.dataset import ExecutionEnvironment, GroupCombineFunction, GroupReduceFunction
+from tamias.errors import JobExecutionError
+from tamias.functions.data_set_aggregates import SumField
+from tamias.testing import on_local_engine
+
+NUMBERS = st.integers(-5, 5) | st.floats(-1.0, 1.0)
+RECORDS = st.lists(st.tuples(st.sampled_from("abc"), NUMBERS, st.integers()), max_size=30)
+
+
+@given(chunks=st.lists(RECORDS, max_size=4))
+def test_a_sum_keeps_what_its_function_makes_of_the_records(chunks):
+    fast, slow = fold_of(SumField(1)), Fold(SumField(1).reduce)
+    for chunk in chunks:
+        for fold in (fast, slow):
+            fold.add([record[0] for record in chunk], chunk)
+    assert len(fast) == len(slow)
+    assert fast.taken() == slow.taken()
+    assert len(fast) == 0
+
+
+def test_a_chunk_that_is_not_only_numbers_goes_through_the_function():
+    fold = fold_of(SumField(1))
+    fold.add(["a", "a"], [("a", 1), ("a", 2)])
+    fold.add(["b", "a"], [("b", "alone"), ("a", 4)])
+    fold.add(["c"], [("c", 5)])
+    assert fold.taken() == {"a": ("a", 7), "b": ("b", "alone"), "c": ("c", 5)}
+    with pytest.raises(TypeError, match="cannot add"):
+        fold.add(["a", "a"], [("a", 1), ("a", "x")])
+
+
+def test_a_sum_that_fails_names_the_record():
+    with on_local_engine():
+        pairs = (
+            ExecutionEnvironment()
+            .set_parallelism(1)
+            .from_elements(("a", 1), ("a", 2))
+            .map(lambda pair: (pair[0], "two" if pair[1] == 2 else 1))
+        )
+        with pytest.raises(JobExecutionError, match=r"record \('a', 'two'\): TypeError: sum of field 1 cannot add"):
+            pairs.group_by(0).sum(1).collect()
+
+
+class Sums(GroupReduceFunction, GroupCombineFunction):
+    def combine(self, values):
+        key, total, calls = next(values)
+        for _, more, others in values:
+            total, calls = total + more, calls + others
+        return [(key, total, calls)]
+
+    reduce = combine
+
+
+@pytest.mark.parametrize(("memory_mb", "most"), [(1 << 20, 50), (0, 2000)])
+def test_a_combiner_sends_one_record_of_each_key_while_they_fit_into_memory(memory_mb, most):
+    combiner = CombineBeforeShuffle("sums", Sums(), FieldKeys(((0,),)), (), parameters={}, memory_mb=memory_mb)
+    left = list(combiner.run((n % 50, n, 1) for n in range(2000)))
+    assert len(left) <= most
+    assert {key: sum(v for k, v, _ in left if k == key) for key in range(50)} == {
+        key: sum(range(key, 2000, 50)) for key in range(50)
+    }
+    assert sum(calls for _, _, calls in left) == 2000
