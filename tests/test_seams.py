@@ -22,6 +22,7 @@ REASONS = {
         "types/test_rows.py": ["row._fields", "Row(_id=5)._id", "Row(_id=5)._other"],
     },
     "Spark has no public name for it": {
+        "dataset/spark/test_shuffle_metrics.py": ["context._jsc", "context._jvm"],
         "spark/test_jobs.py": ["SparkContext._active_spark_context"],
     },
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {

@@ -8,17 +8,18 @@ from tamias.dataset import ExecutionEnvironment
 
 def shuffled_bytes_of_stages(run):
     """Run a program; return how many bytes each of its stages has written for a shuffle."""
-    store = SparkContext.getOrCreate()._jsc.sc().statusStore()
-    before = _stages(store)
+    context = SparkContext.getOrCreate()
+    java_context = context._jsc.sc()
+    as_java = context._jvm.scala.jdk.javaapi.CollectionConverters.asJava
+
+    def complete():
+        java_context.listenerBus().waitUntilEmpty()
+        stages = as_java(java_context.statusStore().stageList(None))
+        return {each.stageId(): each.shuffleWriteBytes() for each in stages if each.status().toString() == "COMPLETE"}
+
+    before = complete()
     run()
-    SparkContext.getOrCreate()._jsc.sc().listenerBus().waitUntilEmpty()
-    return [written for stage, written in sorted(_stages(store).items()) if stage not in before]
-
-
-def _stages(store):
-    jvm = SparkContext.getOrCreate()._jvm
-    found = jvm.scala.jdk.javaapi.CollectionConverters.asJava(store.stageList(None))
-    return {each.stageId(): each.shuffleWriteBytes() for each in found if each.status().toString() == "COMPLETE"}
+    return [written for stage, written in sorted(complete().items()) if stage not in before]
 
 
 @pytest.fixture
