@@ -27,6 +27,7 @@ LINES = [
     ["engine"],
     ["driver"],
     ["rest"],
+    ["reporters"],
     ["program"],
     ["batch"],
     ["state_processor", "queryable"],

@@ -18,6 +18,7 @@ from tamias.config.job_id import JobID
 from tamias.config.link_settings import LinkSettings, link_settings
 from tamias.config.python_dependencies import PythonDependencies, python_dependencies
 from tamias.config.queryable_settings import QueryableSettings, queryable_settings
+from tamias.config.reporter_settings import ReporterSettings, reporter_settings
 from tamias.config.restart_strategy import (
     NoRestartStrategyConfiguration,
     RestartStrategyConfiguration,
@@ -67,6 +68,7 @@ class JobSettings:
     progress: Literal["auto", "off"] = "auto"  # whether the job is shown on standard error, if a person reads it
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
     web: WebSettings = field(default_factory=WebSettings)
+    reporters: tuple[ReporterSettings, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
     spark_session: Any = None  # the session that the program names; None: the running one, or a new one
 
@@ -109,6 +111,7 @@ def job_settings(
         progress=options.PROGRESS.read(configuration),
         control=options.CONTROL.read(configuration),
         web=web_settings(configuration),
+        reporters=reporter_settings(configuration),
         links=link_settings(configuration),
         queryable=queryable_settings(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),

@@ -11,7 +11,7 @@ import difflib
 import logging
 from functools import cache
 
-from tamias.config import rocksdb_options
+from tamias.config import reporter_settings, rocksdb_options
 from tamias.config.configuration import Configuration
 from tamias.config.options.listing import all_options
 from tamias.errors import ConfigurationError
@@ -79,7 +79,7 @@ def without_unread_keys(configuration: Configuration, where: str) -> Configurati
 def _refusal(key: str) -> str | None:
     """Return why a key is refused; None if it is read, or belongs to the program."""
     known = _known_keys()
-    if key in known or key.startswith(("spark.", "$internal.", rocksdb_options.PREFIX)):
+    if key in known or key.startswith(("spark.", "$internal.", rocksdb_options.PREFIX, reporter_settings.PREFIX)):
         return None
     for prefix, why in _INSTEAD.items():
         if key.startswith(prefix):

@@ -55,13 +55,17 @@ class _Sample(NamedTuple):
 
 
 class JobMetrics:
-    """The latest report of every subtask. The job's thread adds reports, any thread reads them."""
+    """The latest report of every subtask. The job's thread adds reports, any thread reads them.
+
+    Attributes:
+        labels: The label of each operator, by its id.
+    """
 
     def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._samples: deque[_Sample] = deque([_Sample(self._clock.monotonic(), {})], _SAMPLES + 1)
         self._accumulators: dict[SubtaskId, dict[str, Any]] = {}
-        self._labels = _labels(graph)
+        self.labels = _labels(graph)
         self._chains = _chain_labels(graph)
         self._totals: dict[SubtaskId, Totals] = {}
         self._reports: dict[SubtaskId, Reports] = {}
@@ -92,7 +96,7 @@ class JobMetrics:
                 ack.watermark,
             )
             self._totals[subtask] = totals
-            own = {(self._labels[operator], name): report for (operator, name), report in ack.metrics.items()}
+            own = {(self.labels[operator], name): report for (operator, name), report in ack.metrics.items()}
             self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack.watermark)
             if ack.accumulators:
                 self._accumulators[subtask] = ack.accumulators
@@ -144,8 +148,22 @@ class JobMetrics:
         """
         chain = self._chains[subtask.vertex]
         found: dict[str, Any] = {}
-        for (label, name), report in self._reports.get(subtask, {}).items():
-            found |= flattened(name if label == chain else f"{label}.{name}", report.values)
+        for (label, name), report in self.reports(subtask).items():
+            if label != chain:
+                found |= flattened(f"{label}.{name}", report.values)
+        return found | self.of_chain(subtask)
+
+    def reports(self, subtask: SubtaskId) -> Reports:
+        """Return the latest reports of a subtask, by the label of an operator or chain and by name. Thread-safe."""
+        return self._reports.get(subtask, {})
+
+    def of_chain(self, subtask: SubtaskId) -> dict[str, Any]:
+        """Return the metrics of the whole chain of a subtask, under Flink's names. Thread-safe."""
+        chain = self._chains[subtask.vertex]
+        found: dict[str, Any] = {}
+        for (label, name), report in self.reports(subtask).items():
+            if label == chain:
+                found |= flattened(name, report.values)
         totals, rates = self.totals(subtask), self.rates(subtask)
         return found | {
             "numBytesOut": totals.bytes_out,

@@ -28,6 +28,7 @@ from tamias.program.queryable_names import check_queryable_names
 from tamias.program.spark_session import checked_session
 from tamias.program.stream_display import html_of
 from tamias.program.stream_kinds import StreamKinds
+from tamias.reporters.running import JobReporters
 from tamias.rest.driver_web import WEB
 from tamias.slot.cached_files import checked
 from tamias.types.published import load_published
@@ -133,9 +134,10 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
             check_queryable_names(graph)
             graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
             settings = WEB.opened_for(self.job_settings(graph.name))
-            with self._deferred.started(graph, settings) as inputs:
+            with self._deferred.started(graph, settings) as inputs, JobReporters(settings) as reporters:
                 handle = submit_from_program(inputs.graph, inputs.settings)
             inputs.end_with(handle)
+            reporters.start(handle)
             WEB.show(handle, settings)
         except BaseException:
             execute_failed(self._graph)

@@ -14,6 +14,7 @@ all options; `python -m tests.config.options_page` writes the list to docs/optio
 from tamias.config.options.checkpoints import *  # noqa: F403
 from tamias.config.options.deployment import *  # noqa: F403
 from tamias.config.options.epochs import *  # noqa: F403
+from tamias.config.options.metrics import *  # noqa: F403
 from tamias.config.options.pipeline import *  # noqa: F403
 from tamias.config.options.queryable_state import *  # noqa: F403
 from tamias.config.options.recovery import *  # noqa: F403

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tamias.config.option import ConfigOption
-from tamias.config.options import checkpoints, deployment, epochs, pipeline, queryable_state, recovery, web
+from tamias.config.options import checkpoints, deployment, epochs, metrics, pipeline, queryable_state, recovery, web
 
-MODULES = (pipeline, epochs, checkpoints, recovery, deployment, queryable_state, web)
+MODULES = (pipeline, epochs, checkpoints, recovery, deployment, queryable_state, web, metrics)
 
 
 def all_options() -> Iterator[ConfigOption[Any]]:

@@ -1,0 +1,70 @@
+"""The metrics of jobs as numbers with Flink's names, scopes and variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import Vertex
+from tamias.metrics.reports import Report
+from tamias.rest.known_jobs import KnownJob, flink_id
+from tamias.rest.metric_answers import job_metrics
+from tamias.rest.subtask_answers import HOST
+
+__all__ = ["Sample", "samples_of"]
+
+JOB, TASK, OPERATOR = "jobmanager.job", "taskmanager.job.task", "taskmanager.job.task.operator"
+
+
+class Sample(NamedTuple):
+    """One number: Flink's scope, the dotted name below it, the variables of the scope, and the value."""
+
+    scope: str
+    name: str
+    variables: Mapping[str, str]
+    value: float
+
+
+def samples_of(jobs: Iterable[KnownJob]) -> Iterator[Sample]:
+    """Return every metric of jobs that is a finite number."""
+    for job in jobs:
+        of_job = {"host": HOST, "job_id": job.job_id, "job_name": job.handle.job_name}
+        yield from _numbers(JOB, of_job, job_metrics(job))
+        for vertex in job.vertices:
+            for index in range(vertex.parallelism):
+                yield from _of_subtask(job, vertex, index, of_job)
+
+
+def _of_subtask(job: KnownJob, vertex: Vertex, index: int, of_job: Mapping[str, str]) -> Iterator[Sample]:
+    subtask, metrics = SubtaskId(vertex.id, index), job.statistics.metrics
+    life = job.statistics.lives.all()[subtask]
+    of_task = {
+        **of_job,
+        "tm_id": job.slot_id(life.slot),
+        "task_id": flink_id(vertex),
+        "task_name": vertex.name,
+        "subtask_index": str(index),
+        "task_attempt_num": str(life.attempt),
+    }
+    yield from _numbers(TASK, of_task, metrics.of_chain(subtask))
+    operators = {label: operator_id for operator_id, label in metrics.labels.items()}
+    for (label, name), report in metrics.reports(subtask).items():
+        if label in operators:
+            variables = {**of_task, "operator_id": operators[label], "operator_name": label}
+            yield from _numbers(OPERATOR, variables, _values(name, report))
+
+
+def _values(name: str, report: Report) -> dict[str, Any]:
+    """Return the values of a metric by name. Flink: the value of a meter is its rate."""
+    found = {f"{name}.{suffix}" if suffix else name: value for suffix, value in report.values.items()}
+    if report.kind == "meter" and "rate" in report.values:
+        found[name] = found.pop(f"{name}.rate")
+    return found
+
+
+def _numbers(scope: str, variables: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[Sample]:
+    for name, value in values.items():
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            yield Sample(scope, name, variables, float(value))

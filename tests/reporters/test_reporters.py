@@ -1,0 +1,215 @@
+"""Metric reporters beside a job: what Prometheus reads, and what push gateway, collector, log and file get."""
+
+import http.client
+import json
+import logging
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tamias.common import Configuration, WatermarkStrategy
+from tamias.datastream import MapFunction, StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.errors import ConfigurationError
+from tamias.testing.local_run import on_local_engine
+from tests.live_jobs import until
+
+FACTORY = {
+    "prometheus": "org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
+    "push": "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory",
+    "otel": "org.apache.flink.metrics.otel.OpenTelemetryMetricReporterFactory",
+    "log": "org.apache.flink.metrics.slf4j.Slf4jReporterFactory",
+    "json": "tamias.JsonLinesReporterFactory",
+}
+
+
+class Counting(MapFunction):
+    def open(self, runtime_context):
+        self._seen = runtime_context.get_metrics_group().add_group("shop").counter("orders")
+
+    def map(self, value):
+        self._seen.inc()
+        return value
+
+
+class Running:
+    """A job with one reporter."""
+
+    def __init__(self, kind, **keys):
+        given = {f"metrics.reporter.r.{key}": value for key, value in keys.items()}
+        given |= {"metrics.reporter.r.factory.class": FACTORY[kind], "metrics.reporter.r.interval": "100 ms"}
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given)).set_parallelism(2)
+        endless = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(1000))
+        numbers = env.from_source(endless, WatermarkStrategy.no_watermarks(), "numbers")
+        numbers.map(Counting()).name('say "hi"').filter(lambda n: False).print()
+        with on_local_engine():
+            self.client = env.execute_async("counted")
+
+    def end(self):
+        self.client.cancel().result(30)
+        until(lambda: self.client.get_job_status().result().is_globally_terminal_state())
+        until(lambda: not any(thread.name.startswith("tamias-reporter") for thread in threading.enumerate()))
+
+
+@pytest.fixture
+def run(desk_folder):
+    started = []
+
+    def start(kind, **keys):
+        started.append(Running(kind, **keys))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
+
+
+class NotingHandler(BaseHTTPRequestHandler):
+    server: "NotingServer"
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.requests.append((self.command, self.path, body))
+        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 200)
+        self.end_headers()
+
+    do_PUT = do_POST = do_DELETE = answer
+
+    def log_message(self, format, *args):
+        """Say nothing."""
+
+
+class NotingServer(ThreadingHTTPServer):
+    """Notes requests, and answers with the statuses that it is given, then 200."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), NotingHandler)
+        self.requests = []
+        self.statuses = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+@pytest.fixture
+def server():
+    listening = NotingServer()
+    thread = threading.Thread(target=listening.serve_forever, daemon=True)
+    thread.start()
+    yield listening
+    listening.shutdown()
+    listening.server_close()
+    thread.join(30)
+
+
+def address_in(log):
+    (found,) = re.findall(r"Prometheus reads (http://\S+)", log)
+    return found
+
+
+def scrape(address, token=None):
+    parts = urlsplit(address)
+    link = http.client.HTTPConnection(parts.netloc, timeout=30)
+    link.request("GET", parts.path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
+    answer = link.getresponse()
+    content = answer.read().decode()
+    link.close()
+    return answer, content
+
+
+def test_prometheus_reads_flinks_names_with_the_token_only(run, desk_folder, caplog):
+    with caplog.at_level(logging.INFO, "tamias"):
+        running = run("prometheus", port="0")
+    address = address_in(caplog.text)
+    assert scrape(address)[0].status == 401
+    token = (desk_folder / "web.token").read_text().strip()
+    until(lambda: "_shop_orders" in scrape(address, token)[1])
+    answer, text = scrape(address, token)
+    assert answer.getheader("Content-Type").startswith("text/plain; version=0.0.4")
+    job = f'job_id="{running.client.get_job_id()}",job_name="counted"'
+    restarts = re.search(r"^flink_jobmanager_job_numRestarts\{(.*)\} 0$", text, re.M)
+    assert restarts and job in restarts[1]
+    orders = re.findall(r"^flink_taskmanager_job_task_operator_shop_orders\{(.*)\} (\d+)$", text, re.M)
+    assert len(orders) == 2
+    assert all('operator_name="say \\"hi\\""' in labels and int(count) > 0 for labels, count in orders)
+    assert {index for labels, _ in orders for index in re.findall(r'subtask_index="(\d)"', labels)} == {"0", "1"}
+    for name in ("numRecordsIn", "numRecordsInPerSecond", "busyTimeMsPerSecond", "currentInputWatermark"):
+        assert len(re.findall(rf"^flink_taskmanager_job_task_{name}\{{", text, re.M)) == 2, name
+    assert len(re.findall("^# TYPE flink_jobmanager_job_numRestarts gauge$", text, re.M)) == 1
+    running.end()
+    with pytest.raises(OSError, match="refused"):
+        scrape(address, token)
+
+
+def test_the_next_port_of_a_range_is_taken_and_a_taken_one_fails_the_start(run, desk_folder, caplog, server):
+    taken = server.server_address[1]
+    with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{taken}"):
+        Running("prometheus", port=str(taken))
+    with caplog.at_level(logging.INFO, "tamias"):
+        run("prometheus", port=f"{taken},0")
+    assert "Prometheus reads" in caplog.text
+
+
+def test_a_push_gateway_gets_the_group_and_its_deletion(run, server):
+    running = run("push", hostUrl=server.url, jobName="shop ", randomJobNameSuffix="false", groupingKey="zone=a/b")
+    until(lambda: len(server.requests) > 1)
+    running.end()
+    method, path, body = server.requests[0]
+    assert (method, path) == ("PUT", "/metrics/job/shop%20/zone/a%2Fb")
+    assert b"flink_jobmanager_job_uptime{" in body
+    assert server.requests[-1][:2] == ("DELETE", "/metrics/job/shop%20/zone/a%2Fb")
+
+
+def test_a_collector_gets_gauges_with_attributes(run, server):
+    running = run("otel", **{"exporter.endpoint": server.url, "service.name": "shop"})
+    until(lambda: len(server.requests) > 1)
+    running.end()
+    method, path, body = server.requests[-1]
+    assert (method, path) == ("POST", "/v1/metrics")
+    (found,) = json.loads(body)["resourceMetrics"]
+    assert {"key": "service.name", "value": {"stringValue": "shop"}} in found["resource"]["attributes"]
+    metrics = {metric["name"]: metric["gauge"]["dataPoints"] for metric in found["scopeMetrics"][0]["metrics"]}
+    points = metrics["flink.taskmanager.job.task.numRecordsIn"]
+    assert len(points) == 2 and all(point["asDouble"] > 0 for point in points)
+    assert {"key": "job_name", "value": {"stringValue": "counted"}} in points[0]["attributes"]
+
+
+def test_a_server_that_fails_is_logged_once_and_the_job_goes_on(run, server, caplog):
+    server.statuses += [500, 500, 500]
+    with caplog.at_level(logging.WARNING, "tamias"):
+        running = run("push", hostUrl=server.url)
+        until(lambda: len(server.requests) > 5)
+    assert caplog.text.count("metric reporter r failed: the server answered 500") == 1
+    assert not running.client.get_job_status().result().is_globally_terminal_state()
+
+
+def test_a_file_gets_a_line_per_report_and_the_last_one_at_the_end(run, tmp_path):
+    running = run("json", file=str(tmp_path / "metrics.jsonl"))
+    until((tmp_path / "metrics.jsonl").exists)
+    running.end()
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["timestamp"] for line in lines] == sorted(line["timestamp"] for line in lines)
+    records = [each for each in lines[-1]["metrics"] if each["name"] == "numRecordsIn"]
+    assert {each["variables"]["subtask_index"] for each in records} == {"0", "1"}
+    assert sum(each["value"] for each in records) > 0
+
+
+def test_the_log_gets_all_metrics(run, caplog):
+    with caplog.at_level(logging.INFO, "tamias.metrics"):
+        run("log")
+        until(lambda: "numRestarts{counted}: 0" in caplog.text)
+    assert "taskmanager.job.task.numRecordsIn{counted, " in caplog.text
+
+
+def test_the_board_for_grafana_asks_for_metrics_that_exist(run, desk_folder, caplog):
+    with caplog.at_level(logging.INFO, "tamias"):
+        run("prometheus", port="0")
+    address = address_in(caplog.text)
+    token = (desk_folder / "web.token").read_text().strip()
+    until(lambda: "numRecordsInPerSecond" in scrape(address, token)[1])
+    exported = set(re.findall(r"^# TYPE (\S+) gauge$", scrape(address, token)[1], re.M))
+    board = (Path(__file__).parents[2] / "docs/monitoring/grafana.json").read_text()
+    asked = set(re.findall(r"flink_[A-Za-z_]+", board))
+    assert asked and asked <= exported
