@@ -1,6 +1,7 @@
 """Queries beside a running job see only whole values that were written, and a counter never goes back."""
 
 import threading
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,6 +27,7 @@ def _queryable(descriptor, name):
 
 
 ROUNDS = 15
+HALF_WAY = -1
 COUNT = _queryable(ValueStateDescriptor("count", Types.LONG()), "count")
 PAIR = _queryable(MapStateDescriptor("pair"), "pair")
 LIST = _queryable(ListStateDescriptor("list", Types.LONG()), "list")
@@ -54,6 +56,8 @@ class Writes(KeyedProcessFunction):
 
     def process_element(self, value, ctx):
         count = (self.count.value() or 0) + 1
+        self.count.update(HALF_WAY)
+        time.sleep(0)  # lets other threads run while the record is half-way
         self.count.update(count)
         self.pair.put_all({LEFT: count, RIGHT: count})
         self.list.update([count] * (count % 10 + 1))

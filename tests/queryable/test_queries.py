@@ -3,6 +3,7 @@
 import pytest
 
 from tamias.common import Time, Types
+from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import (
     ListStateDescriptor,
@@ -25,6 +26,7 @@ from tamias.errors import (
     UnsupportedOperationError,
 )
 from tamias.queryable import QueryableStateClient
+from tamias.testing import on_local_engine
 from tamias.testing.scripted import Crash, run_scripted
 from tests.queryable.programs import (
     DAY,
@@ -61,6 +63,21 @@ def test_every_kind_of_state_is_read_between_two_epochs(backend, turns, parallel
         mine = found[("list", key)]
         assert mine == [n for n in range(400) if n % 5 == key][: len(mine)] and len(mine) >= 4
         assert {name: found[(name, key)] for name in descriptors()} == expected(mine)
+
+
+@pytest.mark.parametrize("cache_bytes", [1 << 20, 2000], ids=["in memory", "evicted"])
+def test_changes_that_rocksdb_has_not_been_given_yet_are_read(cache_bytes):
+    """Without checkpoints, the dictionaries before RocksDB are flushed only when they are full."""
+
+    def ask(client, job):
+        return {
+            name: content(client.get_kv_state(job, name, 3, Types.LONG(), descriptor).result(10))
+            for name, descriptor in descriptors().items()
+        }
+
+    rocksdb = RocksDBSettings(cache_bytes=cache_bytes)
+    found = asked_after(6, every_kind(environment()), ask, state_backend="rocksdb", rocksdb=rocksdb)
+    assert found == expected([3, 8, 13, 18, 23])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -195,7 +212,7 @@ def test_two_states_of_one_name_are_refused_at_execute():
     keyed = numbers(env).key_by(lambda n: n % 2)
     keyed.as_queryable_state("twice")
     keyed.as_queryable_state("twice")
-    with pytest.raises(QueryableNameTwice, match="queryable as 'twice'"):
+    with on_local_engine(), pytest.raises(QueryableNameTwice, match="queryable as 'twice'"):
         env.execute()
     assert issubclass(QueryableNameTwice, InvalidProgramError)
 

@@ -32,7 +32,6 @@ from tamias.slot.state_look_ups import (
     QueryableState,
     ServedState,
     StateQuery,
-    check_names,
     queryable_states,
     served_state,
 )
@@ -112,7 +111,6 @@ class SlotHost:
             self._subtasks[subtask_id] = subtask
             saved = restore.subtasks.get(subtask_id) if restore is not None else None
             self._open(subtask, saved, store)
-        check_names(self.queryable_states())
 
     def _open(self, subtask: Subtask, saved: SubtaskRestore | None, store: FileStore | None) -> None:
         if saved is None:
