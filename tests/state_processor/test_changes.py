@@ -1,0 +1,50 @@
+"""The change feed between two savepoints: entries that were added, removed and changed, at any parallelism."""
+
+import pytest
+
+from tamias.state_processor.editing import edit_savepoint
+from tamias.state_processor.state_rows import rows_of_changes
+from tamias.state_processor.stored_savepoint import open_savepoint
+from tests.state_processor.programs import KEYS, every_kind, savepoint_of
+
+UID = "every-kind"
+
+
+def changes(old, new, name):
+    table = rows_of_changes(open_savepoint(old).operator(UID), open_savepoint(new).operator(UID), name)
+    rows = [row for part in range(table.part_count) for row in table.rows(part, table.row_type())]
+    return sorted((row[0], *row[1:]) for row in rows)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("native", [False, True])
+def test_added_removed_and_changed_entries_are_told_apart(tmp_path, backend, native):
+    path = savepoint_of(every_kind, tmp_path, backend=backend, native=native)
+    before = {}
+
+    def edit(key, states):
+        before[key] = states["value"]
+        if key == 0:
+            del states["value"]
+        elif key == 1:
+            states["value"] = -1
+        elif key == 2:
+            states["list"] = [7]
+
+    edited = edit_savepoint(path, UID, edit, str(tmp_path / "edited")).path
+    forth = [(0, "removed", None, before[0], None), (1, "changed", None, before[1], -1)]
+    assert changes(path, edited, "value") == forth, "and nothing of the list of key 2"
+    assert changes(edited, path, "value") == [(0, "added", None, None, before[0]), (1, "changed", None, -1, before[1])]
+    ((key, change, _, _, now),) = changes(path, edited, "list")
+    assert (key, change, list(now)) == (2, "changed", [7])
+    assert changes(path, path, "value") == []
+
+
+def test_savepoints_of_different_parallelism_are_compared_key_by_key(tmp_path):
+    one = savepoint_of(every_kind, tmp_path / "one", parallelism=1)
+    other = savepoint_of(every_kind, tmp_path / "other", parallelism=3)
+    assert changes(one, other, "reducing") == changes(other, one, "reducing") == []
+    later = savepoint_of(every_kind, tmp_path / "later", parallelism=3, after=5)
+    found = changes(one, later, "value")
+    assert [row[0] for row in found] == list(range(KEYS)) and {row[1] for row in found} == {"changed"}
+    assert all(after > before for _, _, _, before, after in found)
