@@ -1,0 +1,80 @@
+"""Writes a savepoint of many keys from a DataFrame and reads it back, in parallel, and watches the memory of the tasks.
+
+    python -m tests.spark.many_keys 1000000 /tmp/many-keys
+
+Prints a line of JSON: seconds, and the largest resident memory of one of Spark's Python processes, in MiB.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tamias.state_processor.spark import register_state_sources
+
+TASKS = 8
+
+
+class PeakMemory(threading.Thread):
+    """Watches the resident memory of the Python processes below this one."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak_mib = 0
+
+    def run(self) -> None:
+        while True:
+            for pid in _below(os.getpid()):
+                try:
+                    status = Path(f"/proc/{pid}/status").read_text()
+                except OSError:
+                    continue  # it has ended meanwhile
+                if status.startswith("Name:\tpython"):
+                    line = next((each for each in status.splitlines() if each.startswith("VmRSS:")), "VmRSS: 0 kB")
+                    self.peak_mib = max(self.peak_mib, int(line.split()[1]) >> 10)
+            time.sleep(0.2)
+
+
+def _below(pid: int) -> list[int]:
+    """Return the processes that descend from one."""
+    parents: dict[int, int] = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                parents[int(each.name)] = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue  # it has ended meanwhile
+    found = [pid]
+    for parent in found:
+        found += [child for child, above in parents.items() if above == parent]
+    return found[1:]
+
+
+def main(count: int, path: str) -> None:
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    register_state_sources(spark)
+    memory = PeakMemory()
+    memory.start()
+    began = time.monotonic()
+    rows = spark.range(0, count, 1, TASKS).selectExpr("id as key", "id * 2 as doubled", "array(id) as listed")
+    options = {"operatorUid": "many", "parallelism": str(4 * TASKS)}
+    rows.write.format("tamias-state").options(**options).mode("append").save(path)
+    written = time.monotonic()
+    state = spark.read.format("tamias-state").option("operatorUid", "many").load(path)
+    found = state.selectExpr("count(*) n", "sum(doubled) s", "sum(listed[0]) l").collect()[0]
+    read = time.monotonic()
+    assert (found.n, found.s, found.l) == (count, count * (count - 1), count * (count - 1) // 2), found
+    figures = {"keys": count, "write_s": written - began, "read_s": read - written, "peak_mib": memory.peak_mib}
+    print("FOUND " + json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
