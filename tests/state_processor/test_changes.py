@@ -44,7 +44,8 @@ def test_savepoints_of_different_parallelism_are_compared_key_by_key(tmp_path):
     one = savepoint_of(every_kind, tmp_path / "one", parallelism=1)
     other = savepoint_of(every_kind, tmp_path / "other", parallelism=3)
     assert changes(one, other, "reducing") == changes(other, one, "reducing") == []
-    later = savepoint_of(every_kind, tmp_path / "later", parallelism=3, after=5)
-    found = changes(one, later, "value")
-    assert [row[0] for row in found] == list(range(KEYS)) and {row[1] for row in found} == {"changed"}
-    assert all(after > before for _, _, _, before, after in found)
+    for before, parallelism in ((one, 3), (other, 1), (other, 2)):
+        later = savepoint_of(every_kind, tmp_path / f"later-{parallelism}", parallelism=parallelism, after=5)
+        found = changes(before, later, "value")
+        assert [row[0] for row in found] == list(range(KEYS)) and {row[1] for row in found} == {"changed"}
+        assert all(now > previous for _, _, _, previous, now in found)
