@@ -118,6 +118,8 @@ def test_a_savepoint_is_written_by_tasks_and_the_other_operators_are_copied(tmp_
     write(tmp_path / "new", [[row_of(0), row_of(1)], [row_of(2)], [row_of(3), row_of(4)]], **UID, baseSavepoint=path)
     found = {row["key"]: row for row in rows(str(tmp_path / "new"), **UID)}
     assert {key: row["value"] for key, row in found.items()} == {key: row_of(key).value for key in range(KEYS)}
+    uids = {operator.uid for operator in open_savepoint(path).metadata.operators}
+    assert {operator.uid for operator in open_savepoint(str(tmp_path / "new")).metadata.operators} == uids
     later = restored(every_kind, str(tmp_path / "new"), tmp_path, parallelism=3)
     assert later, "the job goes on from its positions, with the state of the rows"
     firsts = {record[0]: record[1] - record[2][-1] for record in reversed(later)}

@@ -7,17 +7,20 @@ from tamias.datastream.state import ReducingStateDescriptor
 from tamias.datastream.window import CountEvictor, GlobalWindows
 from tamias.errors import JobExecutionError
 from tamias.state_processor import SavepointReader, WindowReaderFunction
+from tamias.state_processor.stored_savepoint import open_savepoint
 from tamias.testing import collect_locally
 from tests.state_processor.programs import COUNT, KEYS, Average, Larger, savepoint_of
 from tests.state_processor.savepoint_functions import env
 from tests.state_processor.window_programs import (
     COUNTED,
+    OVERLAPPING,
     SESSIONS,
     SLIDING,
     TUMBLING,
     counted_process,
     evicted_reduce,
     session_process,
+    sliced_process,
     sliding_aggregate,
     tumbling_reduce,
 )
@@ -62,6 +65,18 @@ def test_aggregated_sliding_windows_are_read(tmp_path, backend):
     for key, start, end, elements, _ in found:
         expected = of(seen, key, start, end)
         assert end == start + 20 and elements == [sum(expected) / len(expected)]
+
+
+@BACKENDS
+def test_sliding_windows_that_are_kept_in_slices_are_read(tmp_path, backend):
+    path, seen = seen_by(sliced_process, tmp_path, backend)
+    kinds = {info.kind for info in open_savepoint(path).operator("windows").keyed_states}
+    assert ("window-slices" in kinds) is (backend == "hashmap"), "the heap keeps slices"
+    reader = SavepointReader.read(env(), path).window(OVERLAPPING)
+    found = collect_locally(reader.process("windows", ReadWindow(), state_type=Types.LONG()))
+    assert {key for key, *_ in found} == set(range(KEYS)) and len(found) > 20 * KEYS
+    for key, start, end, elements, _ in found:
+        assert end == start + 40 and elements == of(seen, key, start, end) != []
 
 
 @BACKENDS

@@ -43,6 +43,7 @@ def windows(env, assigner, given):
 
 TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(20))
 SLIDING = SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(5))
+OVERLAPPING = SlidingEventTimeWindows.of(Time.milliseconds(40), Time.milliseconds(1))  # so many are kept in slices
 SESSIONS = EventTimeSessionWindows.with_gap(Time.milliseconds(6))
 
 
@@ -52,6 +53,10 @@ def tumbling_reduce(env, given=range(COUNT)):
 
 def sliding_aggregate(env, given=range(COUNT)):
     return windows(env, SLIDING, given).aggregate(Average()).uid("windows")
+
+
+def sliced_process(env, given=range(COUNT)):
+    return windows(env, OVERLAPPING, given).process(ListSession()).uid("windows")
 
 
 def session_process(env, given=range(COUNT)):
