@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.functions import CoMapFunction
 from tamias.errors import CorruptFileError
 from tamias.graph.addresses import ChannelId
 from tamias.keygroups import key_group_range
@@ -138,3 +139,24 @@ def test_damaged_and_foreign_bytes_are_refused(damage, found) -> None:
     changed = InFlightFiles(stored.inputs, (inline_state(damage(payload)),))
     with pytest.raises(CorruptFileError, match=found):
         back(changed, target, Share.ALL)
+
+
+class Both(CoMapFunction):
+    def map1(self, value):
+        return value
+
+    def map2(self, value):
+        return value
+
+
+def test_an_input_without_blobs_is_left_out() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+    numbers = env.from_collection([1]).set_parallelism(1).rebalance().map(lambda v: v)
+    numbers.key_by(lambda v: v).connect(numbers.key_by(lambda v: v)).map(Both()).print()
+    graph = env.job_graph("two inputs")
+    _, second = graph.inputs_of(graph.exchanges[-1].target)
+    target = Target()
+    sent = Blob(second.id, 0, 0, 0, dumps([(RECORDS, [1], None)]))
+    stored = InFlight(graph, second.target, (sent,)).write(target)
+    assert [each.input_index for each in stored.inputs] == [second.input_index]

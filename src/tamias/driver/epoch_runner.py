@@ -49,6 +49,7 @@ class EpochRunner:
         self._group_watermarks: dict[str, int] = {}
         self._open_loops: frozenset[int] | None = None
         self._crowded = False  # more blobs wait in a subtask than one more checkpoint may add to
+        self._holds_sources = False  # in the epochs that begin now
         self._failed_region: frozenset[SubtaskId] | None = None
         self._ahead: deque[EpochOrder] = deque()  # orders whose marks are on their way already
         self._budget: EpochBudget | None = None  # of a further epoch that may begin meanwhile; None: none may
@@ -100,14 +101,15 @@ class EpochRunner:
             Cancelled: The job was cancelled while the epoch ran.
         """
         self._budget = budget if may_order_ahead else None
+        self._holds_sources = holds_sources or self._crowded
         try:
-            return self._run(self._ahead.popleft() if self._ahead else self._ordered(budget, holds_sources, suspends))
+            return self._run(self._ahead.popleft() if self._ahead else self._ordered(budget, suspends=suspends))
         finally:
             self._budget = None
 
-    def _ordered(self, budget: EpochBudget, holds_sources: bool, suspends: bool) -> EpochOrder:
+    def _ordered(self, budget: EpochBudget, *, suspends: bool) -> EpochOrder:
         due = self._start_due()
-        order = replace(self._order(budget), holds_sources=holds_sources or self._crowded, suspends=suspends)
+        order = replace(self._order(budget), suspends=suspends)
         if self._job.graph.settings.unaligned and not suspends:
             order = replace(order, overtakes_after_ms=self._overtakes_after_ms(due))
         return order if due is None else self._carrying(order, due)
@@ -146,7 +148,7 @@ class EpochRunner:
 
     def run_draining(self, budget: EpochBudget) -> Epoch:
         """Run one epoch in which the sources end, although there is more to read. It carries no checkpoint."""
-        return self._run(replace(self._order(budget), drain=True))
+        return self._run(replace(self._order(budget), drain=True, holds_sources=False))
 
     def _order(self, budget: EpochBudget) -> EpochOrder:
         order = EpochOrder(
@@ -156,6 +158,7 @@ class EpochRunner:
             max_source_bytes=budget.max_bytes,
             group_watermarks=self._group_watermarks,
             open_loops=self._open_loops,
+            holds_sources=self._holds_sources,
         )
         self._number += 1
         return order

@@ -73,7 +73,9 @@ class InFlight:
 
     def write(self, target: SnapshotTarget) -> InFlightFiles:
         """Write the blobs, in files of limited size. Runs on another thread while the subtask continues."""
-        inputs = stored_inputs(self.graph, self.vertex)
+        # An input without blobs is left out: a restore need not divide it among the subtasks.
+        used = {blob.exchange for blob in self.blobs}
+        inputs = {of: name for of, name in stored_inputs(self.graph, self.vertex).items() if of in used}
         numbers = {exchange: number for number, exchange in enumerate(inputs)}
         files: list[StateFile] = []
         entries: list[bytes | memoryview] = []
