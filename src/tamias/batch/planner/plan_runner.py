@@ -165,10 +165,11 @@ class PlanRuns:
 
 def explained(error: Exception, context: Any, job_name: str) -> Exception:
     """Return the error of a failed job, without the JVM's frames."""
-    log_path = SparkLog.path if is_started_by_us(context) else None
-    failed = error_of_function(error, job_name, log_path)
-    if failed is not None or not type(error).__module__.startswith(("py4j", "pyspark")):
-        return failed or error
+    if carried_error(str(error)) is not None:
+        log_path = SparkLog.keep() if is_started_by_us(context) else None
+        return error_of_function(error, job_name, log_path) or error
+    if not type(error).__module__.startswith(("py4j", "pyspark")):
+        return error
     why = loss_of(context)
     if why is not None:
         return SparkSessionLostError(why, SparkLog.keep())
