@@ -6,7 +6,7 @@ from typing import Any
 
 from tamias.config import rocksdb_options
 from tamias.config.option import ConfigOption
-from tamias.config.options.listing import MODULES
+from tamias.config.options.listing import MODULES, SERVICE_MODULES
 from tamias.config.value_text import value_text
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
@@ -21,7 +21,7 @@ key goes to Spark. [state_backends.md](state_backends.md) has RocksDB's keys (`s
 
 def page() -> str:
     """Return the text of docs/options.md."""
-    return HEAD + "".join(_section(module) for module in MODULES)
+    return HEAD + "".join(_section(module) for module in (*MODULES, *SERVICE_MODULES))
 
 
 def _section(module: ModuleType) -> str:

@@ -27,7 +27,7 @@ REFUSED = {
     "taskmanager.memory.process.size": "set spark.executor.memory",
     "taskmanager.numberOfTaskSlots": "set parallelism.default",
     "high-availability.type": "continued by the next driver",
-    "rest.port": "Tamias has no REST server",
+    "rest.port": "a driver of its own has tamias.web",
     "jobmanager.rpc.address": "Tamias runs on Spark and starts no Flink processes",
     "pipeline.jars": "call env.add_jars()",
     "metrics.reporter.prom.factory.class": "docs/options.md lists the options",
@@ -48,7 +48,7 @@ FAMILIES = {
     "slots answer queries": "server.ports server.query-threads proxy.network-threads client.network-threads",
     "Spark provides the memory": "process.size flink.size managed.size managed.fraction task.heap.size network.min",
     "continued by the next driver": "type storageDir cluster-id zookeeper.quorum jobmanager.port",
-    "Tamias has no REST server": "port address bind-port bind-address flamegraph.enabled server.numThreads",
+    "an option of the service": "port address bind-port bind-address flamegraph.enabled server.numThreads",
     "docs/checkpoint_storage.md": "access-key secret-key endpoint path.style.access",
 }
 NAMES = ["queryable-state", "taskmanager.memory", "high-availability", "rest", "s3"]

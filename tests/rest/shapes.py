@@ -317,6 +317,19 @@ READING: dict[str, Any] = {
             "truncated": bool,
         }
     },
+    "/jobs/{jobid}/resource-requirements": Map({"parallelism": _fields(int, "lowerBound", "upperBound")}),
+    "/applications/overview": {
+        "applications": [{**_fields(str, "id", "name", "status"), **TIMES, "jobs": Map(int)}],
+    },
+    "/applications/{jobid}": {
+        **_fields(str, "id", "name", "status"),
+        **TIMES,
+        "jobs": [JOB_OVERVIEW],
+        "timestamps": Map(int),
+    },
+    "/applications/{jobid}/exceptions": {
+        "exceptionHistory": {"entries": [{**_fields(str, "exceptionName", "stacktrace", "jobId"), "timestamp": int}]}
+    },
     "/jobs/{jobid}/accumulators": {
         "job-accumulators": list,
         "user-task-accumulators": ACCUMULATORS,

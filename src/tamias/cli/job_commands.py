@@ -1,82 +1,248 @@
-"""`tamias list`, `stop`, `cancel` and `savepoint trigger`: commands for running jobs."""
+"""`tamias list`, `stop`, `cancel`, `savepoint trigger`, `logs` and `top`: commands for jobs.
+
+A job is found where it runs: in a driver of this user on this machine, by its socket, or in a service, by its REST API.
+A job of the user's own service is both, and the service answers for it.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from tamias.cli.savepoint_commands import absolute, print_table
+from tamias.config import environment_variables as variables
 from tamias.driver.control import JobGone, ask, desks
+from tamias.driver.savepoint_requests import Then
 from tamias.errors import ConfigurationError
+from tamias.functions.job_status import JobStatus
+from tamias.service.remote_job import RemoteJob
+from tamias.service.service_client import ServiceClient, own_service
 
-__all__ = ["cancel", "list_jobs", "stop", "trigger"]
+__all__ = ["cancel", "list_jobs", "logs", "rescale", "service_for", "stop", "top", "trigger", "upgrade"]
+
+_FOLLOW_S = 0.5
+_ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
 
 
-def list_jobs() -> int:
-    """Print a line for each job of this user that runs on this machine. The exit code is 1 if there is none."""
-    jobs = [job for _, job in _running()]
+class _Job(NamedTuple):
+    """A job, and where it is reached: at a desk, or at a service."""
+
+    id: str
+    name: str
+    status: str
+    details: dict[str, Any]
+    desk: Path | None
+    service: ServiceClient | None
+
+
+class _ServiceJob(NamedTuple):
+    """A job of a service."""
+
+    id: str
+    service: ServiceClient
+
+
+def service_for(address: str | None, token_file: str | None) -> ServiceClient | None:
+    """Return the client of the service that a command names, or of the user's own; None if none runs."""
+    if address is not None or token_file is not None:
+        return ServiceClient(address, token_file)
+    if variables.variable(variables.SERVICE_ADDRESS) is not None or own_service() is not None:
+        return ServiceClient()
+    return None
+
+
+def list_jobs(service: ServiceClient | None, shown: str = "unended") -> int:
+    """Print a line for each job. The exit code is 1 if there is none.
+
+    Args:
+        service: The service, if there is one.
+        shown: `unended`, `all`, `running`, or `scheduled` for those that wait.
+    """
+    jobs = [job for job in _jobs(service) if _is_shown(job, shown)]
     if not jobs:
-        print("no jobs of yours run on this machine", file=sys.stderr)
+        print("no jobs of yours run on this machine" if service is None else "no such jobs", file=sys.stderr)
         return 1
-    rows = [
-        (j["id"], j["name"], j["status"], f"{j['records']:,}", str(j["checkpoints"]), str(j["restarts"]), str(j["pid"]))
-        for j in jobs
-    ]
+    rows = [_row(job) for job in jobs]
     print_table([("job", "name", "status", "records", "checkpoints", "restarts", "process"), *rows])
+    for job in jobs:
+        if job.details.get("phase") == "WAITING":
+            print(f"{job.id}: {job.details['why']}")
     return 0
 
 
-def trigger(job: str, directory: str | None, *, native: bool) -> int:
+def _is_shown(job: _Job, shown: str) -> bool:
+    if shown == "all":
+        return True
+    if shown == "scheduled":
+        return job.status == "CREATED"
+    if shown == "running":
+        return job.status in ("RUNNING", "RESTARTING")
+    return job.status not in _ENDED
+
+
+def _row(job: _Job) -> tuple[str, ...]:
+    d = job.details
+    if job.service is None:
+        counts = (f"{d['records']:,}", str(d["checkpoints"]), str(d["restarts"]))
+    else:
+        progress = RemoteJob(job.service.web, job.id).progress() if d["phase"] == "STARTED" else None
+        counts = ("", "", "")
+        if progress is not None:
+            counts = (f"{progress.records_read:,}", str(progress.checkpoints_completed), "")
+    return job.id, job.name, job.status, *counts, str(d["pid"] or "")
+
+
+def trigger(service: ServiceClient | None, job: str, directory: str | None, *, native: bool) -> int:
     """Take a savepoint of a job that keeps running, and print its path."""
-    return _savepoint(job, directory, native=native, then="go on")
+    return _savepoint(service, job, directory, native=native, then="go on")
 
 
-def stop(job: str, directory: str | None, *, drain: bool, native: bool) -> int:
+def stop(service: ServiceClient | None, job: str, directory: str | None, *, drain: bool, native: bool) -> int:
     """End a job with a savepoint, and print its path."""
-    return _savepoint(job, directory, native=native, then="drain" if drain else "stop")
+    return _savepoint(service, job, directory, native=native, then="drain" if drain else "stop")
 
 
-def cancel(job: str, *, with_savepoint: bool, directory: str | None) -> int:
+def cancel(service: ServiceClient | None, job: str, *, with_savepoint: bool, directory: str | None) -> int:
     """Cancel a job, after a savepoint if one is wanted, and print the path of the savepoint."""
     if with_savepoint:
-        return _savepoint(job, directory, native=False, then="cancel")
-    desk, described = _find(job)
-    status = ask(desk, {"ask": "cancel"})
-    print(f"job {described['name']!r} is {status}")
+        return _savepoint(service, job, directory, native=False, then="cancel")
+    found = _find(service, job)
+    if found.service is not None:
+        remote = RemoteJob(found.service.web, found.id)
+        remote.cancel()
+        while not remote.status().is_terminal_state():
+            time.sleep(_FOLLOW_S / 5)
+        status = remote.status().name
+    else:
+        assert found.desk is not None
+        status = ask(found.desk, {"ask": "cancel"})
+    print(f"job {found.name!r} is {status}")
     return 0 if status == "CANCELED" else 1
 
 
-def _savepoint(job: str, directory: str | None, *, native: bool, then: str) -> int:
-    desk, _ = _find(job)
+def _savepoint(service: ServiceClient | None, job: str, directory: str | None, *, native: bool, then: Then) -> int:
+    found = _find(service, job)
     where = None if directory is None else absolute(directory)
-    print(ask(desk, {"ask": "savepoint", "directory": where, "native": native, "then": then}))
+    if found.service is not None:
+        print(RemoteJob(found.service.web, found.id).request_savepoint(where, native=native, then=then).result())
+    else:
+        assert found.desk is not None
+        print(ask(found.desk, {"ask": "savepoint", "directory": where, "native": native, "then": then}))
     return 0
 
 
-def _running() -> list[tuple[Path, dict[str, Any]]]:
-    found = []
+def logs(service: ServiceClient | None, job: str, *, follow: bool, pause: Callable[[float], None] = time.sleep) -> int:
+    """Print the log of a job of a service; with `follow`, what is added too, until the job has ended.
+
+    Raises:
+        ConfigurationError: The job is not one of a service.
+    """
+    found = _of_service(service, job)
+    web, offset = found.service.web, 0
+    remote = RemoteJob(web, found.id)
+    while True:
+        has_ended = remote.status().is_terminal_state()
+        answer = web.ask("GET", f"/jobs/{found.id}/log?offset={offset}")
+        if answer.status == 200:
+            offset += len(answer.body)
+            sys.stdout.write(answer.body.decode("utf-8", "replace"))
+            sys.stdout.flush()
+        elif not follow:
+            answer.json()
+        if not follow or has_ended:
+            return 0
+        pause(_FOLLOW_S)
+
+
+def rescale(service: ServiceClient | None, job: str, parallelism: int, directory: str | None) -> int:
+    """Continue a job of a service with another parallelism, and print the savepoint between the two."""
+    found = _of_service(service, job)
+    query = {"parallelism": str(parallelism)} | ({} if directory is None else {"targetDirectory": absolute(directory)})
+    at = f"/jobs/{found.id}/rescaling"
+    return _wait_for_change(found, at, found.service.web.ask("PATCH", f"{at}?{urlencode(query)}").json())
+
+
+def upgrade(
+    service: ServiceClient | None, job: str, script: str, arguments: Sequence[str], directory: str | None
+) -> int:
+    """Continue a job of a service with another program, and print the savepoint between the two."""
+    found = _of_service(service, job)
+    where = None if directory is None else absolute(directory)
+    body: dict[str, Any] = {"program": found.service.upload(script), "targetDirectory": where}
+    if arguments:
+        body["programArgsList"] = list(arguments)
+    at = f"/jobs/{found.id}/upgrade"
+    return _wait_for_change(found, at, found.service.web.ask("POST", at, body).json())
+
+
+def _wait_for_change(found: _ServiceJob, at: str, answer: dict[str, Any]) -> int:
+    while True:
+        state = found.service.web.get(f"{at}/{answer['request-id']}")
+        if state["status"]["id"] == "COMPLETED":
+            break
+        time.sleep(_FOLLOW_S / 5)
+    if "location" not in state["operation"]:
+        print(state["operation"]["failure-cause"]["stack-trace"], file=sys.stderr)
+        return 1
+    print(state["operation"]["location"])
+    return 0
+
+
+def _of_service(service: ServiceClient | None, job: str) -> _ServiceJob:
+    found = _find(service, job)
+    if found.service is None:
+        raise ConfigurationError(f"job {job!r} runs in a program of yours, not in a service")
+    return _ServiceJob(found.id, found.service)
+
+
+def top(
+    service: ServiceClient | None, *, rounds: int | None = None, pause: Callable[[float], None] = time.sleep
+) -> int:
+    """Print the jobs again and again, every two seconds, until Ctrl-C."""
+    while rounds is None or rounds > 0:
+        if sys.stdout.isatty():
+            sys.stdout.write("\x1b[2J\x1b[H")
+        list_jobs(service)
+        sys.stdout.flush()
+        if rounds is not None:
+            rounds -= 1
+        if rounds != 0:
+            pause(2.0)
+    return 0
+
+
+def _jobs(service: ServiceClient | None) -> list[_Job]:
+    of_service = [] if service is None else service.jobs()
+    known = {job["id"] for job in of_service}
+    found = [_Job(job["id"], job["name"], job["state"], job, None, service) for job in of_service]
     for desk in desks():
         try:
-            found.append((desk, ask(desk, {"ask": "job"})))
+            job = ask(desk, {"ask": "job"})
         except JobGone:
             continue  # the job has just ended
+        if job["id"] not in known:
+            found.append(_Job(job["id"], job["name"], job["status"], job, desk, None))
     return found
 
 
-def _find(job: str) -> tuple[Path, dict[str, Any]]:
+def _find(service: ServiceClient | None, wanted: str) -> _Job:
     """Return the one job with this id or name, or with an id that begins with this text.
 
     Raises:
-        ConfigurationError: No running job matches, or several do.
+        ConfigurationError: No job matches, or several do.
     """
-    running = _running()
-    exact = [(desk, found) for desk, found in running if job in (found["id"], found["name"])]
-    matching = exact or [(desk, found) for desk, found in running if found["id"].startswith(job)]
+    jobs = _jobs(service)
+    running = [job for job in jobs if job.status not in _ENDED]
+    exact = [job for job in running if wanted in (job.id, job.name)] or [job for job in jobs if wanted == job.id]
+    matching = exact or [job for job in running if job.id.startswith(wanted)]
     if len(matching) == 1:
         return matching[0]
-    known = ", ".join(f"{found['id']} ({found['name']})" for _, found in matching or running)
+    known = ", ".join(f"{job.id} ({job.name})" for job in matching or running)
     what = f"{len(matching)} running jobs are called" if matching else "no running job is called"
     raise ConfigurationError(
-        f"{what} {job!r}; " + (f"there are: {known}" if known else "no jobs of yours run on this machine")
+        f"{what} {wanted!r}; " + (f"there are: {known}" if known else "no jobs of yours run on this machine")
     )

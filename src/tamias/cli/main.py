@@ -1,7 +1,13 @@
 """The command line `tamias`: parses arguments, calls the commands, and turns errors into messages and exit codes.
 
-    tamias run [--resume | -s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
-    tamias list
+    tamias run [-d] [-t TARGET] [--resume | -s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
+    tamias service start | stop | status [-D key=value ...]
+    tamias list [-a | -r | -s]
+    tamias logs [-f] JOB
+    tamias top
+    tamias info script.py [argument ...]
+    tamias rescale -p N JOB
+    tamias upgrade JOB script.py [argument ...]
     tamias stop [-p DIRECTORY] [-d] JOB
     tamias cancel [-s [DIRECTORY]] JOB
     tamias savepoint trigger JOB [DIRECTORY]
@@ -17,6 +23,8 @@
     tamias state edit PATH UID FILE:FUNCTION NEW
     tamias --version
 
+Commands for jobs take `-m ADDRESS` and `--token-file FILE` for a service on another machine.
+
 Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments, 130 for an interrupt. `run` exits with the code of
 the program.
 """
@@ -31,11 +39,16 @@ from typing import Any
 import tamias
 from tamias.cli import job_commands as jobs
 from tamias.cli import savepoint_commands as savepoints
+from tamias.cli import service_commands as services
 from tamias.cli import state_commands as states
+from tamias.cli.info_command import show_plan
 from tamias.cli.run_command import run_program
+from tamias.cli.submission import run_submission, submit_program
 from tamias.config import options
 from tamias.config.configuration import Configuration
+from tamias.config.value_text import parse_memory_bytes
 from tamias.errors import TamiasError
+from tamias.service.service_client import ServiceClient
 
 __all__ = ["main"]
 
@@ -66,6 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tamias {tamias.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
+    info = commands.add_parser("info", help="print the plan of a program, and run nothing")
+    info.add_argument("script", help="the program")
+    info.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
+    info.set_defaults(command=lambda given: show_plan(given.script, given.arguments))
+    _add_service(commands.add_parser("service", help="start, stop or look at the standing service"))
+    submission = commands.add_parser("submission")  # without a help line: the service calls it
+    submission.add_argument("file")
+    submission.set_defaults(command=lambda given: run_submission(given.file))
     _add_jobs(commands)
     _add_savepoint(commands.add_parser("savepoint", help="trigger, list, show, dispose of, sign and verify savepoints"))
     _add_state(commands.add_parser("state", help="show, compare, export and edit the state in savepoints"))
@@ -74,8 +95,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "tamias run [--resume | -s PATH] [-n] [--claim-mode MODE] [-p N] [-D key=value ...] script.py [argument ...]"
+        "tamias run [-d] [-t TARGET] [--resume | -s PATH] [-n] [--claim-mode MODE] [-p N] [-D key=value ...] "
+        "script.py [argument ...]"
     )
+    parser.add_argument(
+        "-d", "--detached", action="store_true", help="submit to the service, print the id of the job, and return"
+    )
+    parser.add_argument(
+        "-t",
+        "--target",
+        metavar="TARGET",
+        help="`local` for this process (the default), `service`, or the address of a Spark master",
+    )
+    parser.add_argument(
+        "--slot-memory", metavar="SIZE", type=_memory, default=0, help="memory that each slot claims of the service's"
+    )
+    parser.add_argument(
+        "--files", metavar="PATH", action="append", default=[], help="a file or folder that the service needs too"
+    )
+    _add_service_address(parser)
     # Flink: its spellings of the long names are accepted too.
     parser.add_argument(
         "-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help="start from this savepoint or checkpoint"
@@ -101,18 +139,31 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="whether the job takes over the files of the savepoint; NO_CLAIM unless configured otherwise",
     )
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism of operators without their own")
-    parser.add_argument(
-        "-D",
-        dest="settings",
-        metavar="key=value",
-        action="append",
-        default=[],
-        type=_setting,
-        help="a setting that overrides config.yaml and is overridden by the program",
-    )
+    _add_settings(parser, "a setting that overrides config.yaml and is overridden by the program")
     parser.add_argument("script", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
-    parser.set_defaults(command=_run)
+    parser.set_defaults(command=lambda given: _run(parser, given))
+
+
+def _add_settings(parser: argparse.ArgumentParser, help_text: str) -> None:
+    parser.add_argument(
+        "-D", dest="settings", metavar="key=value", action="append", default=[], type=_setting, help=help_text
+    )
+
+
+def _add_service_address(parser: argparse.ArgumentParser) -> None:
+    # Flink: `-m` names the job manager.
+    parser.add_argument(
+        "-m", "--service", "--jobmanager", dest="address", metavar="ADDRESS", help="the service's address"
+    )
+    parser.add_argument("--token-file", metavar="FILE", help="the file with the token of the service")
+
+
+def _memory(text: str) -> int:
+    try:
+        return parse_memory_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -122,7 +173,7 @@ def _setting(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _run(given: argparse.Namespace) -> int:
+def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     configuration = Configuration()
     for key, value in given.settings:
         configuration.set_string(key, value)
@@ -136,15 +187,63 @@ def _run(given: argparse.Namespace) -> int:
         configuration.set_string(options.RESTORE_CLAIM_MODE.key, given.claim_mode)
     if given.parallelism is not None:
         configuration.set_integer(options.PARALLELISM.key, given.parallelism)
+    target = given.target or ("service" if given.detached else "local")
+    if target == "service":
+        return submit_program(
+            ServiceClient(given.address, given.token_file),
+            given.script,
+            given.arguments,
+            configuration.to_dict(),
+            slot_memory_bytes=given.slot_memory,
+            files=given.files,
+            detached=given.detached,
+        )
+    if given.detached:
+        parser.error(f"-d needs the target 'service', not {target!r}: a job in this process ends with it")
+    if target != "local":
+        configuration.set_string("spark.master", target)
     return run_program(given.script, given.arguments, configuration)
+
+
+def _add_service(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    for name, command, help_text in (
+        ("start", services.start, "start the service of this user, as a process of its own"),
+        ("stop", services.stop, "end the service; its jobs go on, and the next service finds them"),
+        ("status", services.status, "print where the service is, and what it runs"),
+    ):
+        one = commands.add_parser(name, help=help_text)
+        _add_settings(one, "a setting of the service that overrides config.yaml")
+        one.set_defaults(command=lambda given, command=command: command(Configuration.from_dict(dict(given.settings))))
+
+
+def _service_of(given: argparse.Namespace) -> ServiceClient | None:
+    return jobs.service_for(given.address, given.token_file)
 
 
 _JOB = "the id of the job, the beginning of the id, or the name, as `tamias list` shows them"
 
 
 def _add_jobs(commands: Any) -> None:
-    listing = commands.add_parser("list", help="list your jobs that run on this machine")
-    listing.set_defaults(command=lambda given: jobs.list_jobs())
+    listing = commands.add_parser("list", help="list your jobs that run on this machine, and those of the service")
+    shown = listing.add_mutually_exclusive_group()
+    for short, name, help_text in (
+        ("-a", "all", "ended jobs of the service too"),
+        ("-r", "running", "running jobs only"),
+        ("-s", "scheduled", "jobs that have not started only"),
+    ):
+        shown.add_argument(short, f"--{name}", dest="shown", action="store_const", const=name, help=help_text)
+    _add_service_address(listing)
+    listing.set_defaults(command=lambda given: jobs.list_jobs(_service_of(given), given.shown or "unended"))
+    log = commands.add_parser("logs", help="print the log of a job of the service")
+    log.add_argument("-f", "--follow", action="store_true", help="print what is added, until the job has ended")
+    log.add_argument("job", metavar="JOB", help=_JOB)
+    _add_service_address(log)
+    log.set_defaults(command=lambda given: jobs.logs(_service_of(given), given.job, follow=given.follow))
+    _add_changes(commands)
+    live = commands.add_parser("top", help="show the jobs, live")
+    _add_service_address(live)
+    live.set_defaults(command=lambda given: jobs.top(_service_of(given)))
     stop = commands.add_parser("stop", help="end a job with a savepoint")
     stop.add_argument(
         "-p",
@@ -163,8 +262,11 @@ def _add_jobs(commands: Any) -> None:
         "--native", action="store_true", help="write the savepoint in the format of the job's state backend"
     )
     stop.add_argument("job", metavar="JOB", help=_JOB)
+    _add_service_address(stop)
     stop.set_defaults(
-        command=lambda given: jobs.stop(given.job, given.savepoint_path, drain=given.drain, native=given.native)
+        command=lambda given: jobs.stop(
+            _service_of(given), given.job, given.savepoint_path, drain=given.drain, native=given.native
+        )
     )
     cancel = commands.add_parser("cancel", help="cancel a job")
     cancel.add_argument(
@@ -177,15 +279,37 @@ def _add_jobs(commands: Any) -> None:
         help="take a savepoint first, in this directory; else in the job's default",
     )
     cancel.add_argument("job", metavar="JOB", nargs="?", help=_JOB)
-    cancel.set_defaults(command=lambda given: _cancel(cancel, given.job, given.with_savepoint))
+    _add_service_address(cancel)
+    cancel.set_defaults(command=lambda given: _cancel(cancel, given))
 
 
-def _cancel(parser: argparse.ArgumentParser, job: str | None, directory: str | None) -> int:
+def _add_changes(commands: Any) -> None:
+    rescale = commands.add_parser("rescale", help="continue a job of the service with another parallelism")
+    rescale.add_argument("-p", "--parallelism", type=int, required=True, metavar="N")
+    upgrade = commands.add_parser("upgrade", help="continue a job of the service with another program")
+    for one in (rescale, upgrade):
+        one.add_argument("--savepoint-path", "--savepointPath", metavar="DIRECTORY", help="where its savepoint goes")
+        one.add_argument("job", metavar="JOB", help=_JOB)
+        _add_service_address(one)
+    upgrade.add_argument("script", help="the new program")
+    upgrade.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments; none for those of the old one")
+    rescale.set_defaults(
+        command=lambda given: jobs.rescale(_service_of(given), given.job, given.parallelism, given.savepoint_path)
+    )
+    upgrade.set_defaults(
+        command=lambda given: jobs.upgrade(
+            _service_of(given), given.job, given.script, given.arguments, given.savepoint_path
+        )
+    )
+
+
+def _cancel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    job, directory = given.job, given.with_savepoint
     if job is None:
         job, directory = directory, "" if directory else None  # Flink: a single argument after -s is the job
     if not job:
         parser.error("the following arguments are required: JOB")
-    return jobs.cancel(job, with_savepoint=directory is not None, directory=directory or None)
+    return jobs.cancel(_service_of(given), job, with_savepoint=directory is not None, directory=directory or None)
 
 
 def _add_savepoint(parser: argparse.ArgumentParser) -> None:
@@ -200,7 +324,10 @@ def _add_savepoint(parser: argparse.ArgumentParser) -> None:
     trigger.add_argument(
         "--native", action="store_true", help="write the savepoint in the format of the job's state backend"
     )
-    trigger.set_defaults(command=lambda given: jobs.trigger(given.job, given.directory, native=given.native))
+    _add_service_address(trigger)
+    trigger.set_defaults(
+        command=lambda given: jobs.trigger(_service_of(given), given.job, given.directory, native=given.native)
+    )
     for name, command, help_text, argument in (
         ("list", savepoints.list_all, "list the savepoints and checkpoints below a directory", "DIRECTORY"),
         ("show", savepoints.show, "show what a savepoint or checkpoint holds", "PATH"),

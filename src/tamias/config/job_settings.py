@@ -67,6 +67,8 @@ class JobSettings:
     parallelism_set: bool = False  # whether the program or the configuration says how many subtasks operators have
     progress: Literal["auto", "off"] = "auto"  # whether the job is shown on standard error, if a person reads it
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
+    only_check_restore: bool = False  # the program ends before the job starts
+    most_slots: int | None = None  # a job that needs more does not start
     web: WebSettings = field(default_factory=WebSettings)
     reporters: tuple[ReporterSettings, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
@@ -110,6 +112,8 @@ def job_settings(
         parallelism_set=options.PARALLELISM.find(configuration) is not None,
         progress=options.PROGRESS.read(configuration),
         control=options.CONTROL.read(configuration),
+        only_check_restore=options.ONLY_CHECK_RESTORE.read(configuration),
+        most_slots=options.MOST_SLOTS.read(configuration),
         web=web_settings(configuration),
         reporters=reporter_settings(configuration),
         links=link_settings(configuration),

@@ -11,7 +11,7 @@ from tamias.config.options.listing import all_options
 from tamias.config.unread_keys import without_unread_keys
 from tamias.errors import ConfigurationError
 
-__all__ = ["set_command_line", "starting_configuration", "with_current_keys"]
+__all__ = ["file_configuration", "set_command_line", "starting_configuration", "with_current_keys"]
 
 _FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # the first one found is read
 
@@ -52,14 +52,27 @@ def with_current_keys(given: Configuration) -> Configuration:
     return renamed
 
 
+def file_configuration() -> Configuration:
+    """Return the whole configuration file: the settings of jobs, and those of the standing service."""
+    path = _file()
+    return Configuration() if path is None else with_current_keys(load_configuration(path))
+
+
 def _file_configuration() -> Configuration:
+    path = _file()
+    if path is None:
+        return Configuration()
+    return without_unread_keys(with_current_keys(load_configuration(path)), str(path))
+
+
+def _file() -> Path | None:
     folder = environment_variables.variable(environment_variables.CONF_DIR)
     if folder is None:
-        return Configuration()
+        return None
     for name in _FILE_NAMES:
         path = Path(folder) / name
         if path.is_file():
-            return without_unread_keys(with_current_keys(load_configuration(path)), str(path))
+            return path
     raise ConfigurationError(
         f"{environment_variables.CONF_DIR} is {folder!r}, but this folder has no config.yaml; "
         "unset the variable, or add the file"

@@ -13,7 +13,7 @@ from functools import cache
 
 from tamias.config import reporter_settings, rocksdb_options
 from tamias.config.configuration import Configuration
-from tamias.config.options.listing import all_options
+from tamias.config.options.listing import all_options, service_keys
 from tamias.errors import ConfigurationError
 
 __all__ = ["refuse_unread_keys", "without_unread_keys"]
@@ -29,7 +29,7 @@ _INSTEAD = {  # by prefix; the first match counts
     "jobmanager.memory.": "Spark provides the memory: set spark.driver.memory",
     "taskmanager.numberOfTaskSlots": "the parallelism decides how many slots run: set parallelism.default",
     "high-availability": "a job with a checkpoint directory is continued by the next driver that has its job id",
-    "rest.": "Tamias has no REST server; `tamias list`, `stop`, `cancel` and `savepoint` reach a running job",
+    "rest.": "it is an option of the service (`tamias service start`); a driver of its own has tamias.web",
     "pipeline.jars": "call env.add_jars(), or set spark.jars",
     "pipeline.classpaths": "call env.add_classpaths(), or set spark.driver.extraClassPath",
     "s3.": _STORES,
@@ -66,12 +66,21 @@ def refuse_unread_keys(configuration: Configuration) -> None:
 
 def without_unread_keys(configuration: Configuration, where: str) -> Configuration:
     """Return the settings of a file without the keys that nothing reads; the log names these."""
+    configuration = _without_service_keys(configuration)
     unread = [key for key in sorted(configuration.to_dict()) if key.startswith(_TUNING) or _refusal(key) is not None]
     if not unread:
         return configuration
     _log.warning("options in %s that nothing reads: %s", where, ", ".join(unread))
     kept = Configuration(configuration)
     for key in unread:
+        kept.remove_config(key)
+    return kept
+
+
+def _without_service_keys(configuration: Configuration) -> Configuration:
+    """Return the settings without those of the standing service, which reads the same file."""
+    kept = Configuration(configuration)
+    for key in service_keys():
         kept.remove_config(key)
     return kept
 

@@ -18,6 +18,7 @@ class WebSettings:
 
     Attributes:
         port: The port; 0 for a free one, None for no server.
+        socket: A Unix socket at which the driver's own user is answered; None for none.
         bind_address: The address that it listens on.
         token_file: The file with the token; None for the file in the user's runtime folder.
         needs_token: Whether requests without the token are refused.
@@ -28,6 +29,7 @@ class WebSettings:
     """
 
     port: int | None = None
+    socket: str | None = None
     bind_address: str = "127.0.0.1"
     token_file: str | None = None
     needs_token: bool = True
@@ -53,6 +55,7 @@ def web_settings(configuration: Configuration, port: int | None = None) -> WebSe
         port = {"off": None, "auto": 0}[given] if given in ("off", "auto") else int(given)
     settings = WebSettings(
         port=port,
+        socket=options.WEB_SOCKET.read(configuration),
         bind_address=options.WEB_BIND_ADDRESS.read(configuration).strip(),
         token_file=options.WEB_TOKEN_FILE.read(configuration),
         needs_token=options.WEB_AUTHENTICATION.read(configuration) == "token",

@@ -11,15 +11,17 @@ from contextvars import ContextVar
 from random import Random
 
 from tamias.clock import Clock, SystemClock
+from tamias.config import options
 from tamias.config.job_settings import JobSettings
 from tamias.driver.control import ControlDesk
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import EngineFactory, JobLoop
 from tamias.driver.progress_display import ProgressDisplay, is_watched
+from tamias.driver.restore_check import check_restore
 from tamias.driver.resume import resumed
 from tamias.engine.protocol import Engine
 from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.errors import TamiasError
+from tamias.errors import ConfigurationError, TamiasError
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.specs import PrintSpec
 
@@ -92,6 +94,13 @@ def submit(
     clock = clock or SystemClock()
     began = clock.monotonic()
     settings = resumed(settings)
+    if settings.most_slots is not None and graph.slot_count > settings.most_slots:
+        raise ConfigurationError(
+            f"job {settings.job_name!r} needs {graph.slot_count} slots, and may take {settings.most_slots} "
+            f"({options.MOST_SLOTS.key}): submit it with the parallelism that it needs (-p), or set a lower one"
+        )
+    if settings.only_check_restore:
+        check_restore(graph, settings)
     handle = JobHandle(settings.job_id, settings.job_name)
     loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock, chance=Random())
     if settings.control or (settings.control is None and engine_for is spark_engine):

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tamias.config.job_id import JobID
 from tamias.config.savepoint_format import SavepointFormatType
@@ -17,7 +17,6 @@ from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.completable_future import CompletableFuture
 
 if TYPE_CHECKING:  # importing tamias.common must not import the driver
-    from tamias.driver.job_handle import JobHandle
     from tamias.driver.job_progress import JobProgress
     from tamias.driver.query_address import QueryAddress
     from tamias.driver.savepoint_requests import Then
@@ -27,13 +26,54 @@ __all__ = ["JobClient"]
 T = TypeVar("T")
 
 
+class ControlledJob(Protocol):
+    """A job as its client needs it: of this process, or of a service."""
+
+    @property
+    def job_id(self) -> JobID:
+        """The id of the job."""
+
+    @property
+    def job_name(self) -> str:
+        """The name of the job."""
+
+    @property
+    def queries_at(self) -> QueryAddress | None:
+        """Where queries of the job's state are answered."""
+
+    def status(self) -> JobStatus:
+        """Return the status of the job."""
+
+    def cancel(self) -> None:
+        """Cancel the job and return at once."""
+
+    def wait(self, timeout: float | None = None) -> JobExecutionResult:
+        """Wait for the end of the job; raise what ended it."""
+
+    def request_savepoint(
+        self, directory: str | None = None, *, native: bool = False, then: Then = "go on"
+    ) -> Future[str]:
+        """Request a savepoint; the future has its path."""
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return the values of the accumulators."""
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics."""
+
+    def progress(self) -> JobProgress:
+        """Return the progress of the job."""
+
+    def _repr_html_(self) -> str: ...
+
+
 class JobClient(SuggestsMethods):
     """Watches and controls a job that ``execute_async`` has started.
 
     Every method returns at once. What takes time is in the future that the method returns.
     """
 
-    def __init__(self, handle: JobHandle) -> None:
+    def __init__(self, handle: ControlledJob) -> None:
         self._handle = handle
         self._result: Future[JobExecutionResult] | None = None
 

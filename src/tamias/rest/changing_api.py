@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tamias.checkpoint.savepoint_files import dispose_savepoint
@@ -13,7 +14,7 @@ from tamias.rest.operations import Operations, in_background
 from tamias.web.messages import HttpError, Request, Response
 from tamias.web.routes import Routes
 
-__all__ = ["add_changing_routes"]
+__all__ = ["add_changing_routes", "add_disposal_routes"]
 
 
 def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations) -> None:
@@ -42,21 +43,35 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         job.handle.cancel()
         return Response({}, 202)
 
-    def disposal(request: Request) -> dict[str, Any]:
-        path = _Fields(request).text("savepoint-path")
-        if not path:
-            raise HttpError(400, "the body has no 'savepoint-path'")
-        key_files = [job.statistics.settings.checkpoints.signing_key_file for job in known.all()]
-        key = read_signing_key(key_files[-1]) if key_files else None
-        return operations.begin("", None, lambda: in_background(lambda: dispose_savepoint(path, key)))
-
-    def disposal_state(request: Request) -> dict[str, Any]:
-        return operations.answer("", request.parameters["triggerid"])
+    def key_file() -> str | None:
+        return next((job.statistics.settings.checkpoints.signing_key_file for job in reversed(known.all())), None)
 
     routes.add("POST", "/jobs/:jobid/savepoints", savepoint, "Take a savepoint")
     routes.add("GET", "/jobs/:jobid/savepoints/:triggerid", savepoint_state, "How far a savepoint has come")
     routes.add("POST", "/jobs/:jobid/stop", stop, "End a job with a savepoint")
     routes.add("PATCH", "/jobs/:jobid", cancel, "Cancel a job")
+    add_disposal_routes(routes, operations, key_file)
+
+
+def add_disposal_routes(routes: Routes, operations: Operations, key_file: Callable[[], str | None]) -> None:
+    """Add the routes that delete a savepoint.
+
+    Args:
+        routes: The routes.
+        operations: Where deletions are remembered.
+        key_file: Returns the file with the key that savepoints are signed with; None accepts what is not signed.
+    """
+
+    def disposal(request: Request) -> dict[str, Any]:
+        path = _Fields(request).text("savepoint-path")
+        if not path:
+            raise HttpError(400, "the body has no 'savepoint-path'")
+        key = read_signing_key(key_file())
+        return operations.begin("", None, lambda: in_background(lambda: dispose_savepoint(path, key)))
+
+    def disposal_state(request: Request) -> dict[str, Any]:
+        return operations.answer("", request.parameters["triggerid"])
+
     routes.add("POST", "/savepoint-disposal", disposal, "Delete a savepoint")
     routes.add("GET", "/savepoint-disposal/:triggerid", disposal_state, "How far the deletion of a savepoint has come")
 

@@ -50,6 +50,7 @@ def _add_jobs(routes: Routes, known: KnownJobs) -> None:
     get("/jobs/:jobid/plan", of_job(lambda job: {"plan": jobs.plan(job)}), "The plan of a job")
     get("/jobs/:jobid/time-line", of_job(jobs.time_line), "The states that a job was in; not in Flink's API")
     get("/jobs/:jobid/config", of_job(jobs.job_config), "The configuration of a job")
+    get("/jobs/:jobid/resource-requirements", of_job(jobs.resource_requirements), "The parallelism of every vertex")
     get("/jobs/:jobid/accumulators", of_job(jobs.accumulators), "The accumulators of a job")
 
     def exceptions(request: Request) -> Answer:

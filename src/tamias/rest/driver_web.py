@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import threading
 from dataclasses import replace
 
@@ -11,11 +13,17 @@ from tamias.config.web_settings import WebSettings
 from tamias.dashboard.pages import add_pages
 from tamias.driver.control import runtime_folder
 from tamias.driver.job_handle import JobHandle
+from tamias.errors import ConfigurationError
+from tamias.rest.application_answers import add_application_routes
 from tamias.rest.changing_api import add_changing_routes
 from tamias.rest.driver_api import add_reading_routes
+from tamias.rest.job_answers import exceptions, jobs_overview
 from tamias.rest.known_jobs import KnownJobs
+from tamias.rest.openapi import add_description
 from tamias.rest.operations import Operations
+from tamias.web.gate import Gate
 from tamias.web.routes import Routes
+from tamias.web.server import WebServer, unix_socket
 from tamias.web.serving import Serving, serve
 
 __all__ = ["WEB", "DriverWeb", "driver_routes"]
@@ -30,6 +38,10 @@ def driver_routes(known: KnownJobs, *, read_only: bool = False) -> Routes:
     routes = Routes()
     add_reading_routes(routes, known, read_only=read_only)
     add_changing_routes(routes, known, Operations())
+    add_application_routes(
+        routes, lambda: jobs_overview(known)["jobs"], lambda job_id: exceptions(known.find(job_id), None)
+    )
+    add_description(routes)
     add_pages(routes)
     return routes
 
@@ -45,6 +57,8 @@ class DriverWeb:
         self.jobs = KnownJobs()
         self._lock = threading.Lock()
         self._serving: Serving | None = None
+        self._at_socket: WebServer | None = None
+        self._socket = ""
 
     @property
     def address(self) -> str | None:
@@ -57,6 +71,8 @@ class DriverWeb:
         Raises:
             ConfigurationError: The address is in use, or the token or the certificate cannot be read.
         """
+        if settings.web.socket is not None:
+            self.open_socket(settings.web.socket)
         if settings.web.port is None:
             return settings
         return replace(settings, web=replace(settings.web, address=self.open(settings.web).address))
@@ -77,12 +93,35 @@ class DriverWeb:
 
     def show(self, handle: JobHandle, settings: JobSettings) -> None:
         """Show a submitted job from now on, if it asks for it."""
-        if settings.web.address is not None and handle.statistics is not None:
+        is_shown = settings.web.address is not None or settings.web.socket is not None
+        if is_shown and handle.statistics is not None:
             self.jobs.add(handle)
 
-    def close(self) -> None:
-        """Close the server, if it is open."""
+    def open_socket(self, path: str) -> None:
+        """Answer this user's requests at a Unix socket, unless that is done already.
+
+        Raises:
+            ConfigurationError: The socket cannot be made.
+        """
         with self._lock:
+            if self._at_socket is not None:
+                return
+            try:
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # the last job there may have removed it
+                sock = unix_socket(path)
+            except OSError as error:
+                raise ConfigurationError(f"tamias.web.socket: {path!r} cannot be used: {error}") from error
+            self._at_socket, self._socket = WebServer(sock, driver_routes(self.jobs), Gate()), path
+            self._at_socket.start()
+
+    def close(self) -> None:
+        """Close the servers, if they are open."""
+        with self._lock:
+            if self._at_socket is not None:
+                self._at_socket.close()
+                self._at_socket = None
+                with contextlib.suppress(OSError):
+                    os.unlink(self._socket)
             if self._serving is not None:
                 self._serving.server.close()
                 self._serving = None

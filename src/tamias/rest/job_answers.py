@@ -193,6 +193,14 @@ def job_config(job: KnownJob) -> dict[str, Any]:
     }
 
 
+def resource_requirements(job: KnownJob) -> dict[str, Any]:
+    """Answer `/jobs/:jobid/resource-requirements`: a vertex runs with the parallelism that the program gave it."""
+    return {
+        flink_id(vertex): {"parallelism": {"lowerBound": vertex.parallelism, "upperBound": vertex.parallelism}}
+        for vertex in job.vertices
+    }
+
+
 def configuration(values: Mapping[str, Any]) -> list[dict[str, str]]:
     """Answer `/jobmanager/config`: keys and values, secrets masked."""
     return [{"key": key, "value": str(masked(key, value))} for key, value in sorted(values.items())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from tamias.web.messages import HttpError, Request, Response
 
@@ -21,7 +22,8 @@ class Route:
 
     Attributes:
         method: The method, in capitals.
-        path: The path; a part that begins with a colon is variable: `/jobs/:jobid`.
+        path: The path. A part that begins with a colon is variable (`/jobs/:jobid`), and a last part `*` stands for any
+            number of parts.
         handler: Answers the requests.
         summary: What it does, for the description of the API.
         is_public: Whether it is answered without a token: pages, which hold no data.
@@ -48,7 +50,7 @@ class Found(NamedTuple):
 
 
 class Routes:
-    """The routes of a server. A fixed part of a path wins over a variable one."""
+    """The routes of a server. A fixed part of a path wins over a variable one, and both over `*`."""
 
     def __init__(self) -> None:
         self._root = _Branch()
@@ -65,6 +67,10 @@ class Routes:
                 names.append(part[1:])
                 branch.variable = branch.variable or _Branch()
                 branch = branch.variable
+            elif part == "*":
+                names.append("*")
+                branch.rest = branch.rest or _Branch()
+                branch = branch.rest
             else:
                 branch = branch.fixed.setdefault(part, _Branch())
         branch.routes[method] = route, names
@@ -101,6 +107,7 @@ class _Branch:
     def __init__(self) -> None:
         self.fixed: dict[str, _Branch] = {}
         self.variable: _Branch | None = None
+        self.rest: _Branch | None = None
         self.routes: dict[str, tuple[Route, list[str]]] = {}
 
     def matching(self, parts: list[str], values: tuple[str, ...]) -> Iterator[tuple[_Branch, tuple[str, ...]]]:
@@ -113,6 +120,8 @@ class _Branch:
             yield from self.fixed[first].matching(rest, values)
         if self.variable is not None:
             yield from self.variable.matching(rest, (*values, first))
+        if self.rest is not None:
+            yield self.rest, (*values, "/".join(quote(part, safe="") for part in parts))
 
 
 def _parts(path: str) -> list[str]:

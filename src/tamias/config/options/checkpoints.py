@@ -187,6 +187,11 @@ RESUME = flag(
     False,
     "Whether the job continues the job of the same name that has the newest checkpoint in the checkpoint directory.",
 )
+ONLY_CHECK_RESTORE = flag(
+    "$internal.only-check-restore",
+    False,
+    "Whether a job only checks that it can start from what it is to start from; the service sets it before an upgrade.",
+)
 RESTORE_CLAIM_MODE: ConfigOption[Literal["NO_CLAIM", "CLAIM", "LEGACY"]] = choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tamias.config.option import ConfigOption
-from tamias.config.options.kinds import choice, comma_list, text
-from tamias.config.value_text import parse_bool
+from tamias.config.options.kinds import at_least, choice, comma_list, text
+from tamias.config.value_text import parse_bool, parse_int
 
 LINK_ENCRYPTION: ConfigOption[Literal["auto", "required", "off"]] = choice(
     "tamias.links.encryption",
@@ -27,6 +27,13 @@ CONTROL = ConfigOption[bool | None](
     parse_bool,
     None,
     sentence="Whether `tamias list`, `stop`, `cancel`, `savepoint trigger` reach the job; unless set, on Spark only.",
+)
+MOST_SLOTS = ConfigOption[int | None](
+    "tamias.slots.max",
+    parse_int,
+    None,
+    sentence="The most slots that a job may take: a job that needs more does not start. The service sets it.",
+    check=at_least(1),
 )
 PYTHON_FILES = comma_list("python.files", "Python files, package folders and zips for the slots' import path.")
 PYTHON_ARCHIVES = comma_list(

@@ -6,9 +6,32 @@ from collections.abc import Iterator
 from typing import Any
 
 from tamias.config.option import ConfigOption
-from tamias.config.options import checkpoints, deployment, epochs, metrics, pipeline, queryable_state, recovery, web
+from tamias.config.options import (
+    checkpoints,
+    deployment,
+    epochs,
+    metrics,
+    pipeline,
+    queryable_state,
+    recovery,
+    service,
+    web,
+)
 
 MODULES = (pipeline, epochs, checkpoints, recovery, deployment, queryable_state, web, metrics)
+
+SERVICE_MODULES = (service,)
+
+
+def service_keys() -> frozenset[str]:
+    """Return the keys of the standing service, current and old."""
+    return frozenset(
+        key
+        for module in SERVICE_MODULES
+        for value in vars(module).values()
+        if isinstance(value, ConfigOption)
+        for key in (value.key, *value.old_keys)
+    )
 
 
 def all_options() -> Iterator[ConfigOption[Any]]:

@@ -21,6 +21,9 @@ WEB = ConfigOption(
     "off",
     sentence="Where the driver serves Flink's REST API and the dashboard: `off`, `auto` for a free port, or a port.",
 )
+WEB_SOCKET = text(
+    "tamias.web.socket", "A Unix socket at which the driver answers its own user's REST requests; the service sets it."
+)
 WEB_BIND_ADDRESS = ConfigOption(
     "tamias.web.bind-address", str, "127.0.0.1", sentence="The address that the web server listens on."
 )

@@ -1,0 +1,26 @@
+"""`tamias info`: prints the plan of a program's first job as JSON, and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from tamias.cli.run_command import run_program
+from tamias.config.configuration import Configuration
+from tamias.config.job_settings import JobSettings
+from tamias.driver.submit import jobs_submitted_by
+from tamias.graph.job_graph import JobGraph
+from tamias.graph.plan import execution_plan
+
+__all__ = ["show_plan"]
+
+
+def show_plan(script: str, arguments: Sequence[str]) -> int:
+    """Run a program up to the start of its first job, and print the plan of the job."""
+
+    def show(graph: JobGraph, settings: JobSettings) -> NoReturn:
+        print(execution_plan(graph))
+        raise SystemExit(0)
+
+    with jobs_submitted_by(show):
+        return run_program(script, arguments, Configuration())

@@ -1,0 +1,81 @@
+"""`tamias submission`: the driver of a job that a service started; and `tamias run -d`, which submits one."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from tamias.cli.run_command import run_program
+from tamias.config.configuration import Configuration
+from tamias.errors import ConfigurationError, TamiasError
+from tamias.rest.archive import last_answers
+from tamias.rest.driver_web import WEB, driver_routes
+from tamias.service.job_store import write_private
+from tamias.service.service_client import ServiceClient
+
+__all__ = ["run_submission", "submit_program"]
+
+
+def run_submission(file: str) -> int:
+    """Run the program that a service has put into a file; leave the last answers about its jobs behind.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+    """
+    try:
+        found = json.loads(Path(file).read_bytes())
+        script, arguments, settings = found["script"], found["arguments"], found["settings"]
+        answers = Path(found["answers"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(f"{file!r} holds no submission of a service: {error}") from error
+    code = 1
+    try:
+        code = run_program(script, arguments, Configuration.from_dict(settings))
+        _wait_for_jobs()
+    finally:
+        # What is known of the jobs is all that people have once this process is gone, however the program ended.
+        last = {**last_answers(driver_routes(WEB.jobs), WEB.jobs), "exit code": code}
+        write_private(answers, json.dumps(last, default=str).encode())
+        WEB.close()
+    return code
+
+
+def _wait_for_jobs() -> None:
+    """Wait for jobs that the program left running. SIGTERM suspends them."""
+
+    def suspend(number: int, frame: FrameType | None) -> None:
+        for job in WEB.jobs.running():
+            job.handle.suspend()
+
+    signal.signal(signal.SIGTERM, suspend)
+    for job in WEB.jobs.running():
+        while not job.handle.wait_for_end(3600.0):
+            pass
+
+
+def submit_program(
+    client: ServiceClient,
+    script: str,
+    arguments: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    slot_memory_bytes: int,
+    files: Sequence[str],
+    detached: bool,
+) -> int:
+    """Submit a program to a service and print the id of its job; wait for the job unless it is detached."""
+    job = client.submit(
+        script, arguments=arguments, settings=settings, slot_memory_bytes=slot_memory_bytes, files=files
+    )
+    print(job.get_job_id(), flush=True)
+    if detached:
+        return 0
+    try:
+        job.get_job_execution_result().result()
+    except TamiasError as error:
+        print(f"{type(error).__name__}: {error}")
+        return 1
+    return 0

@@ -1,0 +1,45 @@
+"""Options of the standing service (`tamias service start`). Jobs do not read them."""
+
+from __future__ import annotations
+
+from tamias.config.option import ConfigOption
+from tamias.config.options.kinds import at_least, count, text, within
+from tamias.config.value_text import parse_int, parse_memory_bytes
+
+SERVICE_PORT = ConfigOption(
+    "rest.port",
+    parse_int,
+    8081,
+    ("rest.bind-port",),
+    "",
+    "The port of the service; 0 is a free one.",
+    within(0, 65535),
+)
+SERVICE_DIR = text(
+    "tamias.service.dir",
+    "The folder of the service: its jobs, their programs and logs, its token; unless set, `~/.local/state/tamias`.",
+)
+SERVICE_SLOTS = ConfigOption[int | None](
+    "taskmanager.numberOfTaskSlots",
+    parse_int,
+    None,
+    sentence="How many slots the jobs of the service have together; unless set, as many as the machine has cores.",
+    check=at_least(1),
+)
+SERVICE_MEMORY = ConfigOption[int | None](
+    "taskmanager.memory.process.size",
+    parse_memory_bytes,
+    None,
+    unit="bytes",
+    sentence="How much memory all slots may claim together (`tamias run -d --slot-memory`); unless set, any.",
+)
+SERVICE_BUNDLE_BYTES = ConfigOption(
+    "tamias.service.bundle-size",
+    parse_memory_bytes,
+    256 << 20,
+    unit="bytes",
+    sentence="The largest program with its modules that the service accepts, packed and unpacked.",
+)
+SERVICE_JOBS_KEPT = count(
+    "jobstore.max-capacity", 100, "How many ended jobs the service remembers, with their logs and last answers."
+)

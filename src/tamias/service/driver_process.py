@@ -1,0 +1,96 @@
+"""The process of a job's driver: started apart from the service, so that it lives on when the service ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tamias.service.job_record import JobRecord
+from tamias.service.job_store import JobStore, write_private
+
+__all__ = ["Started", "check_command", "end_process", "is_alive", "start_driver"]
+
+
+class Started(NamedTuple):
+    """A process that was started. It is told apart from a later one with the same id by its start."""
+
+    pid: int
+    pid_started: int
+
+
+def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
+    """Start the driver of a job. What it runs stands in a file: a command line can be read by every user.
+
+    Raises:
+        OSError: The process cannot be started.
+    """
+    answers, submission = store.archive(record.job_id), store.submission(record.job_id)
+    answers.unlink(missing_ok=True)
+    _write_submission(submission, script, record.arguments, record.settings, answers)
+    log = os.open(store.log(record.job_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tamias", "submission", str(submission)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=script.parent,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    _children[process.pid] = process
+    return Started(process.pid, _start_of(process.pid) or 0)
+
+
+def check_command(script: Path, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the command that runs a program with settings; what it runs stands in a file of the folder."""
+    _write_submission(folder / "submission.json", script, arguments, settings, folder / "answers.json")
+    return [sys.executable, "-m", "tamias", "submission", str(folder / "submission.json")]
+
+
+def _write_submission(
+    file: Path, script: Path, arguments: Sequence[str], settings: Mapping[str, str], answers: Path
+) -> None:
+    found = {"script": str(script), "arguments": list(arguments), "settings": dict(settings), "answers": str(answers)}
+    write_private(file, json.dumps(found).encode())
+
+
+_children: dict[int, subprocess.Popen[bytes]] = {}  # the system keeps an ended child until its parent asks for it
+
+
+def is_alive(pid: int, pid_started: int) -> bool:
+    """Return whether a process that was started by this service, or an earlier one, still runs."""
+    child = _children.get(pid)
+    if child is not None and child.poll() is not None:
+        del _children[pid]
+    start = _start_of(pid)
+    return start is not None and (start == pid_started or not pid_started)
+
+
+def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:
+    """Ask a process and its children to end: in order, or at once."""
+    if is_alive(pid, pid_started):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            if at_once:
+                os.killpg(pid, signal.SIGKILL)
+                if pid in _children:
+                    _children.pop(pid).wait()
+            else:
+                os.kill(pid, signal.SIGTERM)
+
+
+def _start_of(pid: int) -> int | None:
+    """Return when a process started, in ticks since the machine started; None if it does not run."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state in ("Z", "X") else int(fields[18])

@@ -1,0 +1,59 @@
+"""A running job continues with another parallelism or another program; on failure it goes on as before."""
+
+import pytest
+
+from tamias.cli.main import main
+from tamias.common import JobStatus
+from tests.live_jobs import until
+
+
+@pytest.fixture
+def job(client, running, programs, monkeypatch):
+    monkeypatch.setenv("TAMIAS_SERVICE_ADDRESS", running.serving.address)
+    monkeypatch.setenv("TAMIAS_SERVICE_TOKEN_FILE", running.serving.token_file)
+    found = client.submit(programs / "endless.py", parallelism=1)
+    until(lambda: found.get_job_status().result() is JobStatus.RUNNING)
+    return str(found.get_job_id())
+
+
+def parallelisms(client, job):
+    return [vertex["parallelism"] for vertex in client.web.get(f"/jobs/{job}")["vertices"]]
+
+
+def test_a_job_continues_with_another_parallelism_under_its_id(client, job, capsys):
+    assert parallelisms(client, job) == [1, 1]
+    assert main(["rescale", "-p", "2", job]) == 0
+    saved = capsys.readouterr().out.strip()
+    assert parallelisms(client, job) == [2, 2]
+    assert client.web.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == saved
+    assert [each["id"] for each in client.jobs()] == [job]
+
+
+def test_a_parallelism_that_does_not_fit_leaves_the_job_alone(client, job, capsys):
+    assert main(["rescale", "-p", "3", job]) == 1
+    assert "would not fit: it needs 3 slots, and the service has 2" in capsys.readouterr().err
+    assert client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"} and parallelisms(client, job) == [1, 1]
+
+
+def test_a_job_continues_with_another_program(client, job, programs):
+    (programs / "better.py").write_text((programs / "endless.py").read_text().replace('name("most")', 'name("best")'))
+    assert main(["upgrade", job, str(programs / "better.py")]) == 0
+    names = [vertex["name"] for vertex in client.web.get(f"/jobs/{job}")["vertices"]]
+    assert any("best" in name for name in names)
+
+
+def test_a_program_that_does_not_fit_the_state_is_refused_before_the_job_stops(client, job, programs, capsys):
+    pid = client.jobs()[0]["pid"]
+    (programs / "other.py").write_text((programs / "endless.py").read_text().replace('uid("most")', 'uid("least")'))
+    assert main(["upgrade", job, str(programs / "other.py")]) == 1
+    assert "the new program does not fit it" in capsys.readouterr().err
+    assert client.jobs()[0]["pid"] == pid and client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"}
+
+
+def test_a_program_that_fits_and_does_not_start_gives_way_to_the_one_before(client, job, programs, capsys):
+    check = "import os\nif 'check' not in os.getcwd():\n    raise SystemExit(4)\n"
+    (programs / "broken.py").write_text(check + (programs / "endless.py").read_text())
+    assert main(["upgrade", job, str(programs / "broken.py")]) == 1
+    assert "goes on as before" in capsys.readouterr().err
+    until(lambda: client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"})
+    assert client.jobs()[0]["program"].endswith("endless.py.zip")

@@ -1,0 +1,102 @@
+"""The commands against a service in a process of its own; docs/operations.md shows the same ones."""
+
+import json
+import os
+import re
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+from tamias.cli.main import main
+from tamias.service.service_client import own_service
+from tests.live_jobs import is_running, until
+from tests.service.conftest import configuration
+
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+
+
+@pytest.fixture
+def service(tmp_path, desk_folder, programs, monkeypatch):
+    """Starts and stops services in a folder of the test; kills what is left."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    lines = [f"{key}: {value}" for key, value in configuration(tmp_path / "service").to_dict().items()]
+    (conf / "config.yaml").write_text("\n".join(lines))
+    monkeypatch.setenv("TAMIAS_CONF_DIR", str(conf))
+    monkeypatch.chdir(programs)
+    yield tmp_path / "service"
+    left = own_service()
+    if left is not None:
+        main(["service", "stop"])
+    for record in (tmp_path / "service" / "jobs").glob("*/job.json"):
+        pid = json.loads(record.read_text())["pid"]
+        if pid and is_running(pid):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def test_the_commands_of_the_page_do_what_it_says(service, capsys, tmp_path):
+    (block,) = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.S)
+    job = ""
+    for line in block.splitlines():
+        if not line.startswith("$ "):
+            continue
+        words = shlex.split(line[2:].replace("JOB", job).replace("/savepoints", str(tmp_path / "saved")))
+        assert words.pop(0) == "tamias"
+        assert main(words) == 0, (line, capsys.readouterr())
+        out = capsys.readouterr().out
+        if words[0] == "run":
+            job = out.strip()
+            until(lambda: main(["list", "-r"]) == 0)
+            capsys.readouterr()
+    assert own_service() is None
+
+
+def test_jobs_outlive_a_service_that_is_killed(service, capsys):
+    assert main(["service", "start"]) == 0
+    assert main(["run", "-d", "endless.py", "a"]) == 0
+    job = capsys.readouterr().out.splitlines()[-1]
+    until(lambda: main(["list", "-r"]) == 0)
+    running = own_service()
+    assert running is not None
+    os.kill(running["pid"], signal.SIGKILL)
+    until(lambda: own_service() is None)
+    pid = json.loads((service / "jobs" / job / "job.json").read_text())["pid"]
+    assert is_running(pid)
+    assert main(["service", "start"]) == 0
+    assert main(["list", "-r"]) == 0
+    assert job in capsys.readouterr().out
+    assert main(["cancel", job]) == 0
+    until(lambda: not is_running(pid))
+    assert main(["list", "-r"]) == 1
+    assert main(["list", "-a"]) == 0
+    assert "CANCELED" in capsys.readouterr().out
+
+
+def test_one_folder_has_one_service(service, capsys):
+    assert main(["service", "status"]) == 1
+    assert main(["service", "start"]) == 0
+    assert main(["service", "start"]) == 1
+    assert "a service runs already" in capsys.readouterr().err
+    assert main(["service", "status"]) == 0
+    assert "2 of 2 slots free" in capsys.readouterr().out
+    assert main(["service", "stop"]) == 0
+
+
+def test_a_service_that_cannot_start_says_why(service, capsys):
+    assert main(["service", "start", "-D", "tamias.web.certificate-file=/nowhere.pem"]) == 1
+    assert "tamias.web.certificate-file: '/nowhere.pem' cannot be used" in capsys.readouterr().err
+
+
+def test_without_a_service_a_submission_says_what_to_do(service, capsys):
+    assert main(["run", "-d", "endless.py"]) == 1
+    assert "tamias service start" in capsys.readouterr().err
+
+
+def test_the_plan_of_a_program_is_printed_and_nothing_runs(service, capsys, programs):
+    text = (programs / "endless.py").read_text().replace("with on_local_engine():", "if True:")
+    (programs / "drawn.py").write_text(text)
+    assert main(["info", "drawn.py"]) == 0
+    printed = capsys.readouterr().out
+    assert len(json.loads(printed[printed.index("{") :])["nodes"]) >= 2

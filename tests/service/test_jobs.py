@@ -1,0 +1,153 @@
+"""Jobs of a service: submitted, watched, saved, stopped, waiting for slots, found again by the next service."""
+
+import os
+import signal
+
+import pytest
+
+from tamias.common import JobStatus
+from tamias.errors import JobCancelledError, JobExecutionError
+from tamias.service.service_process import StandingService
+from tamias.web.client import RefusedRequest
+from tests.live_jobs import until
+from tests.rest.shapes import READING, misfits
+from tests.service.conftest import client_of, kill_drivers
+
+
+def is_running(job):
+    return job.get_job_status().result() is JobStatus.RUNNING
+
+
+def log_of(running, job):
+    return running.service.store.log(str(job.get_job_id())).read_text()
+
+
+def test_a_program_runs_with_its_modules_and_its_outcome_is_kept(client, running, programs):
+    job = client.submit(programs / "bounded.py", arguments=["7"])
+    result = job.get_job_execution_result().result(60)
+    assert result.get_job_id() == job.get_job_id()
+    assert log_of(running, job).splitlines()[-3:] == ["7", "14", "21"]
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    (shown,) = client.jobs()
+    assert (shown["name"], shown["state"]) == ("bounded", "FINISHED")
+    details = client.web.get(f"/jobs/{job.get_job_id()}")
+    assert details["state"] == "FINISHED" and not misfits(READING["/jobs/{jobid}"], details)
+    assert not misfits(READING["/jobs/overview"], client.web.get("/jobs/overview"))
+    assert not misfits(READING["/overview"], client.web.get("/overview"))
+
+
+def test_a_job_outlives_its_client_and_is_saved_stopped_and_restored(client, running, programs, tmp_path):
+    job = client.submit(programs / "endless.py", arguments=["a", "b c"], parallelism=2)
+    until(lambda: is_running(job))
+    assert "arguments ['a', 'b c']" in log_of(running, job)
+    later = client_of(running).job(str(job.get_job_id()))
+    until(lambda: later.get_progress().records_read > 0)
+    assert os.path.isdir(later.trigger_savepoint(str(tmp_path / "first")).result(60))
+    assert is_running(later)
+    path = later.stop_with_savepoint(False, str(tmp_path / "second")).result(60)
+    until(lambda: later.get_job_status().result() is JobStatus.FINISHED)
+    again = client.submit(programs / "endless.py", parallelism=1, savepoint=path)
+    until(lambda: is_running(again))
+    restored = client.web.get(f"/jobs/{again.get_job_id()}/checkpoints")["latest"]["restored"]
+    assert restored["external_path"] == path
+    again.cancel().result(60)
+    assert again.get_job_status().result() is JobStatus.CANCELED
+    with pytest.raises(JobCancelledError):
+        again.get_job_execution_result().result(10)
+
+
+def test_a_job_that_does_not_fit_waits_with_a_reason_and_starts_when_there_is_room(client, programs):
+    first = client.submit(programs / "endless.py", parallelism=2)
+    until(lambda: is_running(first))
+    second = client.submit(programs / "endless.py", parallelism=1)
+    until(lambda: client.jobs()[1]["why"] == "it waits: it needs 1 slots, and 0 of 2 are free")
+    assert second.get_job_status().result() is JobStatus.CREATED
+    with pytest.raises(RefusedRequest, match="has not started: it waits"):
+        client.web.get(f"/jobs/{second.get_job_id()}/plan")
+    first.cancel().result(60)
+    until(lambda: is_running(second))
+
+
+def test_a_job_that_waits_is_cancelled_without_a_driver(client, programs):
+    first = client.submit(programs / "endless.py", parallelism=2)
+    until(lambda: is_running(first))
+    second = client.submit(programs / "endless.py")
+    second.cancel().result(60)
+    assert client.jobs()[1]["why"] == "it was cancelled before it started" and client.jobs()[1]["pid"] == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({"parallelism": 3}, "it needs 3 slots, and the service has 2"),
+        ({"parallelism": 2, "slot_memory_bytes": 501}, "it claims 1002 bytes of memory, and the service has 1000"),
+        ({"parallelism": 0}, "the parallelism is 0"),
+    ],
+)
+def test_a_job_that_can_never_fit_is_refused(client, programs, wanted, reason):
+    with pytest.raises(RefusedRequest, match=reason):
+        client.submit(programs / "endless.py", **wanted)
+    assert client.jobs() == []
+
+
+def test_a_program_that_takes_more_slots_than_it_asked_for_does_not_start(client, running, programs):
+    text = (programs / "endless.py").read_text()
+    (programs / "wide.py").write_text(text.replace("print(", "env.set_parallelism(2)\nprint("))
+    job = client.submit(programs / "wide.py", parallelism=1)
+    until(lambda: job.get_job_status().result() is JobStatus.FAILED)
+    assert "needs 2 slots, and may take 1" in log_of(running, job)
+
+
+def test_a_failed_job_says_why(client, programs):
+    (programs / "bounded.py").write_text((programs / "bounded.py").read_text().replace("n * ", "n / 0 * "))
+    job = client.submit(programs / "bounded.py", arguments=["1"])
+    with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
+        job.get_job_execution_result().result(60)
+    entries = client.web.get(f"/jobs/{job.get_job_id()}/exceptions")["exceptionHistory"]["entries"]
+    assert entries[0]["exceptionName"] == "ZeroDivisionError"
+
+
+def test_a_program_that_starts_no_job_ends_as_it_exits(client, programs):
+    (programs / "nothing.py").write_text("import sys; sys.exit(3)")
+    job = client.submit(programs / "nothing.py")
+    until(lambda: job.get_job_status().result() is JobStatus.FAILED)
+    assert "exit code 3" in client.jobs()[0]["why"]
+
+
+def test_a_killed_driver_is_a_failed_job(client, programs):
+    job = client.submit(programs / "endless.py")
+    until(lambda: is_running(job))
+    os.kill(client.jobs()[0]["pid"], signal.SIGKILL)
+    until(lambda: job.get_job_status().result() is JobStatus.FAILED)
+    assert "ended without a word" in client.jobs()[0]["why"]
+
+
+def test_the_next_service_finds_the_jobs_of_the_one_before(settings, programs):
+    first = StandingService(settings)
+    client = client_of(first)
+    kept, ended = (client.submit(programs / "endless.py") for _ in range(2))
+    until(lambda: is_running(kept) and is_running(ended))
+    pids = {job["id"]: job["pid"] for job in client.jobs()}
+    first.close()
+    os.kill(pids[str(ended.get_job_id())], signal.SIGKILL)
+    second = StandingService(settings)
+    try:
+        client = client_of(second)
+        found = client.job(str(kept.get_job_id()))
+        assert is_running(found)
+        until(lambda: client.job(str(ended.get_job_id())).get_job_status().result() is JobStatus.FAILED)
+        found.cancel().result(60)
+    finally:
+        second.close()
+        kill_drivers(second)
+
+
+def test_no_secret_is_on_a_command_line(client, programs):
+    job = client.submit(programs / "endless.py", arguments=["hush-1"], settings={"spark.my.password": "hush-2"})
+    until(lambda: is_running(job))
+    (shown,) = client.jobs()
+    with open(f"/proc/{shown['pid']}/cmdline", "rb") as line:
+        assert b"hush" not in line.read()
+    assert shown["settings"]["spark.my.password"] == "******"
+    answers = str(client.web.get("/service/jobs")) + str(client.web.get(f"/jobs/{job.get_job_id()}"))
+    assert "hush" not in answers
