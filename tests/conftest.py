@@ -35,6 +35,9 @@ MARKED = {
         "driver/test_storage_by_url.py",
         "engine/test_savepoints_of_processes.py",
         "operators/async_io/test_kills.py",
+        "service/test_changes.py",
+        "service/test_commands.py",
+        "service/test_jobs.py",
         "slot/test_slot_processes.py",
     ],
     "heavy": [

@@ -79,9 +79,6 @@ class JobMetrics:
 
     def add(self, acks: Iterable[Ack]) -> None:
         """Add the reports of one epoch."""
-        now = self._clock.monotonic()
-        if now - self._samples[-1].at >= _SAMPLE_S:
-            self._samples.append(_Sample(now, dict(self._totals)))
         for ack in acks:
             subtask = SubtaskId(ack.vertex, ack.subtask)
             before = self._totals.get(subtask, Totals())
@@ -100,6 +97,9 @@ class JobMetrics:
             self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack.watermark)
             if ack.accumulators:
                 self._accumulators[subtask] = ack.accumulators
+        now = self._clock.monotonic()
+        if now - self._samples[-1].at >= _SAMPLE_S:  # with this epoch: a sample holds all that was done until its time
+            self._samples.append(_Sample(now, dict(self._totals)))
 
     def values(self) -> dict[str, Any]:
         """Return the latest metrics of every subtask and of all subtasks together, by name. Thread-safe."""

@@ -126,10 +126,13 @@ class RemoteJob:
     def progress(self) -> JobProgress:
         """Return the progress of the job, as far as the REST API tells it."""
         counts = self._shown_or_nothing("/checkpoints").get("counts", {})
-        vertices = self._shown().get("vertices", [])
+        shown = self._shown()
+        sources = {node["id"] for node in shown.get("plan", {}).get("nodes", []) if "inputs" not in node}
         return JobProgress(
             status=self.status(),
-            records_read=sum(each["metrics"]["read-records"] for each in vertices[:1]),
+            records_read=sum(
+                each["metrics"]["read-records"] for each in shown.get("vertices", []) if each["id"] in sources
+            ),
             checkpoints_completed=counts.get("completed", 0),
             checkpoints_failed=counts.get("failed", 0),
         )
