@@ -14,7 +14,9 @@ def shuffled_bytes_of_stages(run):
 
     def complete():
         java_context.listenerBus().waitUntilEmpty()
-        stages = as_java(java_context.statusStore().stageList(None))
+        store = java_context.statusStore()
+        quantiles, tasks = getattr(store, "stageList$default$4")(), getattr(store, "stageList$default$5")()
+        stages = as_java(store.stageList(None, False, False, quantiles, tasks))
         return {each.stageId(): each.shuffleWriteBytes() for each in stages if each.status().toString() == "COMPLETE"}
 
     before = complete()
