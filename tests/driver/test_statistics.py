@@ -1,114 +1,335 @@
-"""What the driver remembers of a job: rates of subtasks, their lives, checkpoints and failures; all of it bounded."""
+"""What the driver remembers about a job for people and tools: checkpoints, failures, lives of subtasks, statuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tamias.clock import ManualClock
-from tamias.common import JobStatus
-from tamias.driver.job_metrics import JobMetrics
-from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics
+from tamias.common import JobID
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.driver.job_handle import JobHandle
+from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics, RestoredRecord, SnapshotRecord
 from tamias.driver.statistics.failure_history import FailureHistory
+from tamias.driver.statistics.job_statistics import JobStatistics, StatusChange
 from tamias.driver.statistics.subtask_lives import SubtaskLives
+from tamias.engine.protocol import Failure
 from tamias.errors import UserFunctionError
+from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack
-from tamias.state.snapshots import OperatorSnapshot, StateFile, SubtaskSnapshot
-from tests.live_jobs import environment, generated, tallied
+from tamias.slot.thread_stacks import ThreadStack
+from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
+from tamias.testing.drawn_job import drawn_job
+from tamias.testing.scripted import Crash, Script, run_scripted
+from tests.driver.savepoint_programs import Ask, counting, environment, numbers
 
-A, B = SubtaskId(0, 0), SubtaskId(1, 0)
+FIRST, SECOND = SubtaskId(0, 0), SubtaskId(0, 1)
+BOTH = frozenset({FIRST, SECOND})
+
+
+def drawn() -> tuple[Any, Any]:
+    """Return the graph and the settings of a job with two subtasks of a source, and two that count."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env.from_sequence(1, 9).key_by(lambda v: v).map(lambda v: v).print()
+    return drawn_job(env)
+
+
+# --------------------------------------------------------------------------------------------------------- checkpoints
+
+
+def snapshot(subtask: SubtaskId, *sizes: int, operator_state: int | None = None) -> SubtaskSnapshot:
+    files = tuple(StateFile(size, 0, path=str(size)) for size in sizes)
+    saved = None if operator_state is None else StateFile(operator_state, 0, path="operator")
+    operators = (OperatorSnapshot("op", None, "op", KeyedFiles(0, 127, files), saved),)
+    return SubtaskSnapshot(*subtask, operators, bytes_written=7, sync_ms=1.5, async_ms=2.5)
 
 
 @pytest.fixture
-def graph():
-    env = environment()
-    tallied(generated(env, 10), 2)
-    return env.job_graph("job")
+def clock() -> ManualClock:
+    return ManualClock(1_000)
 
 
-def test_rates_are_those_of_the_last_seconds_and_their_times_fill_the_second(graph):
-    clock = ManualClock()
-    metrics = JobMetrics(graph, clock)
-    for _ in range(30):
-        clock.advance(500)
-        metrics.add([Ack(0, 0, 0, records_in=100, records_out=50, bytes_out=10, busy_ms=200, blocked_ms=100)])
-    rates = metrics.rates(A)
-    assert (rates.records_in, rates.records_out, rates.bytes_out) == (200, 100, 20)
-    assert (rates.busy_ms, rates.blocked_ms, rates.idle_ms) == (400, 200, 400)
-    clock.advance(3_600_000)
-    assert metrics.rates(A).records_in < 1, "nothing was read for an hour"
-
-
-def test_a_subtask_that_has_restarted_has_no_negative_rate(graph):
-    clock = ManualClock()
-    metrics = JobMetrics(graph, clock)
-    for _ in range(4):
-        clock.advance(1000)
-        metrics.add([Ack(0, 0, 0, records_in=100, busy_ms=10)])
-    metrics.restart([A])
-    clock.advance(1000)
-    metrics.add([Ack(0, 0, 0, records_in=10, busy_ms=1)])
-    assert metrics.rates(A).records_in > 0 and metrics.rates(A).busy_ms > 0
-
-
-def test_a_subtask_lives_once_per_attempt(graph):
-    lives = SubtaskLives(graph, 5)
-    lives.deploy([A, B], 0, 10)
-    lives.enter([A, B], "RUNNING", 20)
-    lives.enter([A], "FAILED", 30)
-    lives.enter([A], "RUNNING", 31)
-    assert (lives.all()[A].state, lives.all()[A].ended_ms) == ("FAILED", 30), "what has ended stays so"
-    lives.deploy([A, B], 1, 40)
-    assert [life.state for life in (*lives.earlier(A), *lives.earlier(B))] == ["FAILED", "CANCELED"]
-    assert lives.earlier(B)[0].times == {"CREATED": 10, "SCHEDULED": 10, "DEPLOYING": 10, "RUNNING": 20, "CANCELED": 40}
-    lives.enter([A, B], "RUNNING", 50)
-    lives.end(JobStatus.FINISHED, 60)
-    assert {life.state for life in lives.all().values()} == {"FINISHED"}
-    for attempt in range(2, 100):
-        lives.deploy([A], attempt, 70)
-    assert len(lives.earlier(A)) == 16
-
-
-def snapshot(of, size):
-    state = OperatorSnapshot("id", None, "op", operator_state=StateFile(size, 0, inline=b""))
-    return SubtaskSnapshot(of.vertex, of.subtask, (state,), bytes_written=size // 2, sync_ms=1.5, async_ms=2.5)
-
-
-def test_a_checkpoint_is_the_sum_of_its_parts():
-    clock = ManualClock(1000)
-    found = CheckpointStatistics(clock)
-    found.begin(1, frozenset({A, B}))
+def test_a_checkpoint_is_in_progress_until_it_is_complete(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    statistics.begin(1, BOTH)
+    (record,) = statistics.records()
+    assert (record.outcome, record.triggered_ms, record.ended_ms) == ("IN_PROGRESS", 1_000, None)
+    assert (record.participants, record.last_acknowledged_ms, record.state_bytes) == (BOTH, None, 0)
+    assert (statistics.in_progress, statistics.completed, statistics.failed) == (1, 0, 0)
     clock.advance(10)
-    found.acknowledge(1, snapshot(A, 100))
-    assert found.in_progress == 1 and found.records()[0].outcome == "IN_PROGRESS"
+    statistics.acknowledge(1, snapshot(FIRST, 100, 20, operator_state=3))
     clock.advance(10)
-    found.acknowledge(1, snapshot(B, 50))
-    found.complete(1, "/chk-1")
-    (record,) = found.records()
-    assert (record.state_bytes, record.written_bytes, record.last_acknowledged_ms) == (150, 75, 1020)
-    assert (record.triggered_ms, record.ended_ms, record.path) == (1000, 1020, "/chk-1")
-    found.acknowledge(1, snapshot(A, 7))
-    found.fail(1, "too late")
-    assert (found.completed, found.failed) == (1, 0), "a checkpoint ends once"
+    statistics.acknowledge(1, snapshot(SECOND, 50))
+    assert record.snapshots == {
+        FIRST: SnapshotRecord(1_010, 123, 7, 1.5, 2.5),
+        SECOND: SnapshotRecord(1_020, 50, 7, 1.5, 2.5),
+    }
+    assert (record.state_bytes, record.written_bytes, record.last_acknowledged_ms) == (173, 14, 1_020)
+    clock.advance(10)
+    statistics.complete(1, "/checkpoints/chk-1")
+    assert (statistics.in_progress, statistics.completed, statistics.failed) == (0, 1, 0)
+    found = statistics.find(1)
+    assert found is not None and found is statistics.last_completed
+    assert (found.outcome, found.ended_ms, found.path, found.why) == ("COMPLETED", 1_030, "/checkpoints/chk-1", None)
+    assert found.state_bytes == 173
+    assert (found.is_savepoint, found.synchronous, found.discarded) == (False, False, False)
+    assert (statistics.last_savepoint, statistics.last_failed) == (None, None)
 
 
-def test_checkpoints_are_forgotten_and_savepoints_are_the_users():
-    found = CheckpointStatistics(ManualClock())
-    for number in range(1, 301):
-        found.begin(number, frozenset({A}), "CANONICAL" if number == 299 else None)
-        found.complete(number, None)
-        found.keep({number})
-    assert len(found.records()) == 100 and found.completed == 300
-    assert [each.checkpoint_id for each in found.records() if not each.discarded] == [300, 299]
-    assert found.find(200) is None and found.last_savepoint is not None
+def test_a_savepoint_and_a_failure_are_told_from_a_checkpoint(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    statistics.begin(1, BOTH, "NATIVE", synchronous=True)
+    statistics.begin(2, BOTH)
+    statistics.complete(1, "/savepoints/one")
+    statistics.fail(2, "expired")
+    assert (statistics.completed, statistics.failed, statistics.in_progress) == (1, 1, 0)
+    assert statistics.last_completed is None
+    savepoint, failed = statistics.last_savepoint, statistics.last_failed
+    assert savepoint is not None and failed is not None
+    assert (savepoint.is_savepoint, savepoint.synchronous, savepoint.savepoint_format) == (True, True, "NATIVE")
+    assert (failed.checkpoint_id, failed.outcome, failed.why, failed.path) == (2, "FAILED", "expired", None)
+    assert [record.checkpoint_id for record in statistics.records()] == [2, 1]
 
 
-def test_failures_name_operator_and_subtask_the_newest_first(graph):
+def test_what_happens_to_a_checkpoint_that_is_over_changes_nothing(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    statistics.begin(1, BOTH)
+    statistics.fail(1, "expired")
+    statistics.acknowledge(1, snapshot(FIRST, 100))
+    statistics.complete(1, "/late")
+    statistics.fail(1, "again")
+    statistics.complete(9, "/unknown")
+    (record,) = statistics.records()
+    assert (record.why, dict(record.snapshots)) == ("expired", {})
+    assert (statistics.completed, statistics.failed) == (0, 1)
+    assert statistics.find(9) is None
+
+
+def test_checkpoints_whose_files_are_deleted_are_discarded_and_savepoints_are_not(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    for number in range(1, 6):
+        statistics.begin(number, BOTH, "CANONICAL" if number == 2 else None)
+        statistics.fail(number, "expired") if number == 3 else statistics.complete(number, str(number))
+    statistics.keep({4, 5})
+    assert {record.checkpoint_id for record in statistics.records() if record.discarded} == {1}
+    before = statistics.records()
+    statistics.keep({4, 5})
+    assert all(new is old for new, old in zip(statistics.records(), before, strict=True))
+    statistics.keep({5})
+    assert {record.checkpoint_id for record in statistics.records() if record.discarded} == {1, 4}
+
+
+def test_a_hundred_checkpoints_that_have_ended_are_remembered(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    for number in range(1, 151):
+        statistics.begin(number, BOTH)
+        statistics.complete(number, None)
+    statistics.begin(151, BOTH)
+    assert [record.checkpoint_id for record in statistics.records()] == list(range(151, 50, -1))
+    assert statistics.completed == 150
+
+
+def test_the_last_restored_checkpoint_is_told_with_its_time(clock: ManualClock) -> None:
+    statistics = CheckpointStatistics(clock)
+    assert (statistics.restored, statistics.last_restored) == (0, None)
+    statistics.restore(4, "/checkpoints/chk-4", is_savepoint=False)
+    clock.advance(5)
+    statistics.restore(7, None, is_savepoint=True)
+    assert (statistics.restored, statistics.last_restored) == (2, RestoredRecord(7, True, 1_005, None))
+
+
+# ------------------------------------------------------------------------------------------------------------ failures
+
+
+def test_a_failure_is_told_with_the_vertex_and_the_slot_of_its_first_subtask() -> None:
+    graph, _ = drawn()
     history = FailureHistory(graph)
+    history.add(ValueError("no"), BOTH, None, 5)
+    (failure,) = history.failures
+    assert (failure.at_ms, failure.name, failure.trace, failure.subtask) == (5, "builtins.ValueError", "no", FIRST)
+    assert failure.place == f"{graph.vertices[0].name} (1/2)"
+    assert failure.slot == graph.slot_of(graph.vertices[0], 0)
+    history.add(ValueError("no"), frozenset({SECOND}), 7, 6)
+    assert (history.failures[0].place, history.failures[0].slot) == (f"{graph.vertices[0].name} (2/2)", 7)
+    assert history.count == 2
+
+
+def test_a_failure_of_no_subtask_and_without_a_message_is_told_by_its_class() -> None:
+    history = FailureHistory(drawn()[0])
+    history.add(ValueError(), frozenset(), 3, 5)
+    (failure,) = history.failures
+    assert (failure.trace, failure.place, failure.subtask, failure.slot) == ("builtins.ValueError", None, None, 3)
+
+
+def test_a_failure_of_user_code_is_told_by_the_exception_of_the_user_and_the_operator() -> None:
+    graph, _ = drawn()
+    history = FailureHistory(graph)
+    error = UserFunctionError("count", None, 1, "7", "the trace", "my.Error")
+    history.add(error, frozenset(), None, 5)
+    history.add(error, frozenset({SECOND}), None, 6)
+    newer, older = history.failures
+    assert (older.name, older.place) == ("my.Error", "count (subtask 1)")
+    assert (newer.name, newer.place) == ("my.Error", f"{graph.vertices[0].name} (2/2)")
+
+
+def test_sixteen_failures_are_remembered_the_newest_first() -> None:
+    history = FailureHistory(drawn()[0])
     for number in range(20):
-        error = UserFunctionError("tally", "tally", 0, "7", "Traceback", "KeyError", str(number))
-        history.add(error, frozenset({B}), None, number)
-    history.add(OSError("disk full"), frozenset(), 1, 20)
-    assert history.count == 21 and len(history.failures) == 16
-    newest, second = history.failures[:2]
-    assert (newest.name, newest.place, newest.slot) == ("builtins.OSError", None, 1)
-    assert second.name == "KeyError" and second.place is not None and second.place.endswith("(1/1)")
-    assert "KeyError: 19 in operator 'tally'" in second.trace and second.slot == 0
+        history.add(ValueError(str(number)), frozenset(), None, number)
+    assert [failure.at_ms for failure in history.failures] == list(range(19, 3, -1))
+    assert history.count == 20
+
+
+def test_a_long_trace_is_cut() -> None:
+    history = FailureHistory(drawn()[0])
+    history.add(ValueError("x" * 100_001), frozenset(), None, 5)
+    assert history.failures[0].trace == "x" * 100_000
+
+
+# --------------------------------------------------------------------------------------------------- lives of subtasks
+
+
+def test_a_subtask_goes_through_its_states_with_their_times() -> None:
+    graph, _ = drawn()
+    lives = SubtaskLives(graph, 1)
+    assert {life.state for life in lives.all().values()} == {"CREATED"}
+    assert len(lives.all()) == 4
+    assert (lives.of(0)[1].started_ms, lives.of(0)[1].ended_ms) == (None, None)
+    lives.deploy([SECOND], 0, 2)
+    lives.enter([SECOND], "RUNNING", 3)
+    lives.enter([SECOND], "RUNNING", 4)
+    assert lives.earlier(SECOND) == ()
+    life = lives.of(0)[1]
+    assert (life.state, life.attempt, life.slot) == ("RUNNING", 0, graph.slot_of(graph.vertices[0], 1))
+    assert life.times == {"CREATED": 2, "SCHEDULED": 2, "DEPLOYING": 2, "RUNNING": 3}
+    assert (life.started_ms, life.ended_ms) == (2, None)
+    lives.enter([SECOND], "FINISHED", 5)
+    lives.enter([SECOND], "FAILED", 6)
+    assert (lives.of(0)[1].state, lives.of(0)[1].ended_ms) == ("FINISHED", 5)
+    assert [life.state for life in lives.of(0)] == ["CREATED", "FINISHED"]
+    assert [life.state for life in lives.of(1)] == ["CREATED", "CREATED"]
+
+
+def test_the_next_attempt_cancels_what_ran_and_remembers_sixteen_attempts() -> None:
+    lives = SubtaskLives(drawn()[0], 0)
+    for attempt in range(20):
+        lives.deploy([FIRST], attempt, attempt)
+        if attempt % 2:
+            lives.enter([FIRST], "FAILED", attempt)
+    earlier = lives.earlier(FIRST)
+    assert [life.attempt for life in earlier] == list(range(3, 19))
+    assert [life.state for life in earlier] == ["FAILED", "CANCELED"] * 8
+    assert [life.ended_ms for life in earlier[:2]] == [3, 5]
+    assert lives.earlier(SECOND) == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [(JobStatus.FINISHED, "FINISHED"), (JobStatus.CANCELED, "CANCELED"), (JobStatus.FAILED, "CANCELED")],
+)
+def test_the_end_of_a_job_ends_what_still_runs(status: JobStatus, state: str) -> None:
+    lives = SubtaskLives(drawn()[0], 0)
+    lives.deploy(BOTH, 0, 1)
+    lives.enter([FIRST], "FAILED", 2)
+    lives.end(status, 3)
+    assert [life.state for life in lives.of(0)] == ["FAILED", state]
+
+
+# -------------------------------------------------------------------------------------------------------- a whole job
+
+
+def test_a_job_remembers_its_statuses_and_when_it_began_and_ended(clock: ManualClock) -> None:
+    statistics = JobStatistics(*drawn(), clock)
+    assert (statistics.started_ms, statistics.ended_ms) == (1_000, None)
+    statistics.deploy(BOTH, 0)
+    clock.advance(1)
+    statistics.run(BOTH)
+    clock.advance(1)
+    statistics.run(BOTH)
+    statistics.epoch([Ack(0, 0, 1, finished=True), Ack(0, 1, 1)])
+    assert [life.state for life in statistics.lives.of(0)] == ["FINISHED", "RUNNING"]
+    clock.advance(1)
+    statistics.fail(Failure(ValueError("no"), subtasks=frozenset({SECOND})))
+    assert [life.state for life in statistics.lives.of(0)] == ["FINISHED", "FAILED"]
+    assert (statistics.failures.count, statistics.failures.failures[0].at_ms) == (1, 1_003)
+    statistics.end(JobStatus.FAILED)
+    assert statistics.ended_ms == 1_003
+    assert statistics.time_line == (
+        StatusChange(JobStatus.CREATED, 1_000),
+        StatusChange(JobStatus.RUNNING, 1_001),
+        StatusChange(JobStatus.FAILED, 1_003),
+    )
+
+
+def test_a_thousand_changes_of_status_are_remembered(clock: ManualClock) -> None:
+    statistics = JobStatistics(*drawn(), clock)
+    for number in range(1_200):
+        clock.advance(1)
+        statistics.enter(JobStatus.RESTARTING if number % 2 else JobStatus.RUNNING)
+    assert len(statistics.time_line) == 1_000
+    assert (statistics.time_line[0].at_ms, statistics.time_line[-1].at_ms) == (1_201, 2_200)
+
+
+# ------------------------------------------------------------------------------------------------- while a job runs
+
+
+def statistics_of(run: Any) -> JobStatistics:
+    found: JobStatistics = run.handle.statistics
+    return found
+
+
+def test_a_job_that_fails_and_restarts_tells_of_its_checkpoints_and_failures(tmp_path: Path) -> None:
+    script = Script(crashes=[Crash("after-epoch", 4)])
+    run = run_scripted(counting(numbers(environment(tmp_path, restarts=1))), script)
+    found, progress = statistics_of(run), run.handle.progress()
+    statuses = [change.status for change in found.time_line]
+    restarted = [JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.RUNNING]
+    assert statuses == [JobStatus.CREATED, *restarted, JobStatus.FINISHED]
+    assert found.ended_ms is not None
+    assert (found.failures.count, found.checkpoints.restored) == (1, 1)
+    assert found.checkpoints.completed == progress.checkpoints_completed > 2
+    assert found.checkpoints.in_progress == 0
+    restored, last = found.checkpoints.last_restored, found.checkpoints.last_completed
+    assert restored is not None and last is not None
+    assert not restored.is_savepoint and str(restored.path).endswith(f"chk-{restored.checkpoint_id}")
+    assert last.path == progress.last_checkpoint_path
+    completed = [record for record in found.checkpoints.records() if record.outcome == "COMPLETED"]
+    taken = [record for record in completed if record.participants]  # all have finished at the last one
+    assert taken and all(record.snapshots.keys() == record.participants for record in taken)
+    assert all(record.written_bytes > 0 for record in taken)
+    kept = [record.checkpoint_id for record in completed if not record.discarded]
+    assert kept == [last.checkpoint_id], "one checkpoint is retained, and the others are deleted"
+    for subtask, life in found.lives.all().items():
+        assert (life.state, life.attempt) == ("FINISHED", 1)
+        assert [before.attempt for before in found.lives.earlier(subtask)] == [0]
+
+
+@pytest.mark.parametrize(("native", "kind"), [(True, "NATIVE"), (False, "CANONICAL")])
+@pytest.mark.parametrize("then", ["go on", "stop"])
+def test_a_savepoint_is_told_with_its_format_and_whether_the_job_ends_with_it(
+    tmp_path: Path, native: bool, kind: str, then: str
+) -> None:
+    ask = Ask(tmp_path / "savepoints", then=then, native=native)
+    run = run_scripted(counting(numbers(environment(tmp_path / "checkpoints"))), Script(deeds={2: ask}))
+    savepoint = statistics_of(run).checkpoints.last_savepoint
+    assert savepoint is not None
+    assert (savepoint.savepoint_format, savepoint.synchronous) == (kind, then == "stop")
+    assert (savepoint.path, savepoint.discarded) == (ask.path, False)
+
+
+def test_a_checkpoint_whose_snapshot_fails_is_told_with_the_reason(tmp_path: Path) -> None:
+    env = environment(tmp_path, tolerable_failed_checkpoints=5)
+    run = run_scripted(counting(numbers(env)), Script(failed_snapshots={3}))
+    checkpoints = statistics_of(run).checkpoints
+    assert checkpoints.failed == 1
+    assert checkpoints.last_failed is not None and "lost by the script" in str(checkpoints.last_failed.why)
+
+
+def test_the_stacks_of_a_job_without_slots_are_none() -> None:
+    handle = JobHandle(JobID.generate(), "job")
+    assert handle.thread_stacks(0) == []
+    handle.on_stacks(lambda slot: [ThreadStack(f"thread of {slot}", 1, "")])
+    assert [stack.name for stack in handle.thread_stacks(7)] == ["thread of 7"]
