@@ -290,3 +290,14 @@ def test_the_accumulators_of_a_subtask_are_its_latest_ones(metrics):
     assert metrics.accumulators(SUM) == {"a": 1}
     metrics.restart([SUM])
     assert metrics.accumulators(SUM) == {}
+
+
+def test_times_and_rates_are_given_to_the_microsecond(metrics, clock):
+    clock.advance(3_000)
+    metrics.add(
+        [work(records_in=1, records_out=2, bytes_out=4, busy_ms=1.23456, blocked_ms=2.34567, aligned_ms=3.45678)]
+    )
+    found = metrics.of_subtask(SUM)
+    assert [found[name] for name in ("busyTimeMs", "backPressuredTimeMs", "alignmentTimeMs")] == [1.235, 2.346, 3.457]
+    rates = ("numRecordsIn", "numRecordsOut", "numBytesOut", "busyTimeMs", "backPressuredTimeMs", "idleTimeMs")
+    assert [found[f"{name}PerSecond"] for name in rates] == [0.333, 0.667, 1.333, 0.412, 0.782, 998.807]
