@@ -170,12 +170,14 @@ def test_the_first_record_leaves_at_once_and_those_of_the_next_milliseconds_toge
     assert [bench.receive(), bench.receive(), bench.receive()] == [["a"], ["b", "c"], ["d"]]
 
 
-def test_a_buffer_timeout_of_nothing_gathers_nothing(benches: list[Bench]) -> None:
-    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=0)
+def test_output_is_gathered_no_longer_than_the_buffer_timeout(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=1)
     bench.attach()
-    for value, now in (("a", 1.0), ("b", 1.001)):
+    for value, now in (("a", 1.0), ("b", 1.0005)):
         bench.give(value)
-        bench.desk.step(now)
+        assert bench.desk.step(now) == 0.0
+    assert bench.desk.step(1.0005) == pytest.approx(0.0005)
+    bench.desk.step(1.0015)
     assert [bench.receive(), bench.receive()] == [["a"], ["b"]]
 
 

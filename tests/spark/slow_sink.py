@@ -60,8 +60,8 @@ def _resident_bytes(client: JobClient) -> list[int]:
 
 
 def verify(found: dict[str, float]) -> None:
-    assert found["ahead"] * RECORD_BYTES < 100 << 20, "the queues hold some megabytes, and Spark's shuffle some more"
-    assert found["grown_mb"] < 48, "a source that is not stopped reads gigabytes"
+    assert found["ahead"] * RECORD_BYTES < 100 << 20, f"queues hold some megabytes, Spark's shuffle some more: {found}"
+    assert found["grown_mb"] < 48, f"a source that is not stopped reads gigabytes: {found}"
     assert found["numbers backPressuredTimeMs"] > found["numbers busyTimeMs"], "the source waits"
     assert found["slow busyTimeMs"] > 10 * found["slow backPressuredTimeMs"], "for the operator that works"
     assert found["slow busyTimeMs"] > found["numbers busyTimeMs"]

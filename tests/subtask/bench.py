@@ -32,6 +32,7 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.sent: list[Frame] = []
+        self.sizes: list[int] = []  # of the blobs that were sent
         self.acks: list[Ack] = []
         self.held: list[ReceivedBlob] = []
         self.recorded: list[ReceivedBlob] = []
@@ -41,6 +42,7 @@ class Surroundings:
         self.capture_error: Exception | None = None  # raised by `capture`
 
     def send(self, item: Any) -> None:
+        self.sizes.append(item.size_bytes)
         self.sent += item.frames()
 
     def taken(self, blob: ReceivedBlob) -> None:

@@ -87,3 +87,10 @@ def test_nothing_happens_behind_the_mark_of_a_savepoint_that_the_job_stops_with(
     for sender in (0, 1):  # the savepoint could not be taken, and the job goes on
         bench.give(sender, (EPOCH, next_one))
     assert bench.run() == ["alarm", (EPOCH, next_one)]
+
+
+def test_blobs_are_small_because_spark_bounds_what_is_on_its_way_by_their_number() -> None:
+    bench = Bench()
+    bench.give(0, records(*(bytes(300_000) for _ in range(40))))
+    assert len(bench.run()) == 40
+    assert max(bench.around.sizes) < 3 << 20

@@ -230,18 +230,20 @@ class Outbox:
     connection that takes no more bytes stops the subtask. Elsewhere the blob waits for `take_full`.
     """
 
-    def __init__(self, graph: JobGraph, vertex: Vertex, index: int, driver_output: DriverOutput) -> None:
+    def __init__(
+        self, graph: JobGraph, vertex: Vertex, index: int, driver_output: DriverOutput, *, blob_bytes: int
+    ) -> None:
         self.writers = {
             e.id: ExchangeWriter(
                 e,
                 targets_of(e, vertex, graph.vertices[e.target], index),
                 sender=index,
-                blob_bytes=graph.settings.blob_bytes,
+                blob_bytes=blob_bytes,
                 max_record_bytes=graph.settings.max_record_bytes,
             )
             for e in graph.outputs_of(vertex.id)
         }
-        self.blob_bytes = graph.settings.blob_bytes
+        self.blob_bytes = blob_bytes
         channels = sum(len(writer.channels) for writer in self.writers.values())
         self._most_at_once = max(_MOST_AT_ONCE, 4 * channels)  # a look visits every channel
         self._at_once = _FIRST_AT_ONCE

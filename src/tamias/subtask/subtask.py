@@ -33,6 +33,9 @@ from tamias.subtask.time_flow import TimeFlow
 from tamias.subtask.wire.frames import ReceivedBlob
 from tamias.types.time_bounds import MAX_TIMESTAMP
 
+# Where jobs run continuously, Spark's shuffle bounds what is on its way by the row, however large the rows are.
+_PIPELINED_BYTES = 1 << 20
+
 
 class Subtask:
     """One parallel instance of a vertex, in one attempt of the job."""
@@ -55,7 +58,10 @@ class Subtask:
         )
         self.blame = Blame(environment.vertex, environment.index)
         self.lifecycle = OperatorLifecycle(environment, self.driver_output, self.blame)
-        self.outbox = Outbox(environment.graph, environment.vertex, environment.index, self.driver_output)
+        blob_bytes = min(settings.blob_bytes, _PIPELINED_BYTES) if environment.continuous else settings.blob_bytes
+        self.outbox = Outbox(
+            environment.graph, environment.vertex, environment.index, self.driver_output, blob_bytes=blob_bytes
+        )
 
     @property
     def operators(self) -> list[RuntimeOperator]:
