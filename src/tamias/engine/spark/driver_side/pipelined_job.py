@@ -25,8 +25,8 @@ SESSION_SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # TCP to the worker costs up to 40 ms
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",  # a row waits so long for others; 50 by default
     # What is on its way from a task and to one. Spark counts a row as one buffer of 32 kB, and a blob has up to 2 MB.
-    "spark.shuffle.streaming.writerMaxMemory": "1m",
-    "spark.shuffle.streaming.readerMaxMemory": "8m",
+    "spark.shuffle.streaming.writerMaxMemory": "1048576",
+    "spark.shuffle.streaming.readerMaxMemory": "8388608",
 }
 _NEEDED = "spark.python.udf.pipelined.enabled"
 # The plan runs outside of Spark's SQL execution: its settings reach the tasks only as properties of the thread.
