@@ -6,7 +6,8 @@ import zipfile
 import pytest
 
 from tamias.errors import ConfigurationError
-from tamias.service.bundles import make_bundle, unpack
+from tamias.service.bundles import digest_of, make_bundle, unpack
+from tamias.service.job_store import JobStore
 
 
 def write(folder, **files):
@@ -45,6 +46,20 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
     with pytest.raises(ConfigurationError, match="no file below its folder"):
         unpack(tmp_path / "bad.zip", tmp_path / "unpacked", 10_000)
     assert not (tmp_path / "outside").exists()
+
+
+def test_a_program_that_was_damaged_on_its_way_is_refused(tmp_path):
+    store, file = JobStore(str(tmp_path / "service")), tmp_path / "main.zip"
+    file.write_bytes(b"some bytes")
+    with pytest.raises(ConfigurationError, match="damaged on its way"):
+        store.add_program(file, "0" * 64, "main.py")
+    assert store.programs() == []
+    program = store.add_program(file, digest_of(file), "main.py")
+    found = store.program(program)
+    assert found is not None
+    found.write_bytes(b"other bytes")
+    with pytest.raises(ConfigurationError, match="damaged on the disk"):
+        store.unpack_into(program, "main.py", tmp_path / "unpacked", 100)
 
 
 def test_links_are_refused(tmp_path):

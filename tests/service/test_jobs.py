@@ -114,6 +114,14 @@ def test_a_program_that_starts_no_job_ends_as_it_exits(client, programs):
     assert "exit code 3" in client.jobs()[0]["why"]
 
 
+def test_a_job_is_cancelled_whose_program_has_not_come_to_it(client, programs):
+    (programs / "slow.py").write_text("import time; time.sleep(600)")
+    job = client.submit(programs / "slow.py")
+    until(lambda: client.jobs()[0]["phase"] == "STARTED")
+    job.cancel().result(60)
+    assert job.get_job_status().result() is JobStatus.CANCELED
+
+
 def test_a_killed_driver_is_a_failed_job(client, programs):
     job = client.submit(programs / "endless.py")
     until(lambda: is_running(job))

@@ -49,6 +49,7 @@ class JobRecord:
         socket: Where the driver answers.
         started_ms: When the driver was started.
         ended_ms: When the service learned of the end.
+        cancelled: Whether its driver was ended on request before the job started.
         then: What the job continues with once it has stopped with a savepoint.
         fallback: What it continues with if it does not come to run.
     """
@@ -70,6 +71,7 @@ class JobRecord:
     socket: str = ""
     started_ms: int = 0
     ended_ms: int = 0
+    cancelled: bool = False
     then: JobPlan | None = None
     fallback: JobPlan | None = None
 

@@ -155,10 +155,13 @@ class JobService:
             return True
 
     def end_driver(self, job_id: str) -> None:
-        """Ask the driver of a job to end; a running job is suspended, with its checkpoints kept."""
-        record = self.find(job_id)
-        if record is not None and record.phase == "STARTED":
-            end_process(record.pid, record.pid_started)
+        """End the driver of a cancelled job that has not come to the start of the job."""
+        with self._lock:
+            record = self._jobs.get(job_id)
+            if record is None or record.phase != "STARTED":
+                return
+            self._save(replace(record, cancelled=True))
+        end_process(record.pid, record.pid_started)
 
     def switch(self, job_id: str, plan: JobPlan, directory: str | None) -> str:
         """Stop a job with a savepoint and continue it with another plan, under the same id; return the savepoint.
@@ -335,6 +338,9 @@ class JobService:
         shown = self.overview(replace(record, phase="ENDED"))
         if shown is not None:
             return str(shown["state"]), "its driver has ended"
+        latest = self.find(record.job_id)
+        if latest is not None and latest.cancelled:
+            return JobStatus.CANCELED.name, "it was cancelled before its program started a job"
         answers = self.store.answers(record.job_id)
         if answers:
             code = answers.get("exit code", 1)
