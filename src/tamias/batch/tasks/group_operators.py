@@ -228,23 +228,26 @@ class CombineBeforeShuffle(CombineGroups):
             is_full = used_memory_mb() > limit_mb
             if added < _RECORDS_PER_COMBINE and not is_full:
                 continue
-            groups = self._shrunk(groups)
+            results = list(self._results(groups))
+            groups = new_table()
             added = 0
-            if is_full or len(groups) > _COMBINED_KEYS:
-                yield from chain.from_iterable(groups.values())
-                groups = new_table()
-                if is_full:  # Python may keep freed memory: the next records leave when the use grows again
-                    limit_mb = max(self.memory_mb, used_memory_mb() * 1.05)
-        yield from chain.from_iterable(self._shrunk(groups).values())
+            if is_full or len(results) > _COMBINED_KEYS:
+                yield from results
+            else:
+                add_to(groups, self.keys, results)
+            if is_full:  # Python may keep freed memory: the next records leave when the use grows again
+                limit_mb = max(self.memory_mb, used_memory_mb() * 1.05)
+        yield from self._results(groups)
 
-    def _shrunk(self, groups: KeyTable) -> KeyTable:
-        """Return the results of the combiner, by key."""
-        shrunk = new_table()
-        shrunk.update({key: group for key, group in groups.items() if len(group) == 1})
+    def _results(self, groups: KeyTable) -> Iterator[Any]:
+        """Yield the records that are alone, and what the combiner makes of the others."""
         several = new_table()
-        several.update({key: group for key, group in groups.items() if len(group) > 1})
-        add_to(shrunk, self.keys, list(self.combined(several)))
-        return shrunk
+        for key, group in groups.items():
+            if len(group) == 1:
+                yield group[0]
+            else:
+                several[key] = group
+        yield from self.combined(several)
 
 
 class FirstRecords(TaskOperator):
