@@ -4,7 +4,7 @@
 # make coverage   the same tests, with the slowest of them and the coverage of each room; htmlcov/ has every line
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
-# make soak       every property with many more examples, and 1,220 schedules of faults, 120 of them on Spark
+# make soak       every property with many more examples, and 1,720 schedules of faults, 120 of them on Spark
 # make soak-hour  an hour at 1,000 records/s: memory, threads, sockets, disk and latency must not grow; draws a plot
 # make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
 # make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; an hour and downloads
