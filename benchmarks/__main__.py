@@ -180,7 +180,7 @@ def _show_ages(
 
 def queries(options: argparse.Namespace) -> None:
     """Print point reads of state beside a job in one slot, and what is left of the job's throughput."""
-    heading("20,000 point reads a second, 100 keys at a time, from one slot beside a keyed count")
+    heading("point reads from one slot beside a keyed count: 20,000 a second are asked for, 100 keys at a time")
     for execution, backend in (("continuous", "hashmap"), ("epochs", "hashmap"), ("epochs", "rocksdb")):
         seconds = 3 if options.quick else 10
         found = run("queries", "--execution", execution, "--backend", backend, "--seconds", seconds)
