@@ -10,8 +10,6 @@ import pytest
 from tests.spark import tally
 from tests.spark.processes import run_driver, slot_processes
 
-pytestmark = pytest.mark.soak
-
 RECORDS = 30_000
 
 DRIVER = """
