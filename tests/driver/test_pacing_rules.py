@@ -7,6 +7,7 @@ import pytest
 from tamias.driver.pacing import EpochBudget, EpochPacer, EpochReport, PacingSettings
 
 MAX_BYTES = 64 << 20
+QUIET = (100, 0, False)  # an epoch that takes as long as the pacer guesses, and teaches it nothing
 
 
 def paced(*reports, **settings):
@@ -25,16 +26,25 @@ def test_the_first_epoch_reads_a_thousand_records_at_once():
     assert EpochPacer().pace.budget == EpochBudget(1_000, 50, MAX_BYTES)
 
 
+def test_a_first_epoch_that_starts_the_workers_of_spark_teaches_nothing():
+    first = EpochPacer().pace.budget
+    assert paced((4_071, 1_000, True)).budget == first
+    assert paced((4_071, 1_000, True), (550, 1_000, True)).budget == paced((550, 1_000, True)).budget
+    assert paced((1_001, 1_000, True)).budget == first
+    assert paced((1_000, 1_000, True)).budget == under_backlog(1_000, 900), "within the target it counts"
+    assert paced((4_071, 1_000, True), (4_071, 1_000, True)).budget != first, "a second one counts"
+
+
 def test_records_follow_the_time_that_is_left_for_work_beside_the_guessed_fixed_cost():
-    assert paced((1_100, 1_000, True)).budget == under_backlog(
+    assert paced(QUIET, (1_100, 1_000, True)).budget == under_backlog(
         900, 900
     )  # a second of work, of which 900 ms are allowed
-    assert paced((550, 1_000, True)).budget == under_backlog(2_000, 900)
+    assert paced(QUIET, (550, 1_000, True)).budget == under_backlog(2_000, 900)
 
 
 def test_a_budget_changes_at_most_fourfold_in_either_direction():
-    assert paced((100_100, 1_000, True)).budget == under_backlog(250, 900)
-    assert paced((101, 1_000, True)).budget == under_backlog(4_000, 900)
+    assert paced(QUIET, (100_100, 1_000, True)).budget == under_backlog(250, 900)
+    assert paced(QUIET, (101, 1_000, True)).budget == under_backlog(4_000, 900)
 
 
 @pytest.mark.parametrize(("records", "budget"), [(499, 1_000), (500, 4_000)])
@@ -43,7 +53,7 @@ def test_sources_that_stopped_before_half_of_their_budget_do_not_make_it_grow(re
 
 
 def test_sources_that_stopped_early_make_a_budget_shrink_that_took_too_long():
-    assert paced((1_900, 10, True)).budget == under_backlog(500, 900)
+    assert paced(QUIET, (1_900, 10, True)).budget == under_backlog(500, 900)
 
 
 def test_an_empty_epoch_teaches_three_tenths_of_the_difference_to_the_fixed_cost():

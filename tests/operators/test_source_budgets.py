@@ -81,3 +81,47 @@ def test_a_discovery_that_takes_longer_than_an_epoch_leaves_time_for_records(sta
     for _ in range(3):
         run.clock.advance(100)
         assert epoch(run, max_records=10, max_source_ms=200).records_in == 10
+
+
+class Pausing(SplitReader):
+    """Gives some records, then none, although it knows of more."""
+
+    finished = False
+
+    def __init__(self, records, behind):
+        self._left = records
+        self._behind = behind
+
+    def read(self, max_records):
+        given, self._left = self._left, 0
+        return Batch(["record"] * given)
+
+    def position(self):
+        return 0
+
+    @property
+    def behind(self):
+        return self._behind
+
+
+class Pauses(Source):
+    boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+
+    def __init__(self, records, behind):
+        self._made = (records, behind)
+
+    def discover_splits(self, parallelism):
+        return [Split("a")]
+
+    def create_reader(self, split, position):
+        return Pausing(*self._made)
+
+
+@pytest.mark.parametrize(
+    ("records", "behind", "backlog"),
+    [(5, True, True), (5, False, False), (0, True, False)],
+    ids=["a pause in a backlog", "the end of a backlog", "an outage"],
+)
+def test_a_pause_of_a_source_that_is_behind_is_no_end_of_its_backlog(started, records, behind, backlog):
+    ack = epoch(started(Pauses(records, behind)), max_records=10)
+    assert (ack.records_in, ack.backlog) == (records, backlog)

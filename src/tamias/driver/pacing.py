@@ -131,11 +131,15 @@ class EpochPacer:
         self._records_per_ms: float | None = None  # of a subtask with its budget used up; None before a backlog
         self._job_per_ms = FAST_PER_MS  # records that all source subtasks read in a millisecond of work
         self._wait_ms = 0
+        self._is_first = True
         self._line = _FittedLine()
         self.pace = self._plan(source_ms=IDLE_SOURCE_MS)
 
     def observe(self, report: EpochReport) -> Pace:
         """Take the measurements of the epoch that has just ended, and plan the next one."""
+        was_first, self._is_first = self._is_first, False
+        if was_first and report.backlog and report.wall_ms > self._settings.target_ms:
+            return self.pace  # Spark started its workers in it: its time says nothing about the next epoch
         self._learn_fixed_cost(report)
         if report.backlog:
             self._wait_ms = 0

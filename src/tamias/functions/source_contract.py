@@ -73,6 +73,11 @@ class SplitReader(ABC):
     def finished(self) -> bool:
         """Return whether the split is read to its end; a finished split is never read again."""
 
+    @property
+    def behind(self) -> bool:
+        """Return whether the split is known to have more records, although none of them is here yet."""
+        return False
+
     def close(self) -> None:  # noqa: B027 - most readers have nothing to release
         """Release files and connections."""
 

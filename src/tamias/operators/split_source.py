@@ -159,6 +159,8 @@ class SplitSourceOperator(SourceHead):
                     self._done[split_id] = split
                     if self.watermarks is not None:
                         yield from self.watermarks.remove(split_id)
+        # A pause of a fast source is no end of its backlog. Without records in this epoch it may be an outage.
+        progress.backlog = progress.records > 0 and any(reader.behind for _, reader in readers.values())
         progress.finished = self._source.ends and not self._readers
 
     def _refuse(self, malformed: Sequence[Malformed]) -> None:

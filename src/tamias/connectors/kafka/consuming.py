@@ -305,7 +305,7 @@ class PartitionReader(SplitReader):
         if self._finished:
             return Batch([])
         if not self.buffer:
-            self._connection.pull(behind=self.end_offset < self._next)
+            self._connection.pull(behind=self.behind)
         messages = self._take(max_records)
         if not messages:
             self._pass_gap()
@@ -340,6 +340,10 @@ class PartitionReader(SplitReader):
     def finished(self) -> bool:
         return self._finished
 
+    @property
+    def behind(self) -> bool:
+        return self.end_offset < self._next and not self._finished
+
     def close(self) -> None:
         self._connection.remove(self)
 
@@ -364,6 +368,10 @@ class LoneReader(SplitReader):
     @property
     def finished(self) -> bool:
         return self._reader.finished
+
+    @property
+    def behind(self) -> bool:
+        return self._reader.behind
 
     def close(self) -> None:
         self._connection.close()
