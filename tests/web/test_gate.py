@@ -1,5 +1,6 @@
 """Whom a web server answers: tokens, names, pages of other servers, read-only servers, bounds and bad requests."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -173,6 +174,20 @@ def test_a_silent_peer_is_sent_away_and_others_are_answered_meanwhile(start):
         assert silent.recv(100) == b""
 
 
+def test_a_request_that_never_ends_is_refused_though_its_bytes_keep_coming(start):
+    port = start(limits=ServerLimits(request_s=1.0))
+    with socket.create_connection(("127.0.0.1", port), timeout=0.1) as slow:
+        slow.sendall(b"GET /")
+        for _ in range(60):  # six times as long as the request may take
+            slow.sendall(b"a")
+            try:
+                assert slow.recv(100).startswith(b"HTTP/1.1 408")
+                return
+            except TimeoutError:
+                continue
+    raise AssertionError("the server still waits for the rest of the request")
+
+
 def test_many_clients_are_answered_at_once(start):
     port, found = start(), []
     threads = [threading.Thread(target=lambda: found.append(ask(port, "GET", "/things")[0])) for _ in range(200)]
@@ -203,11 +218,21 @@ def test_another_user_is_not_answered_on_a_unix_socket(tmp_path):
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
-def test_a_server_with_a_certificate_speaks_tls(tmp_path):
-    certificate = tmp_path / "server.pem"
+@pytest.fixture
+def certificate(tmp_path):
+    path = tmp_path / "server.pem"
     made = made_by_package()
     assert made is not None
-    certificate.write_bytes(made.pem)
+    path.write_bytes(made.pem)
+    return path
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def encrypted(request, certificate):
+    return None if request.param == "plain" else str(certificate)
+
+
+def test_a_server_with_a_certificate_speaks_tls(tmp_path, certificate):
     settings = WebSettings(port=0, certificate_file=str(certificate))
     serving = serve(settings, routes(), str(tmp_path / "token"))
     trusted = ssl.create_default_context(cafile=str(certificate))
@@ -220,6 +245,22 @@ def test_a_server_with_a_certificate_speaks_tls(tmp_path):
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         ask(serving.server.port, "GET", "/")
     serving.server.close()
+
+
+def test_a_server_that_is_closed_ends_its_connections(tmp_path, encrypted):
+    serving = serve(WebSettings(port=0, certificate_file=encrypted), routes(), str(tmp_path / "token"))
+    link = http.client.HTTPConnection("127.0.0.1", serving.server.port, timeout=30)
+    if encrypted is not None:
+        trusted = ssl.create_default_context(cafile=encrypted)
+        trusted.check_hostname = False
+        link = http.client.HTTPSConnection("127.0.0.1", serving.server.port, context=trusted, timeout=30)
+    link.request("GET", "/")
+    assert link.getresponse().read() == b"<p>page"
+    connection = link.sock
+    serving.server.close()
+    with contextlib.suppress(ConnectionError):
+        assert connection.recv(100) == b""
+    link.close()
 
 
 def test_the_token_file_is_made_once_and_for_its_owner_only(tmp_path):
@@ -246,6 +287,7 @@ def test_the_token_file_is_made_once_and_for_its_owner_only(tmp_path):
             {"tamias.web": "auto", "tamias.web.bind-address": "::", "tamias.web.authentication": "none"},
             "cannot be 'none'",
         ),
+        ({"tamias.web.bind-address": "0.0.0.0"}, "tamias.web.certificate-file"),
     ],
 )
 def test_a_server_that_strangers_could_use_is_refused(keys, reason):

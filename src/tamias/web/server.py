@@ -110,6 +110,7 @@ class WebServer:
         self._is_unix = sock.family == socket.AF_UNIX
         self._uid_of = uid_of
         self._open: set[socket.socket] = set()
+        self._closed = False
         self._lock = threading.Lock()
         self.port: int = 0 if self._is_unix else sock.getsockname()[1]
         self._acceptor = Acceptor(sock, self._converse, "tamias-web", most_newcomers=_MOST_NEWCOMERS)
@@ -122,6 +123,7 @@ class WebServer:
         """Accept no more connections, and end those that are open."""
         self._acceptor.close()
         with self._lock:
+            self._closed = True
             for sock in self._open:
                 with contextlib.suppress(OSError):  # the peer has closed the connection already
                     sock.shutdown(socket.SHUT_RDWR)
@@ -132,10 +134,13 @@ class WebServer:
             if self._is_unix and self._uid_of(sock) not in (None, os.getuid()):
                 return
             with self._lock:
+                if self._closed:
+                    return
                 self._open.add(sock)
             sock.settimeout(self.limits.request_s)
             if self._tls is not None:
-                link = self._tls.wrap_socket(sock, server_side=True)
+                # A copy: `sock`, which the encryption would take over, is what ends the connection from other threads.
+                link = self._tls.wrap_socket(sock.dup(), server_side=True)
             _Conversation(link, self, known=lambda: self._acceptor.newcomers.remove(sock))
         except (OSError, EOFError) as gone:
             _log.debug("a connection to the web server ended: %s", gone)
