@@ -63,7 +63,7 @@ def web_settings(configuration: Configuration, port: int | None = None) -> WebSe
         certificate_file=options.WEB_CERTIFICATE_FILE.read(configuration),
         allowed_hosts=options.WEB_ALLOWED_HOSTS.read(configuration),
     )
-    if settings.port is not None and not is_loopback(settings.bind_address):
+    if not is_loopback(settings.bind_address):  # also without a port: the reporter for Prometheus has its own
         _check_exposed(settings, encrypted=options.WEB_ENCRYPTION.read(configuration) == "auto")
     return settings
 
