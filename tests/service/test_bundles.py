@@ -1,7 +1,9 @@
 """Programs as they travel to the service: what is packed, and what is not unpacked."""
 
+import os
 import stat
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -79,3 +81,13 @@ def test_what_is_too_large_or_damaged_is_refused(tmp_path):
     (tmp_path / "torn.zip").write_bytes((tmp_path / "large.zip").read_bytes()[:-30])
     with pytest.raises(ConfigurationError, match="no archive"):
         unpack(tmp_path / "torn.zip", tmp_path / "unpacked", 1 << 20)
+
+
+def test_clients_that_bring_the_same_program_at_once_all_succeed(tmp_path):
+    store, file = JobStore(str(tmp_path / "service")), tmp_path / "main.zip"
+    file.write_bytes(b"x" * (4 << 20))
+    digest = digest_of(file)
+    with ThreadPoolExecutor(8) as clients:
+        added = {each.result() for each in [clients.submit(store.add_program, file, digest, "a.py") for _ in range(64)]}
+    assert [path.name for path in store.programs()] == sorted(added)
+    assert digest_of(store.programs()[0]) == digest and len(os.listdir(tmp_path / "service" / "programs")) == 1

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import secrets
 import shutil
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,12 @@ class JobStore:
         if found != digest.lower():
             raise ConfigurationError(f"the program was damaged on its way: its digest is {found}, not {digest[:64]!r}")
         program = f"{found}_{script}.zip"
-        shutil.copyfile(file, self._programs / f"{program}.new")
-        os.replace(self._programs / f"{program}.new", self._programs / program)
+        fresh = self._programs / f"{secrets.token_hex(8)}.new"  # two clients may bring the same program at once
+        try:
+            shutil.copyfile(file, fresh)
+            os.replace(fresh, self._programs / program)
+        finally:
+            fresh.unlink(missing_ok=True)
         return program
 
     def programs(self) -> list[Path]:
