@@ -60,7 +60,7 @@ def test_jobs_outlive_a_service_that_is_killed(service, capsys):
     until(lambda: main(["list", "-r"]) == 0)
     running = own_service()
     assert running is not None
-    os.kill(running["pid"], signal.SIGKILL)
+    os.killpg(running["pid"], signal.SIGKILL)  # with all that belongs to it
     until(lambda: own_service() is None)
     pid = json.loads((service / "jobs" / job / "job.json").read_text())["pid"]
     assert is_running(pid)
